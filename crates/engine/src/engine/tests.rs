@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine under a model of Flux: examples of the specification, and random lives of jobs.
+//! Tests of the engine against a model of Flux: examples from the specification, and random histories of jobs.
 
 mod admission;
 mod age_events;
@@ -65,7 +65,7 @@ use crate::priority::Ages;
 use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
-/// As few jobs at a time as show that there are batches.
+/// Batches that are small enough for a test with a few jobs to need several of them.
 pub(super) const FEW: Batches = Batches {
     put_off: 4,
     unmoved: 3,
@@ -76,10 +76,9 @@ pub(super) const FEW: Batches = Batches {
     posted: 2_000,
     longest_loop: 50_000,
 };
-/// The same, and each priority is posted by itself.
+/// Like `FEW`, but each priority is posted by id, because a loop over all jobs always takes too long.
 pub(super) const SINGLE_POSTS: Batches = Batches { longest_loop: 0, ..FEW };
 
-/// Tests look into the state.
 impl Deref for Engine {
     type Target = Shared;
 
@@ -94,14 +93,13 @@ impl DerefMut for Engine {
     }
 }
 
-/// What queries don't show.
 impl Engine {
-    /// An engine without data, with small batches.
+    /// Returns an engine without data, with small batches.
     fn small() -> Engine {
         Engine::with_batches(FEW)
     }
 
-    /// An engine without data.
+    /// Returns an engine without data, with the given batches.
     fn with_batches(batches: Batches) -> Engine {
         Engine::with_tables(site::OWNER, Tables { batches, ..Tables::default() })
     }
@@ -118,7 +116,7 @@ impl Engine {
         &self.book
     }
 
-    /// Has the next refresh post stale priorities too, as a push does.
+    /// Makes the next refresh post stale priorities too, as a push does.
     fn post_stale(&mut self) {
         self.refresh.post_stale();
     }
@@ -127,13 +125,13 @@ impl Engine {
         &self.ledger
     }
 
-    fn unsettle(&mut self, id: JobId) {
+    fn drop_cached_priority(&mut self, id: JobId) {
         self.ledger.cache_priority(id, None);
     }
 
-    /// Returns the collections that still have jobs, and their numbers of jobs. Flux does not use a job id again, so an entry that the
-    /// end of its job does not remove stays indefinitely.
-    fn keeps(&self) -> Vec<(&'static str, usize)> {
+    /// Returns the name and the number of jobs of each collection that is not empty. Flux never reuses a job id, so a job that stays in a
+    /// collection after its end stays there indefinitely.
+    fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
         let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();
         let all = [

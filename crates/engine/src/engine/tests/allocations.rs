@@ -239,7 +239,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     host.replay(true, engine);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
     ids.iter().for_each(|id| host.end(*id));
-    assert!(host.subscribed.is_empty() && host.engine.keeps().is_empty());
+    assert!(host.subscribed.is_empty() && host.engine.count_stored_jobs().is_empty());
 }
 
 #[test]

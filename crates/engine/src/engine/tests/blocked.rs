@@ -185,10 +185,11 @@ fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
 
 #[test]
 fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
-    for declares in [true, false] {
+    for has_declared_dependencies in [true, false] {
         let mut host = site(|a| a.max_nodes = Limit(1));
-        let blocked =
-            [(); 4].map(|()| host.submit(HostJob { declares, ..HostJob::new(7).after("license") }).unwrap());
+        let blocked = [(); 4].map(|()| {
+            host.submit(HostJob { has_declared_dependencies, ..HostJob::new(7).after("license") }).unwrap()
+        });
         let running = submit(&mut host, 1);
         host.start(running);
         for id in blocked {
@@ -196,11 +197,11 @@ fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
         }
         host.settle();
         for id in blocked {
-            assert_eq!(host.names(id), ["max-resources-user-limit"], "declared: {declares}");
+            assert_eq!(host.names(id), ["max-resources-user-limit"], "declared: {has_declared_dependencies}");
         }
         host.end(running);
         let states = blocked.map(|id| host.state(id) == Some(State::Sched));
-        assert_eq!(states, [true, false, false, false], "declared: {declares}");
+        assert_eq!(states, [true, false, false, false], "declared: {has_declared_dependencies}");
         exact(&host);
     }
 }
@@ -248,7 +249,7 @@ fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
 fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
     for (places, freed) in [(2, [true, true]), (1, [true, false])] {
         let mut host = site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
-        let undeclared = || HostJob { declares: false, ..HostJob::new(7).after("license") };
+        let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after("license") };
         let earlier = submit(&mut host, 1);
         let blocked = [(); 2].map(|()| host.submit(undeclared()).unwrap());
         let later = submit(&mut host, 1);

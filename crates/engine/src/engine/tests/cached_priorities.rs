@@ -16,7 +16,7 @@ pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
         return;
     }
     let (mut short, mut long) = (engine.clone(), engine.clone());
-    long.unsettle(id);
+    long.drop_cached_priority(id);
     let [short, long] = [&mut short, &mut long].map(|engine| {
         let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
         let noted = engine.view().priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));

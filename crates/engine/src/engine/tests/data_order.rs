@@ -187,9 +187,9 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
         (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
         let mut engine = Engine::small();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-        host.reads_asked = 0;
+        host.requested_reads = 0;
         host.replay(true, engine);
-        assert_eq!(host.reads_asked, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
+        assert_eq!(host.requested_reads, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
     }
 }
 
@@ -206,7 +206,7 @@ fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     host.event(Event::Associations(vec![record(other.clone(), "A")]));
     let foreign = host.submit(HostJob::new(8)).unwrap();
     let mut engine = Engine::small();
-    host.oracle.learn(&Event::Associations(both()));
+    host.oracle.apply_event(&Event::Associations(both()));
     engine.handle(NOW, Event::Associations(both()));
     host.never_answered.insert(foreign);
     host.replay(true, engine);

@@ -298,7 +298,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                     (effect, how @ 0..=2) => {
                         // A job that Flux does not have has ended.
                         if let (Effect::LookUp(id), 0 | 1) = (&effect, how) {
-                            oracle.learn(&Event::Gone(*id), &[]);
+                            oracle.apply_event(&Event::Gone(*id), &[]);
                         }
                         (variant_name(&effect), engine.refused(effect, why[how].clone()))
                     }
@@ -307,7 +307,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                     }
                     (Effect::LookUp(id), _) => {
                         let event = Event::Shown(facts(&mut choices, id));
-                        oracle.learn(&event, &[]);
+                        oracle.apply_event(&event, &[]);
                         ("shown".to_owned(), engine.handle(now, event))
                     }
                     (effect, _) => (variant_name(&effect), Vec::new()),
@@ -319,7 +319,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                 let what = variant_name(&event);
                 show(|| format!("at {now} {event:?}"));
                 let effects = engine.handle(now, event.clone());
-                oracle.learn(&event, &effects);
+                oracle.apply_event(&event, &effects);
                 (what, effects)
             }
         };
@@ -362,7 +362,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         engine.handle(now, Event::Inactive(id));
     }
     assert_eq!(
-        (engine.keeps(), crate::engine::answers::check(&engine.view()).drift),
+        (engine.count_stored_jobs(), crate::engine::answers::check(&engine.view()).drift),
         (vec![], vec![]),
         "all jobs have ended"
     );

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A model of the job manager, as strict and as re-entrant as the real one. The removal of a job's last dependency runs
-//! its priority and sched callbacks before the removal returns. Only subscribers get the events of a job. A lookup of
-//! another job inside the loop that asks for priorities would move Flux's cursor, so it fails here.
+//! A model of the job manager with the order of callbacks and the restrictions of the real one.
+//!
+//! - The removal of a job's last dependency runs the job's priority and sched callbacks before the removal returns.
+//! - Only subscribers get the events of a job.
+//! - A lookup of another job during the loop over all jobs fails the test. In Flux it would move the loop's cursor.
 
 #![allow(clippy::redundant_closure)] // the bare variants do not borrow generally enough
 
@@ -26,75 +28,74 @@ pub struct Host {
     pub jobs: BTreeMap<JobId, HostJob>,
     pub exceptions: Vec<(JobId, String)>,
     pub logged: Vec<String>,
-    /// The reactor's time.
+    /// The time of the reactor, in seconds since the epoch.
     pub now: f64,
     /// Jobs to whose events the plugin is subscribed.
     pub subscribed: BTreeSet<JobId>,
-    /// Jobs whose eventlog can't be read.
+    /// Jobs whose eventlog cannot be read.
     pub unreadable: BTreeSet<JobId>,
-    /// Jobs whose eventlog requests get no answer.
+    /// Jobs whose eventlog requests never get a response.
     pub never_answered: BTreeSet<JobId>,
     /// Whether job-list answers.
     pub has_job_list: bool,
-    /// Number of requested eventlogs.
-    pub reads_asked: usize,
-    /// Computes the released jobs and their order without the engine.
+    /// The number of eventlogs that the engine has requested.
+    pub requested_reads: usize,
+    /// Checks each release and its order by rules of its own.
     pub oracle: Oracle,
     next: u64,
     defers: usize,
     reads: VecDeque<JobId>,
-    /// Jobs whose eventlogs the current effects request.
+    /// Jobs whose eventlogs the effects in progress request.
     to_be_read: BTreeSet<JobId>,
     asks: Vec<JobId>,
     retries: usize,
-    /// The ended jobs that job-list has. `listed` is its next answer.
+    /// The ended jobs in job-list.
+    /// `listed` is the response of job-list to the pending request.
     pub ended: Vec<EndedJob>,
     pub listed: Option<Option<Vec<EndedJob>>>,
-    /// Number of priorities posted by id.
+    /// The number of priorities that the engine posted by id.
     pub posts: usize,
-    /// Jobs that such a priority moved out of PRIORITY, in order.
-    pub gone_on: Vec<JobId>,
-    /// Number of loops over all jobs.
+    /// Jobs that a priority posted by id moved from PRIORITY to SCHED, in order.
+    pub moved_to_sched: Vec<JobId>,
+    /// The number of Flux's loops over all jobs.
     pub loops: usize,
-    /// The refusal of priorities by id.
-    pub refuse_prices: Option<Refusal>,
-    /// The refusal of urgency requests.
-    pub refuse_asks: Option<Refusal>,
-    /// The refusal of loops over all jobs.
+    /// The error of each priority that is posted by id.
+    pub refuse_priorities: Option<Refusal>,
+    /// The error of each request to set an urgency.
+    pub refuse_urgency_requests: Option<Refusal>,
+    /// The error of each loop over all jobs.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
-    /// Whether the queue timer is due, if it is armed. `queues_asked` are the queues of the pending request.
+    /// Whether the armed queue timer is due; `None` if it is not armed.
+    /// `queues_asked` are the queues of the pending request.
     queue_timer: Option<bool>,
     queues_asked: Option<Vec<Option<QueueName>>>,
-    /// Stopped queues.
     pub stopped: BTreeSet<String>,
-    /// The parents of virtual queues, in place of the configuration's.
+    /// The parents of virtual queues. They replace those of Flux's configuration.
     pub parents: BTreeMap<String, String>,
-    /// When the next refresh is due.
+    /// The time at which the refresh timer fires.
     pub refresh_at: Option<f64>,
-    /// The next callback of a job whose event matches panics before it does anything.
+    /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
-    /// The jobs that [rest](is_resting), and some that did before. A search of all jobs at each event would make long
-    /// histories slow.
-    resting: BTreeSet<JobId>,
-    /// The job that the loop over all jobs asks about.
-    asked_about: Option<JobId>,
-    /// Jobs inside a callback. Events that are posted to them wait for its end.
+    /// All [hold candidates](is_hold_candidate), and some former ones. A search of all jobs at each event would make long histories slow.
+    hold_candidates: BTreeSet<JobId>,
+    /// The job that Flux's loop over all jobs asks about.
+    job_in_loop: Option<JobId>,
+    /// Jobs whose callbacks are running. An event posted to such a job is handled when its callback has returned.
     busy: Vec<JobId>,
-    /// Dependencies that are removed from such jobs then.
+    /// Dependencies of the jobs in `busy` that are removed when the callbacks have returned.
     queued: Vec<(JobId, String)>,
     answer: Option<Answer>,
 }
 
-/// Returns true if the job is in SCHED with priority 0, or was sent from there to PRIORITY and has no priority. The
-/// engine may hold such a job.
-fn is_resting(job: &HostJob) -> bool {
-    let is_sent_back = job.state == State::Priority && job.was_sched && job.waits;
+/// Returns true if the engine may hold the job: it is in SCHED with priority 0, or it returned from SCHED to PRIORITY and has no priority.
+fn is_hold_candidate(job: &HostJob) -> bool {
+    let is_sent_back = job.state == State::Priority && job.was_sched && job.lacks_priority;
     is_sent_back || job.is_scheduled() && job.priority == Some(0)
 }
 
-fn all_resting(jobs: &BTreeMap<JobId, HostJob>) -> BTreeSet<JobId> {
-    jobs.iter().filter(|(_, job)| is_resting(job)).map(|(id, _)| *id).collect()
+fn find_hold_candidates(jobs: &BTreeMap<JobId, HostJob>) -> BTreeSet<JobId> {
+    jobs.iter().filter(|(_, job)| is_hold_candidate(job)).map(|(id, _)| *id).collect()
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -118,7 +119,7 @@ impl Host {
             unreadable: BTreeSet::new(),
             never_answered: BTreeSet::new(),
             has_job_list: true,
-            reads_asked: 0,
+            requested_reads: 0,
             oracle: Oracle::default(),
             next: 1,
             defers: 0,
@@ -129,10 +130,10 @@ impl Host {
             ended: Vec::new(),
             listed: None,
             posts: 0,
-            gone_on: Vec::new(),
+            moved_to_sched: Vec::new(),
             loops: 0,
-            refuse_prices: None,
-            refuse_asks: None,
+            refuse_priorities: None,
+            refuse_urgency_requests: None,
             refuse_loops: None,
             slices: 0,
             queue_timer: None,
@@ -141,8 +142,8 @@ impl Host {
             parents: BTreeMap::new(),
             refresh_at: None,
             panics_at: None,
-            resting: BTreeSet::new(),
-            asked_about: None,
+            hold_candidates: BTreeSet::new(),
+            job_in_loop: None,
             busy: Vec::new(),
             queued: Vec::new(),
             answer: None,
@@ -174,20 +175,20 @@ impl Host {
         }
     }
 
-    /// Passes an event that belongs to no job to the engine, then runs the reactor until it is idle.
+    /// Passes an event that does not concern a single job to the engine, then runs the reactor until it is idle.
     pub fn event(&mut self, event: Event<'_>) {
-        self.oracle.learn(&event);
+        self.oracle.apply_event(&event);
         let effects = self.engine.handle(self.now, event);
         self.apply(effects);
         self.settle();
-        self.oracle.is_all_looked_at = false;
+        self.oracle.scans_all = false;
     }
 
     fn callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
-        self.callback_of(id, |facts, _| make(facts))
+        self.callback_with_state(id, |facts, _| make(facts))
     }
 
-    fn callback_of(
+    fn callback_with_state(
         &mut self,
         id: JobId,
         make: impl for<'a> FnOnce(JobFacts<'a>, &'a HostJob) -> Event<'a>,
@@ -219,11 +220,11 @@ impl Host {
         }
     }
 
-    /// Removes a dependency. If it was the last, the job enters PRIORITY before this returns.
+    /// Removes a dependency. If no dependency is left, the job enters PRIORITY before the method returns.
     pub fn remove_dependency(&mut self, id: JobId, name: &str) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.dependencies.remove(name) {
-            job.dead.insert(name.to_owned());
+            job.removed_dependencies.insert(name.to_owned());
             job.log.push((name.to_owned(), false));
             job.past.push((self.now, Past::Dependency(name.to_owned(), false)));
             self.dependency_event(id, name, false);
@@ -252,7 +253,7 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// Asks for the priority of a job that was in SCHED. The engine answers 0 if it holds the job there.
+    /// Asks for the priority of a job that returned from SCHED. The engine answers 0 to hold the job in SCHED.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let posted = self.jobs[&id].priority.and_then(|posted| u32::try_from(posted).ok()).unwrap_or(0);
         let answer = self.callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
@@ -261,52 +262,58 @@ impl Host {
         if urgency == 31
             && let Some(job) = self.jobs.get_mut(&id)
         {
-            job.is_in_line = false;
+            job.is_held_in_sched = false;
         }
         self.set_priority(id, answer);
     }
 
-    /// Marks the resting jobs that the engine holds now, and returns those in SCHED. They have priority 0, and must
-    /// exceed a limit once all effects are carried out.
-    pub(super) fn find_in_line(&mut self) -> Vec<JobId> {
-        self.resting.retain(|id| self.jobs.get(id).is_some_and(is_resting));
+    /// Marks the hold candidates that the engine holds, and returns those in SCHED. Once all effects are carried out, each of them must
+    /// exceed a limit.
+    pub(super) fn find_held_in_sched(&mut self) -> Vec<JobId> {
+        self.hold_candidates.retain(|id| self.jobs.get(id).is_some_and(is_hold_candidate));
         if self.jobs.len() < 100 {
-            assert_eq!(self.resting, all_resting(&self.jobs), "`resting` lacks a job");
+            assert_eq!(
+                self.hold_candidates,
+                find_hold_candidates(&self.jobs),
+                "`hold_candidates` lacks a job"
+            );
         }
         let mut found = Vec::new();
-        for id in &self.resting {
+        for id in &self.hold_candidates {
             let Some(job) = self.jobs.get_mut(id) else { continue };
             if self.engine.ledger().job(*id).is_some_and(Job::is_awaiting) {
-                // A job that a restart sent to PRIORITY may be held there.
-                (job.was_sched, job.was_awaiting) = (false, true);
-                job.is_in_line = job.state == State::Sched;
-                found.extend(job.is_in_line.then_some(*id));
+                // The engine may hold a job in PRIORITY that a restart sent there.
+                (job.was_sched, job.was_held_in_priority) = (false, true);
+                job.is_held_in_sched = job.state == State::Sched;
+                found.extend(job.is_held_in_sched.then_some(*id));
             }
         }
         found
     }
 
     fn set_priority(&mut self, id: JobId, answer: Option<Answer>) {
-        self.resting.insert(id);
+        self.hold_candidates.insert(id);
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if answer == Some(Answer::Unavailable) {
-            (job.answered, job.waits) = (None, true);
-            // The job is held in PRIORITY. Once released, it has a reservation.
-            job.was_awaiting |= !job.was_sched;
+            (job.answered, job.lacks_priority) = (None, true);
+            // The engine holds the job in PRIORITY. When the job is released, headroom is reserved for it.
+            job.was_held_in_priority |= !job.was_sched;
         }
         let Some(Answer::Priority(priority)) = answer else { return };
-        // Flux sets its own priority at urgency 0 and 31.
         let priority = match job.urgency {
             0 => 0,
             31 => i64::from(u32::MAX),
             _ => priority,
         };
-        assert!(!job.is_in_line || priority == 0, "job {id} is held in SCHED, and has a priority above 0");
-        (job.priority, job.answered, job.waits) = (Some(priority), Some(priority), false);
+        assert!(
+            !job.is_held_in_sched || priority == 0,
+            "job {id} is held in SCHED, and has a priority above 0"
+        );
+        (job.priority, job.answered, job.lacks_priority) = (Some(priority), Some(priority), false);
         if job.state == State::Priority {
             job.state = State::Sched;
             if !std::mem::replace(&mut job.was_sched, true) {
-                self.oracle.took(&self.jobs, id);
+                self.oracle.count_overtakings(&self.jobs, id);
             }
             self.callback(id, |facts| Event::Sched(facts.id));
         }
@@ -314,11 +321,11 @@ impl Host {
 
     pub fn reprioritize_all(&mut self) {
         self.loops += 1;
-        // Flux loops in the order of a hash table.
+        // Flux's loop visits the jobs in the order of a hash table.
         let mut pending: Vec<JobId> = self.jobs.keys().copied().collect();
         pending.sort_by_key(|id| id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         for id in pending {
-            self.asked_about = Some(id);
+            self.job_in_loop = Some(id);
             let Some(job) = self.jobs.get(&id) else { continue };
             if !matches!(job.state, State::Priority | State::Sched) {
                 continue;
@@ -326,19 +333,22 @@ impl Host {
             let urgency = job.urgency;
             cached_priorities::agrees(&self.engine, self.now, id, urgency);
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
-            // Flux ignores an unchanged priority, also of a job in PRIORITY.
+            // Flux ignores a priority that does not change, also for a job in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);
             if answer != present.map(Answer::Priority) {
                 self.set_priority(id, answer);
             }
         }
-        self.asked_about = None;
+        self.job_in_loop = None;
     }
 
-    /// Returns the number of jobs of a user in a bank and state, without jobs that are held in SCHED.
+    /// Returns the number of jobs of `user` in `bank` and `state`. Jobs that are held in SCHED are not counted.
     pub fn count(&self, user: u32, bank: &str, state: State) -> u64 {
         let is = |job: &&HostJob| {
-            job.user == user && job.bank.as_deref() == Some(bank) && job.state == state && !job.is_in_line
+            job.user == user
+                && job.bank.as_deref() == Some(bank)
+                && job.state == state
+                && !job.is_held_in_sched
         };
         self.jobs.values().filter(is).count() as u64
     }

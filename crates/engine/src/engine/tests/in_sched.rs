@@ -6,7 +6,7 @@ use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
 use super::past_depend::{go, settled, states};
-use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::rules;
 use super::why::why;
 use super::{FEW, SINGLE_POSTS};
@@ -36,7 +36,7 @@ fn resting_and_reserved() -> (Host, [JobId; 2]) {
 /// The scheduler allocated resources before the hold. In SCHED the job takes them, runs, and counts.
 #[test]
 fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
-    let records = || vec![narrow(7, "B"), record(association(7, "A"), "A")];
+    let records = || vec![one_job_record(7, "B"), record(association(7, "A"), "A")];
     let mut host = Host::with(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
     host.event(strict());
@@ -57,7 +57,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     host.set_urgency(moved, 20);
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
     let mut crossed = host.clone();
-    crossed.cross(moved);
+    crossed.start_held(moved);
     assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
     exact(&crossed);
     for is_reload in [true, false] {
@@ -68,7 +68,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
         host.replay(is_reload, engine);
         host.event(Event::Associations(records()));
         host.event(Event::Reprioritize);
-        assert_eq!((host.jobs[&moved].is_in_line, held(&host)), (true, 1), "{is_reload}");
+        assert_eq!((host.jobs[&moved].is_held_in_sched, held(&host)), (true, 1), "{is_reload}");
     }
     host.start(there);
     host.end(there);
@@ -119,7 +119,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
         if is_in_priority {
             host.jobs.get_mut(&held[0]).unwrap().state = Priority;
             host.replay(true, Engine::small());
-            host.event(Event::Associations(vec![narrow(7, "A")]));
+            host.event(Event::Associations(vec![one_job_record(7, "A")]));
             host.event(Event::Reprioritize);
         }
         host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;
@@ -186,7 +186,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     for (cause, act) in causes {
         for running in [RunningLimits::Strict, RunningLimits::Upstream] {
             for urgency in [0, 1, 15, 16, 30, 31] {
-                let records = || Event::Associations(vec![narrow(7, "A"), narrow(7, "B")]);
+                let records = || Event::Associations(vec![one_job_record(7, "A"), one_job_record(7, "B")]);
                 let mut host = Host::new();
                 [Event::Settings(rules(running, &[])), records()].into_iter().for_each(|it| host.event(it));
                 let id = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -278,7 +278,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
         host.start(runs);
         host.set_urgency(late, 16);
         let mut engine = Engine::small();
-        for event in [strict(), Event::Associations(vec![narrow(7, "A")])] {
+        for event in [strict(), Event::Associations(vec![one_job_record(7, "A")])] {
             engine.handle(NOW, event);
         }
         host.replay(is_reload, engine);
@@ -293,7 +293,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
 /// Under upstream running limits, too: the headroom is reserved for a released job that does not run yet.
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
-    let records = || vec![record(association(7, "A"), "A"), narrow(7, "B")];
+    let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
     let mut host = Host::with(records(), vec![queue("q1")]);
     let first = host.submit(HostJob::new(7).bank("B")).unwrap();
     host.start(first);
@@ -318,7 +318,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running, [held]) = held_behind_one();
     host.jobs.get_mut(&held).unwrap().state = Priority;
     host.replay(true, Engine::small());
-    host.event(Event::Associations(vec![narrow(7, "A")]));
+    host.event(Event::Associations(vec![one_job_record(7, "A")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held]);

@@ -253,12 +253,12 @@ fn a_refused_priority_is_posted_again_at_the_next_refresh() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.start(runs);
-    host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
+    host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
     assert_explained(&host);
     assert_eq!(posted(&host, mine), posted(&host, other));
-    host.refuse_prices = None;
+    host.refuse_priorities = None;
     host.refresh(30.0);
     assert!(posted(&host, mine) < posted(&host, other));
     assert_explained(&host);

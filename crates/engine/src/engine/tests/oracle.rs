@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes which jobs may be released, and in which order, from the host's jobs and the pushed limits, as the specification
-//! says (tables 4.3 and 5.1), and for limits over scopes. Uses nothing of the engine.
+//! Computes which jobs may be released, and in which order, from the jobs of the host and the pushed limits. The rules are those of the
+//! specification (tables 4.3 and 5.1, and limits over scopes). No code of the engine is used.
 
 mod job_state;
 mod scopes;
@@ -10,7 +10,7 @@ use super::site::HostJob;
 use crate::accounts::{Association, AssociationRecord, Policy, Queue, SiteLimit, Target};
 use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
-use job_state::{carries_none, is_on_its_way, is_waiting, was_held};
+use job_state::{has_no_limit_dependency, is_held_past_depend, is_on_its_way, was_held};
 use std::collections::{BTreeMap, BTreeSet};
 use strict::StrictIn;
 
@@ -26,11 +26,11 @@ const NAMES: [&str; 8] = [
     "max-resources-user-limit",
 ];
 
-/// Returns the amount of a job that a limit sums up.
+/// A function that returns the amount of a job that a limit counts.
 type AmountOf = fn(&HostJob) -> u64;
 
-/// Returns the limit that a name is of, without the number of its use.
-fn limit_of(name: &str) -> Option<&str> {
+/// Returns the name of the limit in a dependency's name, without the number at the end. Returns `None` for a dependency of another plugin.
+fn find_limit_name(name: &str) -> Option<&str> {
     let base = name.rsplit_once('.').map_or(name, |(base, _)| base);
     let is_over_scope = || {
         let rest = base.strip_prefix("max-")?;
@@ -45,7 +45,7 @@ fn limit_of(name: &str) -> Option<&str> {
 }
 
 fn is_ours(name: &str) -> bool {
-    limit_of(name).is_some()
+    find_limit_name(name).is_some()
 }
 
 /// The rules of the specification, applied to the host's jobs and the pushed limits.
@@ -55,43 +55,42 @@ pub struct Oracle {
     default_banks: BTreeMap<UserId, BankName>,
     queues: BTreeMap<String, Queue>,
     pub limits: Vec<SiteLimit>,
-    /// Queues in which running limits are strict.
     strict: StrictIn,
-    /// The parent of each bank.
     parents: BTreeMap<BankName, BankName>,
-    /// A release scan looks at all associations, in an order that the specification leaves open.
-    pub is_all_looked_at: bool,
-    /// Fair-share is computed live, so the oracle does not know the priorities.
+    /// Whether a release scan visits all associations. The specification does not fix their order.
+    pub scans_all: bool,
+    /// Whether fair-share is computed live. If so, the oracle cannot compute the priorities.
     is_live: bool,
-    /// A job moves to another bank or queue: one scan releases jobs where it was, another where it goes.
+    /// Whether a job is being moved to another bank or queue. One scan then releases jobs of the old place, and another scan releases jobs
+    /// of the new place.
     pub is_moving: bool,
-    /// A deferred turn begins: several associations may have a scan each.
-    pub is_put_off_due: bool,
-    /// Number of releases for which the order of two associations was compared.
-    pub in_order: usize,
-    /// Associations whose records came without the reprioritize that ends their push. Their jobs in PRIORITY stay there.
+    /// Whether a deferred turn is beginning. Several associations may then have a scan each.
+    pub is_deferred_turn: bool,
+    /// The number of times that the order of two associations was compared. Tests check that it is above 0.
+    pub compared_orders: usize,
+    /// Associations with a pushed record whose push has not ended with a reprioritize. Their jobs in PRIORITY stay there.
     half_pushed: BTreeSet<(UserId, BankName)>,
-    /// Weight of the fair-share, if it was pushed. The weights of queue and urgency are flux-accounting's.
+    /// The pushed weight of fair-share. The weights of queue and urgency are the defaults of flux-accounting.
     weight: Option<i64>,
-    /// Jobs that the present scan released and that other plugins keep in DEPEND: they count until the scan ends.
+    /// Jobs that the current scan released and that other plugins hold in DEPEND. They count until the scan ends.
     freed: BTreeSet<JobId>,
-    /// Jobs that the plugin subscribed to. Of other jobs it does not know whether other plugins hold them.
+    /// Jobs to whose events the plugin is subscribed. The plugin does not know whether other plugins hold any other job.
     pub subscribed: BTreeSet<JobId>,
-    /// Jobs whose dependencies are unknown: a scan skips them.
+    /// Jobs with unknown dependencies. A scan skips them.
     pub unknown: BTreeSet<JobId>,
-    /// Jobs of priority 0 count as if they were to run: with live fair-share their current priority may not be posted yet.
-    counts_resting: bool,
-    /// Stopped queues: Flux schedules none of their jobs.
+    /// Whether jobs of priority 0 count like other jobs. With live fair-share a posted 0 may be stale.
+    counts_priority_0: bool,
+    /// Stopped queues. Flux schedules no job of a stopped queue.
     pub stopped: BTreeSet<String>,
-    /// How many jobs took headroom from the limits on each held job since the job is held.
+    /// For each held job, the number of jobs that took headroom from its limits while it was held.
     overtakes: BTreeMap<JobId, u64>,
-    /// Jobs whose eventlogs are being read. Jobs that share a limit with one of them are scanned later.
+    /// Jobs whose eventlogs are being read. Jobs that share a limit with such a job are scanned later.
     pub unread: BTreeSet<JobId>,
 }
 
 impl Oracle {
-    /// Stores the limits and weights that an event brings.
-    pub fn learn(&mut self, event: &Event<'_>) {
+    /// Stores the limits and weights in an event.
+    pub fn apply_event(&mut self, event: &Event<'_>) {
         match event {
             Event::Associations(records) => {
                 for record in records {
@@ -103,14 +102,14 @@ impl Oracle {
             }
             Event::Policy(policy, site) => {
                 self.is_live = site.rule.is_some();
-                self.learn_policy(policy);
+                self.apply_policy(policy);
             }
             Event::Settings(settings) => {
-                self.is_all_looked_at = true;
+                self.scans_all = true;
                 self.strict = StrictIn::from_settings(settings);
             }
             Event::Reprioritize => {
-                self.is_all_looked_at = true;
+                self.scans_all = true;
                 self.half_pushed.clear();
             }
             Event::Weights(weights) => {
@@ -124,19 +123,19 @@ impl Oracle {
         }
     }
 
-    fn learn_policy(&mut self, policy: &Policy) {
-        self.is_all_looked_at = true;
-        self.learn(&Event::Associations(policy.associations.clone()));
+    fn apply_policy(&mut self, policy: &Policy) {
+        self.scans_all = true;
+        self.apply_event(&Event::Associations(policy.associations.clone()));
         self.half_pushed.clear();
-        self.learn(&Event::Queues(policy.queues.clone()));
+        self.apply_event(&Event::Queues(policy.queues.clone()));
         self.weight = None;
-        self.learn(&Event::Weights(policy.weights.clone()));
+        self.apply_event(&Event::Weights(policy.weights.clone()));
         self.limits = policy.limits.clone();
         self.parents = policy.parents.iter().cloned().collect();
     }
 
-    /// Ends all scans of a reactor turn.
-    pub fn turn(&mut self) {
+    /// Ends the scans of a reactor turn.
+    pub fn end_scans(&mut self) {
         self.freed.clear();
     }
 
@@ -151,7 +150,7 @@ impl Oracle {
         self.associations.get(&(user, bank))
     }
 
-    /// Returns the limits that the job would exceed.
+    /// Returns the limits that job `id` would exceed if it were released.
     pub fn exceeded(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
         let job = &jobs[&id];
         let asking = job;
@@ -179,16 +178,17 @@ impl Oracle {
                 || self.is_released(*id, job)
                 || self.is_strict(job) && is_on_its_way(job)
         };
-        // A job that was released and does not run yet, unless it won't be scheduled.
+        // Returns true for a running job, and for a released job that does not run yet, unless it cannot be scheduled.
         let may_run = |id: &JobId, job: &HostJob| {
             let is_released = self.is_released(*id, job)
                 || was_held(job)
-                    && carries_none(job)
-                    && !is_waiting(job)
+                    && has_no_limit_dependency(job)
+                    && !is_held_past_depend(job)
                     && matches!(job.state, State::Priority | State::Sched);
-            // By the strict rule, any job in SCHED or on its way there counts.
+            // If running limits are strict, each job counts that is in SCHED or moves there.
             let is_counted = self.is_strict(job) && (job.is_scheduled() || is_on_its_way(job));
-            // A stopped queue suspends a reservation, except under the strict rule, and except against a job that is in a stopped queue too.
+            // A job in a stopped queue counts only against other jobs in stopped queues. If running limits are strict, it counts against
+            // all jobs.
             let is_suspended = self.is_queue_stopped(job) && !self.is_queue_stopped(asking);
             let rests = self.is_unschedulable(job) || is_suspended && !self.is_strict(job);
             job.state == State::Run || (is_released || is_counted) && !rests
@@ -227,9 +227,9 @@ impl Oracle {
                 Measure::Gpus => |job| job.size.gpus,
             };
             let given: AmountOf = match limit.amount.measure {
-                Measure::Nodes => |job| job.given().nodes,
-                Measure::Cores => |job| job.given().cores,
-                Measure::Gpus => |job| job.given().gpus,
+                Measure::Nodes => |job| job.allocated_size().nodes,
+                Measure::Cores => |job| job.allocated_size().cores,
+                Measure::Gpus => |job| job.allocated_size().gpus,
                 Measure::Jobs => one,
             };
             let running = total(&others, &runs, if limit.cap.is_given { given } else { asked });
@@ -240,9 +240,9 @@ impl Oracle {
                 Stage::Scheduled => total(&others, &sched, asked),
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
             };
-            // A limit does not hold a job that takes nothing of it, even if the limit is exceeded.
+            // An exceeded limit does not hold a job that requests nothing of the limited amount.
             if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {
-                let name = scopes::name_of(limit);
+                let name = scopes::format_limit_name(limit);
                 if !exceeded.contains(&name) {
                     exceeded.push(name);
                 }
@@ -251,7 +251,7 @@ impl Oracle {
         exceeded
     }
 
-    /// Checks that no held job of the same bank has a higher priority and could go.
+    /// Checks that no held job of the same bank with a higher priority could be released.
     fn check_order_in_bank(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let Some(mine) = self.association(&jobs[&id]).map(|a| (a.user, a.bank.clone())) else { return };
         let is_on_bank = |limit: &SiteLimit| {
@@ -259,7 +259,7 @@ impl Oracle {
                 && limit.queue.is_none()
                 && self.is_on(limit, mine.0, &mine.1)
         };
-        let is_unordered = self.is_live || self.is_all_looked_at || self.is_overtaken(id);
+        let is_unordered = self.is_live || self.scans_all || self.is_overtaken(id);
         if is_unordered || !self.limits.iter().any(is_on_bank) {
             return;
         }
@@ -267,18 +267,18 @@ impl Oracle {
         let others = self.associations.values().map(|record| &record.association);
         for other in others.filter(|other| other.bank == mine.1 && other.user != mine.0) {
             let theirs = (other.user, &other.bank);
-            // An association whose record came waits for the end of the push, and others go meanwhile.
+            // The other association cannot be released before its push ends.
             if self.half_pushed.contains(&(other.user, other.bank.clone())) {
                 continue;
             }
             let Some(their_place) = self.sort_key(jobs, theirs) else { continue };
-            self.in_order += usize::from(place < their_place);
+            self.compared_orders += usize::from(place < their_place);
             if their_place < place {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
-                let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_in_line(job));
+                let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_held(job));
                 for (earlier, job) in held {
-                    let is_held =
-                        !self.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
+                    let is_held = !self.exceeded(jobs, *earlier).is_empty()
+                        || self.may_be_held_by_reservation(jobs, *earlier);
                     assert!(
                         is_held,
                         "job {id} is released before {earlier}, whose priority is higher: {job:?}"
@@ -288,10 +288,10 @@ impl Oracle {
         }
     }
 
-    /// Whether a job won't be scheduled: its urgency or its score is 0. The score is that of the last time it was computed: when the job
-    /// was last prioritized, or when it was released.
+    /// Whether Flux will not schedule the job, because its urgency or its priority is 0. The priority is the last one that was computed:
+    /// the posted one, or in DEPEND that of the release.
     fn is_unschedulable(&self, job: &HostJob) -> bool {
-        if self.counts_resting && job.urgency != 0 {
+        if self.counts_priority_0 && job.urgency != 0 {
             return false;
         }
         if job.state != State::Depend {
@@ -305,29 +305,32 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
-    /// Whether the present scan released the job, or it goes from PRIORITY to SCHED for the first time.
+    /// Whether the current scan released the job, or the job moves from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
-        let is_on_its_way =
-            job.state == State::Priority && was_held(job) && carries_none(job) && !is_waiting(job);
+        let is_on_its_way = job.state == State::Priority
+            && was_held(job)
+            && has_no_limit_dependency(job)
+            && !is_held_past_depend(job);
         is_on_its_way || matches!(job.state, State::Depend | State::Priority) && self.freed.contains(&id)
     }
 
-    /// Returns the limits that a job would exceed that is released now. When several scans run and associations share limits, an
-    /// association may be in several scans: jobs that an earlier scan released and that others keep in DEPEND no longer count.
+    /// Returns the limits that job `id` would exceed if it were released now. An association may be in several scans that share limits.
+    /// Then jobs do not count that an earlier scan released and that other plugins hold in DEPEND.
     fn exceeded_in_scan(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> Vec<String> {
-        let are_several = self.is_all_looked_at || self.is_put_off_due;
+        let are_several = self.scans_all || self.is_deferred_turn;
         if self.is_moving || are_several && !self.limits.is_empty() {
             return Oracle { freed: BTreeSet::new(), ..self.clone() }.exceeded(jobs, id);
         }
         self.exceeded(jobs, id)
     }
 
-    /// Checks that the limit of a removed dependency has headroom. If it was the job's last one of ours, checks that the job may go.
-    pub fn taken_off(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
-        // The names of a job are removed one by one. The reservation that comes with the first is the job's own.
+    /// Checks that the limit of a removed dependency has headroom. If the job has no other dependency of ours, checks that the job may be
+    /// released.
+    pub fn check_removed_dependency(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, name: &str) {
+        // The dependencies of a job are removed one by one. The removal of the first reserves headroom for this same job.
         let exceeded = self.exceeded_in_scan(jobs, id);
-        // The oracle does not know the limits that a test adds.
-        let Some(limit) = limit_of(name) else { return };
+        // Dependencies that a test invents have no limit here.
+        let Some(limit) = find_limit_name(name) else { return };
         let is_full = exceeded.iter().any(|full| full == limit);
         assert!(!is_full, "{name} is removed from job {id}, and {exceeded:?} are full");
         let ours = jobs[&id].dependencies.iter().filter(|name| is_ours(name)).count();
@@ -337,15 +340,15 @@ impl Oracle {
         self.check_release(jobs, id);
     }
 
-    /// Checks that a job in PRIORITY that gets a priority may go, if it was held there.
-    pub fn goes_on(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
-        if is_waiting(&jobs[&id]) {
+    /// Checks that a job in PRIORITY may be released if it was held and gets a priority.
+    pub fn check_posted_priority(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+        if is_held_past_depend(&jobs[&id]) {
             self.check_release(jobs, id);
         }
     }
 
-    /// Checks that a job held in SCHED exceeds a limit, or waits for the end of a push.
-    pub fn stays(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+    /// Checks that a job held in SCHED exceeds a limit, or that the push of its association has not ended.
+    pub fn check_held_in_sched(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         assert!(
             self.is_half_pushed(&jobs[&id]) || !self.exceeded(jobs, id).is_empty(),
             "job {id} is held in SCHED, and its limits have headroom: {:?}",
@@ -360,14 +363,15 @@ impl Oracle {
         let is_kept = |id: &JobId, job: &HostJob| {
             self.subscribed.contains(id) && job.dependencies.iter().any(|name| !is_ours(name))
         };
-        let at_most = Oracle { counts_resting: self.is_live, ..self.clone() };
+        let at_most = Oracle { counts_priority_0: self.is_live, ..self.clone() };
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
-            let is_in_line = self.is_in_line(job);
-            let is_known = !self.unknown.contains(earlier) && !self.is_put_off(jobs, job);
-            if is_sibling && is_known && is_in_line && is_kept(earlier, job) <= is_kept(&id, &jobs[&id]) {
-                let is_held =
-                    !at_most.exceeded(jobs, *earlier).is_empty() || self.may_be_kept_from(jobs, *earlier);
+            let is_held_in_sched = self.is_held(job);
+            let is_known = !self.unknown.contains(earlier) && !self.waits_for_an_eventlog(jobs, job);
+            if is_sibling && is_known && is_held_in_sched && is_kept(earlier, job) <= is_kept(&id, &jobs[&id])
+            {
+                let is_held = !at_most.exceeded(jobs, *earlier).is_empty()
+                    || self.may_be_held_by_reservation(jobs, *earlier);
                 assert!(is_held, "job {id} is released before {earlier}: {job:?}");
             }
         }
@@ -375,18 +379,20 @@ impl Oracle {
         self.freed.insert(id);
     }
 
-    /// Checks that no job is held, in DEPEND by our names alone or in PRIORITY, while all its limits have headroom.
-    pub fn nobody_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
+    /// Checks that each held job exceeds a limit. Jobs that other plugins hold too are not checked.
+    pub fn check_no_job_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
         for (id, job) in jobs {
-            if is_waiting(job) && self.is_in_line(job) {
-                let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
+            if is_held_past_depend(job) && self.is_held(job) {
+                let is_held =
+                    !self.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
                 assert!(
                     is_held,
                     "job {id} is held in PRIORITY although all its limits have headroom: {job:?}"
                 );
             }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
-                let is_held = !self.exceeded(jobs, *id).is_empty() || self.may_be_kept_from(jobs, *id);
+                let is_held =
+                    !self.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
                 assert!(is_held, "job {id} is held although all its limits have headroom: {job:?}");
                 assert!(!job.dependencies.is_empty(), "job {id} stays in DEPEND without a dependency");
             }
@@ -394,7 +400,7 @@ impl Oracle {
     }
 }
 
-/// Whether a limit counts the jobs of this job's queue.
+/// Whether a limit applies to the queue of the job.
 fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }

@@ -10,7 +10,7 @@ use crate::ids::{Amount, JobId, Limit};
 use crate::limits::OVERTAKEN;
 use State::{Depend, Priority, Sched};
 
-fn narrow() -> Queue {
+fn one_job_record() -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue("q1") }
 }
 
@@ -28,14 +28,14 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 
 /// Pushes the queues, and reprioritizes.
 fn finish_push(host: &mut Host) {
-    host.event(Event::Queues(vec![narrow()]));
+    host.event(Event::Queues(vec![one_job_record()]));
     host.event(Event::Reprioritize);
 }
 
 /// The queue q1 allows one running job. One job runs there, three are held, and another job is in no queue. Then the
 /// plugin is replayed without data, and the associations are pushed.
 fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow()]);
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_record()]);
     let running = host.submit(in_queue()).unwrap();
     host.start(running);
     let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
@@ -95,7 +95,7 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
 #[test]
 fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     for is_reload in [true, false] {
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow()]);
+        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_record()]);
         let jobs = [(); 4].map(|()| host.submit(in_queue().after("afterany:1")).unwrap());
         host.replay(is_reload, Engine::small());
         host.event(records());

@@ -30,7 +30,7 @@ fn limited(run: i64) -> AssociationRecord {
 
 pub fn settled(host: &Host) {
     exact(host);
-    host.oracle.nobody_is_stranded(&host.jobs);
+    host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
 /// Returns three jobs that were submitted before any data and are in PRIORITY. The data then allow two of them in SCHED.
@@ -235,12 +235,12 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
     for is_priority in [true, false] {
         let (mut host, jobs) = before_a_push();
         let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
-        *(if is_priority { &mut host.refuse_prices } else { &mut host.refuse_asks }) = why;
+        *(if is_priority { &mut host.refuse_priorities } else { &mut host.refuse_urgency_requests }) = why;
         host.start(jobs[0]);
         assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
         let last = host.engine.ledger().job(jobs[2]).unwrap();
         assert!(last.is_held() && last.footprint().is_idle(), "{is_priority}");
-        (host.refuse_prices, host.refuse_asks) = (None, None);
+        (host.refuse_priorities, host.refuse_urgency_requests) = (None, None);
         host.start(jobs[1]);
         assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
         settled(&host);

@@ -3,7 +3,7 @@
 
 use super::examples::exact;
 use super::host::Host;
-use super::site::{HostJob, association, narrow, queue, record};
+use super::site::{HostJob, association, one_job_record, queue, record};
 use crate::accounts::{Association, Cap, Queue, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
@@ -113,7 +113,7 @@ fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
 #[test]
 fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
-        let records = || Event::Associations(vec![narrow(7, "A")]);
+        let records = || Event::Associations(vec![one_job_record(7, "A")]);
         let mut host = Host::new();
         host.event(records());
         let first = host.submit(HostJob::new(7)).unwrap();

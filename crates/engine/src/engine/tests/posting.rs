@@ -270,7 +270,7 @@ fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom
     set_weight(&mut host, 100_000);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert!(host.jobs[&held].priority > Some(4_000));
-    assert!(host.jobs[&freed].is_in_line);
+    assert!(host.jobs[&freed].is_held_in_sched);
     host.end(held);
     assert!(host.jobs[&freed].priority > Some(0), "the job is released");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);

@@ -89,7 +89,7 @@ impl World {
                 job.queue = QUEUES[*queue].map(str::to_owned);
                 if *foreign != Foreign::None {
                     job = job.after("afterany:other");
-                    job.declares = *foreign == Foreign::Declared;
+                    job.has_declared_dependencies = *foreign == Foreign::Declared;
                 }
                 let _ = host.submit(job);
             }
@@ -152,7 +152,7 @@ impl World {
             Op::Replay { is_reload, data_first } => {
                 let (push, settings) = (self.full_push(), self.site.settings.clone());
                 let host = &mut self.host;
-                host.oracle.learn(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
+                host.oracle.apply_event(&Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
                 let mut engine = Engine::with_batches(self.site.batches);
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
@@ -186,7 +186,7 @@ impl World {
             let mine = |job: &&HostJob| job.user == user.0 && job.bank.as_deref().unwrap_or("A") == bank;
             let jobs: Vec<&HostJob> = self.host.jobs.values().filter(mine).collect();
             let sum = |state: State, of: fn(&HostJob) -> u64| -> u64 {
-                jobs.iter().filter(|job| job.state == state && !job.is_in_line).map(|job| of(job)).sum()
+                jobs.iter().filter(|job| job.state == state && !job.is_held_in_sched).map(|job| of(job)).sum()
             };
             let counts = usage.total.charged;
             assert_eq!(usage.active_jobs, jobs.len() as u64, "active jobs of {user} in {bank}");
@@ -247,12 +247,12 @@ impl World {
     }
 
     fn check_scopes(&self) {
-        let overfull = self.host.oracle.overfull(&self.host.jobs, self.running_limits_hold());
+        let overfull = self.host.oracle.find_exceeded_scopes(&self.host.jobs, self.running_limits_hold());
         assert_eq!(overfull, [""; 0]);
     }
 
-    fn nobody_is_stranded(&self) {
-        self.host.oracle.nobody_is_stranded(&self.host.jobs);
+    fn check_no_job_is_stranded(&self) {
+        self.host.oracle.check_no_job_is_stranded(&self.host.jobs);
     }
 }
 
@@ -288,7 +288,7 @@ fn run_alone(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
     for op in ops.iter().filter(is_kept) {
         world.step(op);
         world.check_counts();
-        world.nobody_is_stranded();
+        world.check_no_job_is_stranded();
         world.check_limits();
         world.check_scopes();
         look(op, &world);
@@ -312,11 +312,11 @@ fn run_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
     }
     world.host.event(Event::Reprioritize);
     world.check_counts();
-    world.nobody_is_stranded();
+    world.check_no_job_is_stranded();
     let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
     all.into_iter().for_each(|id| world.host.end(id));
     world.check_counts();
-    assert_eq!(world.host.engine.keeps(), []);
+    assert_eq!(world.host.engine.count_stored_jobs(), []);
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 

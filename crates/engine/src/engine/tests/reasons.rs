@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
-use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{
@@ -263,7 +263,7 @@ fn settings_that_change_priorities_are_named() {
 /// If running limits are strict, a job whose urgency rises from 0 is held while they are full, and released afterwards.
 #[test]
 fn a_job_that_was_held_again_is_named_released() {
-    let mut host = Host::with(vec![narrow(7, "A")], vec![queue("q1")]);
+    let mut host = Host::with(vec![one_job_record(7, "A")], vec![queue("q1")]);
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
     let rests = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(rests, 0);

@@ -409,7 +409,7 @@ fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
     assert_eq!(host.engine.view().pending_after(None, 9), [mine, other]);
     assert_eq!(host.engine.view().pending_after(None, 1), [mine]);
     assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);
-    host.refuse_prices = Some(Refusal::Absent);
+    host.refuse_priorities = Some(Refusal::Absent);
     host.refresh(30.0);
     assert_eq!(
         host.engine.view().pending_after(None, 9),

@@ -29,10 +29,10 @@ fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, J
     assert_eq!(host.state(freed), Some(Sched));
     let mut engine = Engine::small();
     for event in data {
-        host.oracle.learn(&event);
+        host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
-    host.reads_asked = 0;
+    host.requested_reads = 0;
     host.replay(true, engine);
     (host, freed)
 }
@@ -40,11 +40,11 @@ fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, J
 /// Returns the same with an unlimited association, so that no eventlog is read.
 fn reload_unlimited() -> (Host, JobId) {
     let (host, freed) = reload_with(|| HostJob::new(7), vec![records(UNLIMITED)]);
-    assert_eq!(host.reads_asked, 0);
+    assert_eq!(host.requested_reads, 0);
     (host, freed)
 }
 
-fn narrow(name: &str) -> Queue {
+fn one_job_record(name: &str) -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue(name) }
 }
 
@@ -92,10 +92,10 @@ fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
     let (mut host, freed) = reload_with(in_queue, Vec::new());
     host.event(records(UNLIMITED));
-    host.event(Event::Queues(vec![narrow("q1")]));
-    assert_eq!(host.reads_asked, 0);
+    host.event(Event::Queues(vec![one_job_record("q1")]));
+    assert_eq!(host.requested_reads, 0);
     host.event(Event::Reprioritize);
-    assert_eq!(host.reads_asked, 1);
+    assert_eq!(host.requested_reads, 1);
     let next = host.submit(in_queue()).unwrap();
     assert_eq!(host.names(next), ["max-run-jobs-queue"]);
     host.start(freed);
@@ -108,10 +108,10 @@ fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
 fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
     let (mut host, _) = reload_unlimited();
     host.event(records(Limit(1)));
-    assert_eq!(host.reads_asked, 0);
+    assert_eq!(host.requested_reads, 0);
     for _ in 0..2 {
         host.event(Event::Reprioritize);
-        assert_eq!(host.reads_asked, 1, "once");
+        assert_eq!(host.requested_reads, 1, "once");
     }
     let next = submit(&mut host, 1);
     assert_eq!(host.names(next), ["max-running-jobs-user-limit"]);
@@ -128,9 +128,9 @@ fn a_blocked_job_is_not_held_by_a_later_push() {
     engine.handle(NOW, records(UNLIMITED));
     host.replay(true, engine);
     host.event(records(Limit(0)));
-    host.reads_asked = 0;
+    host.requested_reads = 0;
     host.event(Event::Reprioritize);
-    assert_eq!((host.reads_asked, host.names(others)), (1, vec!["keep=x".to_owned()]));
+    assert_eq!((host.requested_reads, host.names(others)), (1, vec!["keep=x".to_owned()]));
     host.remove_dependency(others, "keep=x");
     assert_eq!(host.names(others), ["max-running-jobs-user-limit"]);
     exact(&host);
@@ -147,7 +147,7 @@ fn a_reservation_counts_under_a_limit_of_the_configuration() {
     };
     host.oracle.limits = vec![limit.clone()];
     host.event(Event::Settings(Settings { limits: vec![limit], ..Settings::default() }));
-    assert_eq!(host.reads_asked, 1);
+    assert_eq!(host.requested_reads, 1);
     let next = submit(&mut host, 1);
     assert_eq!(host.names(next), ["max-run-jobs-user"]);
     exact(&host);
@@ -156,11 +156,11 @@ fn a_reservation_counts_under_a_limit_of_the_configuration() {
 #[test]
 fn a_reservation_moves_with_its_job_to_another_queue() {
     let (mut host, freed) = reload_unlimited();
-    host.event(Event::Queues(vec![queue("q1"), narrow("q2")]));
+    host.event(Event::Queues(vec![queue("q1"), one_job_record("q2")]));
     host.event(Event::Reprioritize);
-    assert_eq!(host.reads_asked, 0);
+    assert_eq!(host.requested_reads, 0);
     host.update(freed, Some("q2"), None).unwrap();
-    assert_eq!(host.reads_asked, 1);
+    assert_eq!(host.requested_reads, 1);
     let next = host.submit(HostJob::new(7).queue("q2")).unwrap();
     assert_eq!(host.names(next), ["max-run-jobs-queue"]);
     exact(&host);

@@ -38,7 +38,7 @@ fn restart(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>)
     host.replay(false, Engine::small());
     assert!(ids.iter().all(|id| host.state(*id) == Some(Priority)));
     data(&mut host);
-    host.gone_on.clear();
+    host.moved_to_sched.clear();
     (host, ids)
 }
 
@@ -54,7 +54,7 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
     let (mut host, ids) = restart(11, [0.2, 0.9], 100_000);
     host.event(Event::Reprioritize);
     assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
-    assert_eq!(host.gone_on, sort_as_flux(&host, &ids));
+    assert_eq!(host.moved_to_sched, sort_as_flux(&host, &ids));
     assert_eq!(host.loops, 1);
     exact(&host);
 }
@@ -69,7 +69,7 @@ fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
         .partition(|id| host.jobs[id].priority > Some(i64::from(u32::MAX / 2)));
     assert!(high.len() > 2 && low.len() > 2);
     high.reverse();
-    assert_eq!(host.gone_on, [high, low].concat());
+    assert_eq!(host.moved_to_sched, [high, low].concat());
     exact(&host);
 }
 

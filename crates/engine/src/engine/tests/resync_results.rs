@@ -4,7 +4,7 @@
 use super::examples::{exact, restarted_without_data};
 use super::host::Host;
 use super::resync;
-use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use crate::accounts::Association;
 use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -70,7 +70,7 @@ fn a_refused_priority_is_posted_again() {
     let id = host.submit(HostJob::new(7)).unwrap();
     restarted_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
-    host.refuse_prices = Some(Refusal::Other("out of memory".to_owned()));
+    host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.state(id), Some(State::Priority));
@@ -79,7 +79,7 @@ fn a_refused_priority_is_posted_again() {
     host.apply(effects);
     host.settle();
     assert_eq!(host.state(id), Some(State::Priority), "Flux refuses the priority again");
-    host.refuse_prices = None;
+    host.refuse_priorities = None;
     host.retry();
     assert_eq!(host.state(id), Some(State::Sched));
     exact(&host);
@@ -90,7 +90,8 @@ fn a_refused_priority_is_posted_again() {
 /// The job comes during the comparison, which does not cover it. Another job frees headroom meanwhile.
 #[test]
 fn a_job_submitted_during_the_comparison_is_released_after_it() {
-    let mut host = Host::with(vec![narrow(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
+    let mut host =
+        Host::with(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
     let runs = host.submit(HostJob::new(7)).unwrap();
     host.start(runs);
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));

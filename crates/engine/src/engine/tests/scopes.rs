@@ -66,7 +66,7 @@ fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
 
 fn exact(host: &Host) {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
-    host.oracle.nobody_is_stranded(&host.jobs);
+    host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
 /// A scan checks a job that another plugin keeps and reserves nothing for it, so other jobs can take the headroom.
@@ -240,7 +240,7 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
         exact(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
-    assert!(host.oracle.in_order > 0, "the oracle compared priorities too");
+    assert!(host.oracle.compared_orders > 0, "the oracle compared priorities too");
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
     host.force_update(large, Some("q2".to_owned()), Some("B".to_owned()));
-    assert!(host.jobs[&large].is_in_line);
+    assert!(host.jobs[&large].is_held_in_sched);
     for _ in 0..OVERTAKEN {
         host.end(running.remove(0));
         running.push(host.submit(small()).unwrap());

@@ -18,7 +18,7 @@ fn records(most: Limit) -> Vec<AssociationRecord> {
     [7, 8, 9].map(of).into()
 }
 
-fn narrow(name: &str) -> Queue {
+fn one_job_record(name: &str) -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue(name) }
 }
 
@@ -34,7 +34,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
         .into();
     assert!(held.iter().all(|id| host.state(*id) == Some(Depend)));
     for event in [Event::Associations(records(Limit(2))), Event::Reprioritize] {
-        host.oracle.learn(&event);
+        host.oracle.apply_event(&event);
         let effects = host.engine.handle(NOW, event);
         // The host does not begin the next turn.
         host.apply(effects);
@@ -46,7 +46,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
 
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
-    let mut host = Host::with(records(UNLIMITED), vec![narrow("q1"), narrow("q2")]);
+    let mut host = Host::with(records(UNLIMITED), vec![one_job_record("q1"), one_job_record("q2")]);
     let [runs, held] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
         host.start(id);
@@ -60,8 +60,10 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     host.end(ends);
     assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
     let mut engine = Engine::small();
-    for event in [Event::Associations(records(UNLIMITED)), Event::Queues(vec![narrow("q1"), queue("q2")])] {
-        host.oracle.learn(&event);
+    for event in
+        [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_record("q1"), queue("q2")])]
+    {
+        host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
     host.replay(true, engine);
@@ -83,7 +85,7 @@ fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() 
     let mut engine = Engine::small();
     let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
     for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
-        host.oracle.learn(&event);
+        host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
     host.replay(true, engine);

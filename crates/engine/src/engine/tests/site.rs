@@ -8,14 +8,14 @@ use crate::limits::{Allocation, Resources, Size};
 use std::collections::BTreeSet;
 
 pub const OWNER: UserId = UserId(1);
-/// The time when tests begin, in seconds since the epoch.
+/// The time at which tests begin, in seconds since the epoch.
 pub const NOW: f64 = 1_700_000_000.0;
 pub const UNLIMITED: Limit = Limit(2_147_483_647);
 
-/// Nodes of the whole site.
+/// The number of nodes of the site.
 pub const SITE_NODES: u64 = 8;
 
-/// A job in the model host.
+/// A job of the model host.
 #[derive(Clone, Debug)]
 pub struct HostJob {
     pub user: u32,
@@ -27,7 +27,7 @@ pub struct HostJob {
     pub urgency: i64,
     /// The urgency at submission.
     pub urgency_at_first: i64,
-    /// GPUs that the allocation has beyond the request.
+    /// The number of GPUs in the allocation that the job did not request.
     pub extra_gpus: u64,
     pub submitted: f64,
     pub duration: f64,
@@ -35,26 +35,26 @@ pub struct HostJob {
     /// The time limit in seconds.
     pub limit: Option<f64>,
     pub priority: Option<i64>,
-    /// The priority in the last answer to Flux, which Flux stores when the callback has returned.
+    /// The priority in the last answer to Flux. Flux stores it when the callback has returned.
     pub answered: Option<i64>,
     pub dependencies: BTreeSet<String>,
-    /// Whether the jobspec declares dependencies of other plugins.
-    pub declares: bool,
+    /// Whether the jobspec declares a dependency of another plugin.
+    pub has_declared_dependencies: bool,
     /// Whether an attempt to read the eventlog failed.
     pub was_unreadable: bool,
-    /// Whether the job was held in PRIORITY since the plugin was loaded.
-    pub was_awaiting: bool,
-    /// Whether the job was in SCHED and still counts there.
+    /// Whether the job was held in PRIORITY at any time since the plugin was loaded.
+    pub was_held_in_priority: bool,
+    /// Whether the job has been in SCHED and still counts as scheduled.
     pub was_sched: bool,
     /// Whether the job is in PRIORITY without a priority.
-    pub waits: bool,
+    pub lacks_priority: bool,
     /// Whether the job is held in SCHED at priority 0.
-    pub is_in_line: bool,
-    /// Names of dependencies that Flux accepts no more, because they were removed.
-    pub dead: BTreeSet<String>,
-    /// The dependency events of the eventlog: a name, and whether it was added.
+    pub is_held_in_sched: bool,
+    /// Names of removed dependencies. Flux does not accept them again.
+    pub removed_dependencies: BTreeSet<String>,
+    /// The dependency events of the eventlog: the name, and true if the dependency was added.
     pub log: Vec<(String, bool)>,
-    /// The events of the eventlog that decide how long the job was eligible.
+    /// The events of the eventlog from which the engine computes how long the job was eligible.
     pub past: Vec<(f64, Past)>,
     pub memos: Vec<f64>,
     pub stored_memos: usize,
@@ -80,13 +80,13 @@ impl HostJob {
             priority: None,
             answered: None,
             dependencies: BTreeSet::new(),
-            declares: false,
+            has_declared_dependencies: false,
             was_unreadable: false,
-            was_awaiting: false,
+            was_held_in_priority: false,
             was_sched: false,
-            waits: false,
-            is_in_line: false,
-            dead: BTreeSet::new(),
+            lacks_priority: false,
+            is_held_in_sched: false,
+            removed_dependencies: BTreeSet::new(),
             log: Vec::new(),
             past: Vec::new(),
             memos: Vec::new(),
@@ -97,7 +97,7 @@ impl HostJob {
 
     /// Whether the job is in SCHED and not held there.
     pub fn is_scheduled(&self) -> bool {
-        self.state == State::Sched && !self.is_in_line
+        self.state == State::Sched && !self.is_held_in_sched
     }
 
     pub fn queue(mut self, queue: &str) -> Self {
@@ -120,19 +120,18 @@ impl HostJob {
         self
     }
 
-    /// Returns the size of the allocation.
-    pub fn given(&self) -> Size {
+    pub fn allocated_size(&self) -> Size {
         Size { gpus: self.size.gpus + self.extra_gpus, ..self.size }
     }
 
-    /// Returns R as Flux reports it.
+    /// Returns R in the form in which Flux reports it.
     pub fn resources(&self) -> Resources {
         match self.started.filter(|_| matches!(self.state, State::Run | State::Cleanup)) {
             None => Resources::None,
             start => Resources::Allocated(Allocation {
-                nodes: self.given().nodes,
-                cores: self.given().cores,
-                gpus: self.given().gpus,
+                nodes: self.allocated_size().nodes,
+                cores: self.allocated_size().cores,
+                gpus: self.allocated_size().gpus,
                 start,
                 expiration: self.limit.and_then(|limit| Some(start? + limit)),
             }),
@@ -142,7 +141,7 @@ impl HostJob {
     /// Adds a dependency of another plugin.
     pub fn after(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
-        self.declares = true;
+        self.has_declared_dependencies = true;
         self.log.push((foreign.to_owned(), true));
         self
     }
@@ -169,7 +168,7 @@ pub fn record(association: Association, def_bank: &str) -> AssociationRecord {
 }
 
 /// Returns an association that may run one job.
-pub fn narrow(user: u32, bank: &str) -> AssociationRecord {
+pub fn one_job_record(user: u32, bank: &str) -> AssociationRecord {
     record(Association { max_running_jobs: Limit(1), ..association(user, bank) }, bank)
 }
 

@@ -36,14 +36,14 @@ fn satisfy(host: &mut Host, jobs: &[JobId]) {
     jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
     host.settle();
     exact(host);
-    host.oracle.nobody_is_stranded(&host.jobs);
+    host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
 #[test]
 fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_plugin_releases_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
-        let job = HostJob { declares: is_declared, ..HostJob::new(7).after(AFTER) };
+        let job = HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) };
         let kept = host.submit(job).unwrap();
         assert!(!host.subscribed.contains(&kept));
         let first = submit(&mut host, 1);
@@ -113,7 +113,7 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
     assert!(host.submit(refused).is_err());
     let jobs: Vec<JobId> = host.jobs.keys().copied().collect();
     jobs.into_iter().for_each(|id| host.end(id));
-    assert_eq!(host.engine.keeps(), []);
+    assert_eq!(host.engine.count_stored_jobs(), []);
 }
 
 #[test]
@@ -142,7 +142,9 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|_| ());
         host.event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
-        let kept = host.submit(HostJob { declares: is_declared, ..HostJob::new(7).after(AFTER) }).unwrap();
+        let kept = host
+            .submit(HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) })
+            .unwrap();
         let age = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible.seconds(host.now);
         host.now += 1_000.0;
         assert!(age(&host) < 1.0, "{is_declared}: {}", age(&host));
@@ -160,7 +162,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     for are_kept in [true, false] {
         let mut host = site(|a| a.max_sched_jobs = Limit(1));
         let first = submit(&mut host, 1);
-        let undeclared = || HostJob { declares: false, ..HostJob::new(7).after(AFTER) };
+        let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after(AFTER) };
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last = submit(&mut host, 1);
         let mut engine = Engine::small();
@@ -191,7 +193,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             host.start(*id);
         }
         exact(&host);
-        host.oracle.nobody_is_stranded(&host.jobs);
+        host.oracle.check_no_job_is_stranded(&host.jobs);
     }
 }
 
@@ -234,5 +236,5 @@ fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them
     exact(&host);
     let others: Vec<JobId> = host.jobs.keys().copied().collect();
     others.into_iter().for_each(|id| host.end(id));
-    assert_eq!(host.engine.keeps(), []);
+    assert_eq!(host.engine.count_stored_jobs(), []);
 }

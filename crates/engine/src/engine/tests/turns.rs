@@ -5,7 +5,7 @@
 use super::examples::{exact, held_behind_one, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
-use super::site::{HostJob, NOW, OWNER, association, narrow, queue, record};
+use super::site::{HostJob, NOW, OWNER, association, one_job_record, queue, record};
 use crate::accounts::{Association, AssociationRecord};
 use crate::engine::step::Step;
 use crate::engine::{Effect, Engine, Event, Settings, State, Timer};
@@ -40,7 +40,7 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
 /// The scan of all associations waits for the end of the loop as well.
 #[test]
 fn no_job_of_any_association_is_released_within_flux_s_loop() {
-    let mut host = Host::with(vec![narrow(7, "A"), narrow(8, "A")], vec![]);
+    let mut host = Host::with(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
     let held = [7, 8].map(|user| {
         let running = host.submit(HostJob::new(user)).unwrap();
         host.start(running);
@@ -48,7 +48,7 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     });
     for user in [7, 8] {
         let event = Event::Associations(vec![record(association(user, "A"), "A")]);
-        host.oracle.learn(&event);
+        host.oracle.apply_event(&event);
         host.engine.handle(NOW, event);
     }
     host.engine.step(Step::LoopBegins);
@@ -75,7 +75,7 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     host.engine.handle(NOW, Event::Depend(id));
     let is_priced = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::SetPriority(_)));
     assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
-    host.engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
+    host.engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
@@ -83,15 +83,15 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
 /// first has not ended.
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
-    let records = || vec![narrow(OWNER.0, "A"), narrow(8, "A")];
+    let records = || vec![one_job_record(OWNER.0, "A"), one_job_record(8, "A")];
     let mut host = Host::with(records(), vec![]);
     let running = host.submit(HostJob::new(OWNER.0)).unwrap();
     host.start(running);
     let held = host.submit(HostJob::new(OWNER.0)).unwrap();
     host.replay(true, Engine::small());
-    host.event(Event::Associations(vec![narrow(OWNER.0, "A")]));
-    host.event(Event::Associations(vec![narrow(8, "A")]));
-    host.event(Event::Associations(vec![narrow(8, "A")]));
+    host.event(Event::Associations(vec![one_job_record(OWNER.0, "A")]));
+    host.event(Event::Associations(vec![one_job_record(8, "A")]));
+    host.event(Event::Associations(vec![one_job_record(8, "A")]));
     host.end(running);
     assert_eq!(host.state(held), Some(Depend), "the push has not ended");
     host.event(Event::Reprioritize);
@@ -104,13 +104,13 @@ fn an_eventlog_is_read_once() {
     let mut host = site(|a| a.max_running_jobs = Limit(2));
     let sched = submit(&mut host, 1);
     let mut engine = Engine::small();
-    engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
-    host.reads_asked = 0;
+    engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
+    host.requested_reads = 0;
     host.replay(true, engine);
-    assert_eq!((host.state(sched), host.reads_asked), (Some(Sched), 1), "a limit is within reach");
+    assert_eq!((host.state(sched), host.requested_reads), (Some(Sched), 1), "a limit is within reach");
     submit(&mut host, 1);
     host.event(Event::Reprioritize);
-    assert_eq!(host.reads_asked, 1);
+    assert_eq!(host.requested_reads, 1);
 }
 
 /// Flux goes through all subscriptions for every job that ends.
@@ -118,7 +118,7 @@ fn an_eventlog_is_read_once() {
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
     let (mut host, _, [held]) = held_behind_one();
     let mut engine = Engine::small();
-    engine.handle(NOW, Event::Associations(vec![narrow(7, "A")]));
+    engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.replay(true, engine);
     assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
 }
@@ -242,15 +242,15 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     };
     let mut engine = Engine::small();
     engine.handle(NOW, accounts(1));
-    host.reads_asked = 0;
+    host.requested_reads = 0;
     host.replay(true, engine);
-    assert_eq!((host.reads_asked, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
+    assert_eq!((host.requested_reads, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
     for running in [9, 1] {
         host.event(accounts(running));
         host.event(Event::Reprioritize);
     }
     submit(&mut host, 1);
-    assert_eq!(host.reads_asked, 2);
+    assert_eq!(host.requested_reads, 2);
 }
 
 /// An epilog or another plugin may keep the job in CLEANUP. It counts until it is INACTIVE, as a job that ran does.

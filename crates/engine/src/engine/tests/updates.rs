@@ -149,7 +149,7 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     let mut engine = Engine::small();
     for event in [strict(), accounts(Limit(1))] {
-        host.oracle.learn(&event);
+        host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
     host.never_answered = [moved].into();

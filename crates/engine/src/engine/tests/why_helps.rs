@@ -2,7 +2,7 @@
 //! The steps that `why` suggests for a job, and the time and reason of its release.
 
 use super::host::Host;
-use super::site::{HostJob, NOW, association, narrow, queue, record};
+use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::why::why;
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State, Timer};
@@ -176,7 +176,7 @@ fn association_with_project(project: &str) -> Association {
 #[test]
 fn why_suggests_no_bank_that_refuses_the_project() {
     for (project, helps) in [("*", true), ("p", false)] {
-        let records = vec![narrow(7, "A"), record(association_with_project(project), "A")];
+        let records = vec![one_job_record(7, "A"), record(association_with_project(project), "A")];
         let mut host = Host::with(records, vec![queue("q1")]);
         let first = host.submit(HostJob::new(7)).unwrap();
         host.start(first);

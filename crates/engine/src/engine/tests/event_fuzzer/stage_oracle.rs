@@ -40,7 +40,7 @@ pub struct StageOracle {
 }
 
 impl StageOracle {
-    pub fn learn(&mut self, event: &Event<'_>, effects: &[Effect]) {
+    pub fn apply_event(&mut self, event: &Event<'_>, effects: &[Effect]) {
         match event {
             Event::Validate(facts) if facts.state == State::New => {
                 let is_rejected = effects.iter().any(|effect| matches!(effect, Effect::Reject(_)));

@@ -2,7 +2,7 @@
 //! The actions of users, the scheduler and the administrator on the model host.
 
 use super::super::site::HostJob;
-use super::{Answer, Host, all_resting};
+use super::{Answer, Host, find_hold_candidates};
 use crate::engine::{Effect, EndedJob, Engine, Event, Past, State};
 use crate::ids::{JobId, UserId};
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ impl Host {
         let id = JobId(self.next);
         self.next += 1;
         self.now += 1.0;
-        // Flux posts the declared dependencies a moment after the submission, and then accepts the job.
+        // Flux posts the declared dependencies 0.125 s after the submission in this model, and then accepts the job.
         let depends = |name: &String| (self.now + 0.125, Past::Dependency(name.clone(), true));
         let mut past = vec![(self.now, Past::Urgency(job.urgency))];
         past.extend(job.dependencies.iter().map(depends));
@@ -36,7 +36,7 @@ impl Host {
         Ok(id)
     }
 
-    /// Allocates resources to a job in SCHED whose priority is above 0, and starts the job.
+    /// Starts a job that is in SCHED with a priority above 0.
     pub fn start(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched && job.priority > Some(0) {
@@ -48,11 +48,11 @@ impl Host {
         }
     }
 
-    /// Starts a job that is held in SCHED, for which the scheduler allocated resources before the hold.
-    pub fn cross(&mut self, id: JobId) {
+    /// Starts a job that is held in SCHED. The scheduler had allocated its resources before the engine held the job.
+    pub fn start_held(&mut self, id: JobId) {
         let job = self.jobs.get_mut(&id).unwrap();
         assert_eq!(job.state, State::Sched, "job {id} can take resources in SCHED only");
-        job.is_in_line = false;
+        job.is_held_in_sched = false;
         job.priority = Some(1);
         self.start(id);
     }
@@ -64,7 +64,7 @@ impl Host {
             self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
             self.callback(id, |facts| Event::Cleanup(facts.id));
             self.jobs.get_mut(&id).unwrap().state = State::Inactive;
-            // From INACTIVE on, Flux refuses to end a subscription.
+            // From INACTIVE on, Flux rejects the end of a subscription.
             assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
             self.callback(id, |facts| Event::Inactive(facts.id));
             let job = &self.jobs[&id];
@@ -78,10 +78,10 @@ impl Host {
     }
 
     fn create(&mut self, id: JobId) {
-        self.callback_of(id, |facts, job| Event::Created {
+        self.callback_with_state(id, |facts, job| Event::Created {
             id: facts.id,
             state: facts.state,
-            has_dependencies: job.declares,
+            has_dependencies: job.has_declared_dependencies,
         });
     }
 
@@ -96,7 +96,7 @@ impl Host {
         job.urgency = urgency;
         job.past.push((self.now, Past::Urgency(urgency)));
         if self.subscribed.contains(&id) {
-            // The engine uses the new urgency if it gets this event.
+            // The engine gets the event, so it sorts by the new urgency from now on.
             self.jobs.get_mut(&id).unwrap().urgency_at_first = urgency;
             self.callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
         }
@@ -108,7 +108,7 @@ impl Host {
         self.settle();
     }
 
-    /// Returns the text of the rejection if the plugin rejects an update.
+    /// Asks the engine to validate an update. Returns the text of the rejection, if any.
     fn validate_update(&mut self, event: Event<'_>) -> Result<(), String> {
         let effects = self.engine.handle(self.now, event);
         let rejection = effects.iter().find_map(|effect| match effect {
@@ -120,11 +120,11 @@ impl Host {
         rejection.map_or(Ok(()), Err)
     }
 
-    /// Updates the queue or the bank as `flux update` does.
+    /// Updates the queue or the bank of a job as `flux update` does.
     pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
         let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
         let (user, state) = (UserId(job.user), job.state);
-        // Flux's builtin plugin `.update-queue` comes first.
+        // Flux's builtin plugin `.update-queue` checks the job before our plugin does.
         if queue.is_some() && state >= State::Run {
             return Err("update of queue for running job not supported".to_owned());
         }
@@ -145,7 +145,7 @@ impl Host {
         Ok(())
     }
 
-    /// Updates the jobspec without a validation by the plugin.
+    /// Updates the jobspec without asking the engine to validate the update.
     pub fn force_update(&mut self, id: JobId, queue: Option<String>, bank: Option<String>) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         (job.queue, job.bank) = (queue, bank);
@@ -161,26 +161,25 @@ impl Host {
         self.settle();
     }
 
-    /// Reloads the plugin if `is_reload`, and restarts the job manager if not. `engine` has the load-time data, and the
-    /// caller pushes other data afterwards.
+    /// Reloads the plugin if `is_reload`, and otherwise restarts the job manager. `engine` has the load-time data. The caller pushes all
+    /// other data afterwards.
     pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
         (self.slices, self.refresh_at, self.listed) = (0, None, None);
         (self.queue_timer, self.queues_asked) = (None, None);
         self.subscribed.clear();
-        self.oracle.is_all_looked_at = true;
+        self.oracle.scans_all = true;
         let first_seen = |job: &mut HostJob| {
-            // A job in SCHED counts there, unless the plugin held it there.
-            let is_in_line = job.state == State::Sched && job.priority == Some(0) && job.urgency != 0;
-            // A job in PRIORITY is held, too.
-            let was_awaiting = is_in_line || job.state == State::Priority;
-            (job.was_unreadable, job.was_awaiting, job.is_in_line) = (false, was_awaiting, is_in_line);
-            job.was_sched |= job.state == State::Sched && !is_in_line;
+            let is_held_in_sched = job.state == State::Sched && job.priority == Some(0) && job.urgency != 0;
+            let was_held_in_priority = is_held_in_sched || job.state == State::Priority;
+            (job.was_unreadable, job.was_held_in_priority, job.is_held_in_sched) =
+                (false, was_held_in_priority, is_held_in_sched);
+            job.was_sched |= job.state == State::Sched && !is_held_in_sched;
             job.urgency_at_first = job.urgency;
         };
         self.jobs.values_mut().for_each(first_seen);
-        self.resting = all_resting(&self.jobs);
+        self.hold_candidates = find_hold_candidates(&self.jobs);
         let mut order: Vec<JobId> = self.jobs.keys().copied().collect();
         if is_reload {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));
@@ -194,7 +193,7 @@ impl Host {
             }
             if !is_reload && state == State::Sched {
                 let job = self.jobs.get_mut(id).unwrap();
-                // A restart sets the priority to -1, so each answer changes it.
+                // A restart sets all priorities to -1, so Flux acts on each answer.
                 (job.state, job.priority) = (State::Priority, None);
                 let urgency = job.urgency;
                 let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The model carries out each effect, and refuses those that Flux refuses.
+//! Carries out the effects of the engine, and refuses those that Flux would refuse.
 
 use super::super::site::{HostJob, SITE_NODES};
 use super::{Answer, Host};
@@ -9,8 +9,8 @@ use crate::ids::JobId;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Returns the jobs as they are after all queued removals. The engine has decided those already.
-fn as_decided<'a>(
+/// Returns the jobs without the dependencies whose removal is queued.
+fn apply_queued_removals<'a>(
     jobs: &'a BTreeMap<JobId, HostJob>,
     queued: &[(JobId, String)],
 ) -> Cow<'a, BTreeMap<JobId, HostJob>> {
@@ -27,8 +27,8 @@ fn as_decided<'a>(
 
 impl Host {
     pub fn apply(&mut self, effects: Vec<Effect>) {
-        let found = self.find_in_line();
-        // A job whose eventlog a later effect requests waits for it, too.
+        let found = self.find_held_in_sched();
+        // These jobs wait for their eventlogs from now on, because a later effect requests the eventlogs.
         let asked_for = |effect: &Effect| match effect {
             Effect::ReadEventlog(id) => Some(*id),
             _ => None,
@@ -40,11 +40,11 @@ impl Host {
                 self.apply(more);
             }
         }
-        // While eventlogs are being read, headroom may count as taken that is free.
+        // While an eventlog is unread, the engine may count free headroom as taken.
         let is_known = !self.engine.view().is_replaying() && !self.engine.ledger().has_unread();
         for id in found {
-            if is_known && self.jobs.get(&id).is_some_and(|job| job.is_in_line) {
-                self.oracle.stays(&self.jobs, id);
+            if is_known && self.jobs.get(&id).is_some_and(|job| job.is_held_in_sched) {
+                self.oracle.check_held_in_sched(&self.jobs, id);
             }
         }
     }
@@ -54,13 +54,13 @@ impl Host {
     fn assert_lookup_allowed(&self, id: JobId) {
         let is_current = self.busy.last() == Some(&id);
         assert!(
-            self.asked_about.is_none() || is_current,
+            self.job_in_loop.is_none() || is_current,
             "job {id} is looked up while Flux asks about {:?}",
-            self.asked_about
+            self.job_in_loop
         );
     }
 
-    /// Copies to the oracle the state of the host that its decisions need.
+    /// Copies the state of the host that the checks of the oracle use.
     fn update_oracle(&mut self) {
         self.oracle.unknown = self.unreadable.clone();
         self.oracle.subscribed = self.subscribed.clone();
@@ -106,7 +106,7 @@ impl Host {
                 }
                 let name = name.to_string();
                 assert!(
-                    !job.dead.contains(&name),
+                    !job.removed_dependencies.contains(&name),
                     "{name} of job {id} was removed once: Flux would ignore it"
                 );
                 if job.dependencies.insert(name.clone()) {
@@ -116,7 +116,7 @@ impl Host {
             }
             Effect::AskUrgency(id) => {
                 let job = self.jobs.get_mut(id).ok_or(Refusal::Absent)?;
-                if let Some(why) = &self.refuse_asks {
+                if let Some(why) = &self.refuse_urgency_requests {
                     return Err(why.clone());
                 }
                 if job.state == State::Depend {
@@ -146,7 +146,11 @@ impl Host {
                     return Err(Refusal::TooLate);
                 }
                 self.update_oracle();
-                self.oracle.taken_off(&as_decided(&self.jobs, &self.queued), *id, &name.to_string());
+                self.oracle.check_removed_dependency(
+                    &apply_queued_removals(&self.jobs, &self.queued),
+                    *id,
+                    &name.to_string(),
+                );
                 if self.busy.contains(id) {
                     self.queued.push((*id, name.to_string()));
                 } else {
@@ -199,10 +203,10 @@ impl Host {
             Effect::Subscribe(id) => {
                 self.jobs.get(id).ok_or(Refusal::Absent)?;
                 self.subscribed.insert(*id);
-                // One further job is subscribed to for its expiration.
+                // The engine may have one more subscription, to learn of a changed expiration.
                 assert!(self.subscribed.len() <= FEW.subscribed + 1, "Flux searches all subscriptions");
             }
-            // After a panic the subscriptions are unknown, so the engine may end one that it does not have.
+            // After a panic the engine does not know its subscriptions, so it may end a subscription that it does not have.
             Effect::Unsubscribe(id) => {
                 let was = self.subscribed.remove(id);
                 assert!(was || self.engine.view().is_doubtful(), "job {id} was not subscribed to");
@@ -216,7 +220,7 @@ impl Host {
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
             Effect::Arm(Timer::Queues) => self.queue_timer = Some(false),
             Effect::ArmIn(Timer::Queues, seconds) => self.queue_timer = Some(*seconds == 0.0),
-            // The schedulers of these tests keep a list for each queue, unless a test says otherwise.
+            // Without an answer, the engine assumes that the scheduler has a list of jobs for each queue.
             Effect::AskScheduler => {}
             Effect::AskQueues(names) => self.queues_asked = Some(names.clone()),
             Effect::ArmIn(timer, seconds) => {
@@ -224,7 +228,7 @@ impl Host {
                 self.refresh_at = Some(self.now + seconds);
             }
             Effect::ReadEventlog(id) => {
-                self.reads_asked += 1;
+                self.requested_reads += 1;
                 self.to_be_read.remove(id);
                 if !self.never_answered.contains(id) {
                     self.reads.push_back(*id);
@@ -245,16 +249,16 @@ impl Host {
             }
             Effect::Prioritize(id, priority) => {
                 let state = self.jobs.get(id).ok_or(Refusal::Absent)?.state;
-                if let Some(why) = &self.refuse_prices {
+                if let Some(why) = &self.refuse_priorities {
                     return Err(why.clone());
                 }
                 if matches!(state, State::Priority | State::Sched) {
                     self.posts += 1;
-                    self.gone_on.extend((state == State::Priority).then_some(*id));
+                    self.moved_to_sched.extend((state == State::Priority).then_some(*id));
                     self.update_oracle();
-                    self.oracle.goes_on(&as_decided(&self.jobs, &self.queued), *id);
+                    self.oracle.check_posted_priority(&apply_queued_removals(&self.jobs, &self.queued), *id);
                     if let Some(job) = self.jobs.get_mut(id) {
-                        job.was_sched |= std::mem::take(&mut job.is_in_line);
+                        job.was_sched |= std::mem::take(&mut job.is_held_in_sched);
                     }
                     self.set_priority(*id, Some(Answer::Priority(i64::from(*priority))));
                 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reactor of the model host: timers, reads, and the passing of time.
+//! The reactor of the model host: timers, responses, and the passing of time.
 
 use super::Host;
 use crate::engine::{Event, QueueTold, Timer};
 use crate::ids::QueueName;
 
 impl Host {
-    /// Runs timers and reads until none is left.
+    /// Runs timers and delivers responses until nothing is due.
     pub fn settle(&mut self) {
-        self.oracle.turn();
+        self.oracle.end_scans();
         while self.listed.is_some()
             || self.queue_timer == Some(true)
             || self.queues_asked.is_some()
@@ -39,23 +39,23 @@ impl Host {
                     )
                 };
                 let states = names.into_iter().map(state).collect();
-                self.oracle.is_all_looked_at = true;
+                self.oracle.scans_all = true;
                 let effects = self.engine.handle(self.now, Event::QueueStates(states));
                 self.apply(effects);
-                self.oracle.is_all_looked_at = false;
-                self.oracle.turn();
+                self.oracle.scans_all = false;
+                self.oracle.end_scans();
             }
             if std::mem::take(&mut self.slices) > 0 {
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
                 self.apply(effects);
-                self.oracle.turn();
+                self.oracle.end_scans();
             }
             if std::mem::take(&mut self.defers) > 0 {
-                self.oracle.is_put_off_due = true;
+                self.oracle.is_deferred_turn = true;
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
                 self.apply(effects);
-                self.oracle.is_put_off_due = false;
-                self.oracle.turn();
+                self.oracle.is_deferred_turn = false;
+                self.oracle.end_scans();
             }
             while let Some(id) = self.reads.pop_front() {
                 let can_read = !self.unreadable.contains(&id);
@@ -70,19 +70,19 @@ impl Host {
                 let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
                 let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
                 self.apply(effects);
-                self.oracle.turn();
+                self.oracle.end_scans();
             }
             for id in std::mem::take(&mut self.asks) {
                 let job = self.jobs.get(&id).filter(|_| self.has_job_list);
                 let names = job.map(|job| job.dependencies.iter().cloned().collect());
                 let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
                 self.apply(effects);
-                self.oracle.turn();
+                self.oracle.end_scans();
             }
         }
     }
 
-    /// Advances the time by `seconds`, and runs the refresh timer if it is armed.
+    /// Advances the time by `seconds`. If the refresh timer is armed, the timer fires.
     pub fn refresh(&mut self, seconds: f64) {
         self.now += seconds;
         if self.refresh_at.take().is_some() {
@@ -92,7 +92,7 @@ impl Host {
         }
     }
 
-    /// Stops or starts a queue as `flux queue` does, and makes an armed queue timer due.
+    /// Stops or starts a queue as `flux queue` does. An armed queue timer becomes due.
     pub fn set_queue(&mut self, name: &str, is_started: bool) {
         if is_started {
             self.stopped.remove(name)
@@ -104,7 +104,7 @@ impl Host {
         self.settle();
     }
 
-    /// Runs the retry timer if it is armed.
+    /// Fires the retry timer if it is armed.
     pub fn retry(&mut self) {
         if std::mem::take(&mut self.retries) > 0 {
             let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));

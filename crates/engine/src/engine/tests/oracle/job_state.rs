@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Where a job of the host is between submission and its run, as the oracle sees it.
+//! Says whether a job of the host is held, released, or on its way to SCHED.
 
 use super::super::site::HostJob;
 use super::{Oracle, is_ours};
 use crate::engine::State;
 
 impl Oracle {
-    /// Whether the job is held, by our dependencies or in PRIORITY.
-    pub(super) fn is_in_line(&self, job: &HostJob) -> bool {
+    /// Whether the job is held by our dependencies or in PRIORITY.
+    pub(super) fn is_held(&self, job: &HostJob) -> bool {
         let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
-        is_held || is_waiting(job) && !self.is_half_pushed(job) && self.association(job).is_some()
+        is_held || is_held_past_depend(job) && !self.is_half_pushed(job) && self.association(job).is_some()
     }
 
     pub(super) fn is_half_pushed(&self, job: &HostJob) -> bool {
@@ -18,22 +18,22 @@ impl Oracle {
     }
 }
 
-/// Whether the job was held. A job whose eventlog could not be read reserves headroom as if it had been. An eventlog does not show
-/// that a job was held in PRIORITY.
+/// Whether the job was ever held. The engine assumes this for a job whose eventlog cannot be read. The eventlog does not show a hold in
+/// PRIORITY, so the host records such holds.
 pub(super) fn was_held(job: &HostJob) -> bool {
-    job.was_unreadable || job.was_awaiting || job.log.iter().any(|(name, _)| is_ours(name))
+    job.was_unreadable || job.was_held_in_priority || job.log.iter().any(|(name, _)| is_ours(name))
 }
 
 /// Whether the job is in PRIORITY with a priority, so that Flux sends it to SCHED.
 pub(super) fn is_on_its_way(job: &HostJob) -> bool {
-    job.state == State::Priority && job.answered.is_some() && !is_waiting(job)
+    job.state == State::Priority && job.answered.is_some() && !is_held_past_depend(job)
 }
 
-/// Whether the job is held past DEPEND: it does not count as scheduled.
-pub(super) fn is_waiting(job: &HostJob) -> bool {
-    job.is_in_line || job.state == State::Priority && job.waits && !job.was_sched
+/// Whether the job is held in SCHED or PRIORITY. Such a job does not count as scheduled.
+pub(super) fn is_held_past_depend(job: &HostJob) -> bool {
+    job.is_held_in_sched || job.state == State::Priority && job.lacks_priority && !job.was_sched
 }
 
-pub(super) fn carries_none(job: &HostJob) -> bool {
+pub(super) fn has_no_limit_dependency(job: &HostJob) -> bool {
     !job.dependencies.iter().any(|name| is_ours(name))
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The oracle's rules for limits over scopes: which jobs count together, and which association goes first.
+//! The oracle's rules for limits over scopes: which jobs count together, and which association is scanned first.
 
 use super::*;
 use crate::engine::Past;
 
 impl Oracle {
-    /// Whether jobs of `bank` count in `above`.
+    /// Whether `bank` is `above` or a bank below it.
     pub(super) fn is_below(&self, bank: &BankName, above: &BankName) -> bool {
         let mut at = Some(bank);
         while let Some(bank) = at {
@@ -17,7 +17,8 @@ impl Oracle {
         false
     }
 
-    /// Whether a limit applies to the jobs of an association. A limit that names an association, bank or user replaces the limit on each.
+    /// Whether a limit applies to the jobs of an association. A limit with a named target replaces the limit on each association, bank or
+    /// user.
     pub(super) fn is_on(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
         let named = |target: Target| {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
@@ -35,7 +36,7 @@ impl Oracle {
         }
     }
 
-    /// Whether jobs of two associations count together under a limit.
+    /// Whether the jobs of two associations count together under a limit.
     pub(super) fn counts_with(
         &self,
         limit: &SiteLimit,
@@ -53,8 +54,8 @@ impl Oracle {
         }
     }
 
-    /// Whether the eventlog is being read of a job that counts together with this job under a limit.
-    pub(super) fn is_put_off(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
+    /// Whether a scan has to skip the job because the eventlog of a job under the same limit is being read.
+    pub(super) fn waits_for_an_eventlog(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
         let Some(mine) = self.association(job).map(|mine| (mine.user, &mine.bank)) else { return false };
         let on = self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1) && is_in(limit, job));
         let unread = || self.unread.iter().filter_map(|id| jobs.get(id));
@@ -65,8 +66,9 @@ impl Oracle {
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
 
-    /// Returns the limits over scopes that the jobs exceed. Limits on running jobs are checked only if the scheduler starts all jobs at once.
-    pub fn overfull(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
+    /// Returns the limits over scopes that the jobs exceed. Limits on running jobs are checked only if `is_eager`, that is, if the
+    /// scheduler starts all jobs at once.
+    pub fn find_exceeded_scopes(&self, jobs: &BTreeMap<JobId, HostJob>, is_eager: bool) -> Vec<String> {
         let mut overfull = Vec::new();
         for record in self.associations.values() {
             let mine = (record.association.user, &record.association.bank);
@@ -97,8 +99,8 @@ impl Oracle {
         overfull
     }
 
-    /// Returns the sort key of an association among those that share limits with it: the priority and id of its first held job. Returns
-    /// `None` if more than these two decides.
+    /// Returns the key by which associations with shared limits are scanned: the priority and the id of the first held job. Returns `None`
+    /// if the order depends on more than that job.
     pub(super) fn sort_key(
         &self,
         jobs: &BTreeMap<JobId, HostJob>,
@@ -107,16 +109,16 @@ impl Oracle {
         let held: Vec<(&JobId, &HostJob)> = jobs
             .iter()
             .filter(|(_, job)| self.association(job).map(|a| (a.user, &a.bank)) == Some(whose))
-            .filter(|(_, job)| self.is_in_line(job))
+            .filter(|(_, job)| self.is_held(job))
             .collect();
         let (first, head) = held.first()?;
         let is_plain = |(id, job): &(&JobId, &HostJob)| {
             job.queue == head.queue
                 && !self.unknown.contains(id)
-                && !self.is_put_off(jobs, job)
+                && !self.waits_for_an_eventlog(jobs, job)
                 && job.dependencies.iter().all(|name| is_ours(name))
         };
-        // The plugin does not know an urgency that changed in DEPEND before it releases the job.
+        // The engine sees a change of urgency in DEPEND only when it releases the job.
         let is_as_submitted =
             head.past.iter().filter(|(_, past)| matches!(past, Past::Urgency(_))).count() <= 1;
         if !held.iter().all(is_plain) || !is_as_submitted {
@@ -145,36 +147,37 @@ impl Oracle {
         on.filter(|limit| is_in(limit, job)).collect()
     }
 
-    /// Whether a limit counts two jobs together.
+    /// Whether a limit counts the two jobs together.
     fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
         is_in(limit, other) && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
-    /// Notes that a job took headroom: each held job that shares a limit with it was overtaken once more.
-    pub fn took(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
+    /// Counts an overtaking for each held job that shares a limit with job `id`, which took headroom.
+    pub fn count_overtakings(&mut self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         let mut overtakes = std::mem::take(&mut self.overtakes);
-        overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_in_line(job)));
+        overtakes.retain(|held, _| jobs.get(held).is_some_and(|job| self.is_held(job)));
         self.overtakes = overtakes;
         let Some(taker) = jobs.get(&id).filter(|_| !self.limits.is_empty()) else { return };
         let limits = self.limits_on(taker);
         let is_overtaken = |job: &HostJob| limits.iter().any(|limit| self.is_shared(limit, taker, job));
-        let held =
-            jobs.iter().filter(|(held, job)| **held != id && self.is_in_line(job) && is_overtaken(job));
+        let held = jobs.iter().filter(|(held, job)| **held != id && self.is_held(job) && is_overtaken(job));
         for held in held.map(|(held, _)| *held).collect::<Vec<_>>() {
             *self.overtakes.entry(held).or_default() += 1;
         }
     }
 
-    /// Whether a held job was overtaken so often that its scopes may keep headroom for it.
+    /// Whether the job was overtaken often enough for an anti-starvation reservation.
     pub(super) fn is_overtaken(&self, id: JobId) -> bool {
         self.overtakes.get(&id).is_some_and(|count| *count >= crate::limits::OVERTAKEN)
     }
 
-    /// Whether an anti-starvation reservation may hold a job (plugin 9): one of a job that was overtaken (#1), in a scope without headroom
-    /// for that job now (#1, #4). Jobs of urgency 0 or in a stopped queue have none (#3).
-    pub(super) fn may_be_kept_from(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
+    /// Whether an anti-starvation reservation of another job may hold job `id` (plugin 9).
+    ///
+    /// - The other job was overtaken (#1), and a limit that both jobs share has no headroom for it (#1, #4).
+    /// - Its urgency is not 0, and its queue is not stopped (#3).
+    pub(super) fn may_be_held_by_reservation(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) -> bool {
         let overtaken = self.overtakes.keys().filter(|held| self.is_overtaken(**held));
         let overtaken = overtaken.filter_map(|held| Some((*held, jobs.get(held)?)));
         let mut overtaken =
@@ -183,7 +186,7 @@ impl Oracle {
         overtaken.any(|(held, job)| {
             let full = |limit: &SiteLimit| {
                 let alone = Oracle { limits: vec![limit.clone()], ..self.clone() };
-                alone.exceeded(jobs, held).contains(&name_of(limit))
+                alone.exceeded(jobs, held).contains(&format_limit_name(limit))
             };
             let of = self.limits_on(job).into_iter();
             of.filter(|limit| self.is_shared(limit, job, asker)).any(full)
@@ -191,8 +194,7 @@ impl Oracle {
     }
 }
 
-/// Returns the name of a limit over a scope.
-pub(super) fn name_of(limit: &SiteLimit) -> String {
+pub(super) fn format_limit_name(limit: &SiteLimit) -> String {
     let queue = if limit.queue.is_some() { "-queue" } else { "" };
     format!("max-{}-{}{queue}", limit.amount, limit.target.kind())
 }

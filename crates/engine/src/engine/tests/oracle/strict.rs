@@ -6,7 +6,6 @@ use crate::accounts::RunningLimits;
 use crate::engine::Settings;
 use std::collections::BTreeMap;
 
-/// The queues in which running limits are strict.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StrictIn {
     others: bool,
@@ -23,7 +22,7 @@ impl StrictIn {
         }
     }
 
-    /// Whether a job counts for running limits before it runs.
+    /// Whether running limits count the job from SCHED on.
     pub fn counts(&self, job: &HostJob) -> bool {
         let of_queue = job.queue.as_ref().and_then(|queue| self.queues.get(queue));
         of_queue.copied().unwrap_or(self.others)
@@ -31,7 +30,6 @@ impl StrictIn {
 }
 
 impl super::Oracle {
-    /// Whether running limits are strict in the job's queue.
     pub fn is_strict(&self, job: &HostJob) -> bool {
         self.strict.counts(job)
     }

@@ -26,7 +26,7 @@ fn chosen<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
 fn job_place(job: &HostJob) -> String {
     let names: Vec<&str> =
         job.dependencies.iter().map(|name| name.split(['.', ':']).next().unwrap_or(name)).collect();
-    format!("{:?} {} {} {names:?}", job.state, job.waits, job.is_in_line)
+    format!("{:?} {} {} {names:?}", job.state, job.lacks_priority, job.is_held_in_sched)
 }
 
 fn random_word(rng: &mut Rng) -> [u8; WORD] {

@@ -2,7 +2,7 @@
 //! Reservations of released jobs in a stopped queue: they lapse, and return when the queue is started.
 //! Rules: R7
 
-use super::super::site::narrow;
+use super::super::site::one_job_record;
 use super::super::why::why;
 use super::*;
 use crate::accounts::{RunningLimits, RunningLimitsOf};
@@ -46,7 +46,7 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
     // The text for a limit of the association's record has the same form.
-    let (host, _, next) = submit_released_and_held(Vec::new(), Some(narrow(7, "A")), 7);
+    let (host, _, next) = submit_released_and_held(Vec::new(), Some(one_job_record(7, "A")), 7);
     let hold = why(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
     assert_eq!(hold.text, text);
@@ -54,7 +54,7 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
 
 #[test]
 fn a_reservation_lapses_while_the_queue_is_stopped() {
-    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(narrow(7, "A")), 7)] {
+    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let (mut host, released, next) = submit_released_and_held(limits, own, user);
         host.set_queue("q2", false);
         assert_eq!(host.state(next), Some(State::Depend), "another queue");
@@ -76,7 +76,7 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
 /// When a queue starts, Flux starts its jobs together, before it calls the plugin.
 #[test]
 fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
-    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(narrow(7, "A")), 7)] {
+    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let mut host = site(limits);
         host.event(Event::Associations(own.into_iter().collect()));
         let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
