@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are held in SCHED at priority 0, for which the scheduler may have allocated resources already.
+//! Jobs that are held in SCHED at priority 0. The scheduler may have allocated their resources before the hold.
 //! Rules: L12, L16
 
 use super::examples::{exact, held_behind_one, site, submit};
@@ -23,7 +23,7 @@ fn strict() -> Event<'static> {
     Event::Settings(rules(RunningLimits::Strict, &[]))
 }
 
-/// Under strict running limits one job may run. The first job has urgency 0, and the next has the reservation.
+/// Running limits are strict, and one job may run. Returns a job with urgency 0 and the next job, for which the headroom is reserved.
 fn resting_and_reserved() -> (Host, [JobId; 2]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(strict());
@@ -33,7 +33,7 @@ fn resting_and_reserved() -> (Host, [JobId; 2]) {
     (host, [rests, next])
 }
 
-/// The scheduler allocated resources before the hold. In SCHED the job takes them, runs, and counts.
+/// The scheduler allocated resources before the engine held the job. The job can still start, and then counts as running.
 #[test]
 fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let records = || vec![one_job_record(7, "B"), record(association(7, "A"), "A")];
@@ -52,7 +52,6 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     );
     assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
     assert!(host.engine.view().is_held(moved) && !host.engine.view().is_held(there));
-    // The job stays held after a reprioritize and a new urgency.
     host.event(Event::Reprioritize);
     host.set_urgency(moved, 20);
     assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
@@ -77,7 +76,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     exact(&host);
 }
 
-/// The scheduler has no request for the job, so only our limit keeps it back.
+/// The scheduler has no request for the job, so only our limit holds it.
 #[test]
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
     let (mut host, [rests, next]) = resting_and_reserved();
@@ -87,7 +86,7 @@ fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
     assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
 }
 
-/// A refresh posts priorities of pending jobs. A priority above 0 would have a held job scheduled.
+/// A refresh posts priorities of pending jobs. With a priority above 0, Flux would schedule the held job.
 #[test]
 fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let mut all = accounts();
@@ -97,7 +96,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     host.event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
     let [_, runs, pends, moved] =
         ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
-    // A job that overtakes the others of user 7.
+    // This job takes precedence over the other jobs of user 7.
     host.submit(HostJob::new(8).bank("A")).unwrap();
     host.force_update(moved, None, Some("B".to_owned()));
     let read_jobs = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
@@ -111,7 +110,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     settled(&host);
 }
 
-/// Epilogs may keep a job in CLEANUP that never ran. Meanwhile it delays no other job.
+/// An epilog may keep a job in CLEANUP that never ran. Meanwhile the next held job is released.
 #[test]
 fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
@@ -132,7 +131,7 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     }
 }
 
-/// Flux sets its own priority for an expedited job, so no answer holds the job in SCHED.
+/// Flux itself sets the priority of an expedited job, so no answer can hold the job in SCHED.
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
@@ -149,8 +148,8 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
     }
 }
 
-/// The host asserts that each job returns to SCHED, because the scheduler may have allocated its resources. Each cause
-/// sends a job from SCHED to PRIORITY.
+/// Each cause sends a job from SCHED to PRIORITY. The host asserts that the job returns to SCHED, because the scheduler may have allocated
+/// its resources.
 #[test]
 fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     type Cause = (&'static str, fn(&mut Host, JobId, i64));
@@ -206,7 +205,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     }
 }
 
-/// Without data a job keeps its posted priority. The priority that Flux set at urgency 31 ends with that urgency.
+/// Without data a job keeps its posted priority. A priority that Flux set at urgency 31 is not kept after that urgency.
 #[test]
 fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     let mut host = site(|_| {});
@@ -224,7 +223,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     settled(&host);
 }
 
-/// Another job has the headroom. The job would not be scheduled at urgency 0 anyway, so it is not held.
+/// Flux would not schedule a job at urgency 0, so the engine need not hold it.
 #[test]
 fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
     let (mut host, [rests, next]) = resting_and_reserved();
@@ -235,8 +234,8 @@ fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
     settled(&host);
 }
 
-/// A restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the
-/// engine posts it by id if the loop would take too long.
+/// The restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the engine posts the
+/// priority by id if the loop would take too long.
 #[test]
 fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     for batches in [FEW, SINGLE_POSTS] {
@@ -270,7 +269,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     }
 }
 
-/// A new plugin finds the job in SCHED at priority 0, before or after it sees the running job.
+/// The new plugin sees the held job, in SCHED at priority 0, before or after it sees the running job.
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
@@ -290,7 +289,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     }
 }
 
-/// Under upstream running limits, too: the headroom is reserved for a released job that does not run yet.
+/// Running limits are those of upstream. The headroom is reserved for a released job that does not run yet.
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
@@ -312,7 +311,7 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     settled(&host);
 }
 
-/// Another plugin may give the job a priority.
+/// The test moves the job to SCHED, as another plugin does by giving it a priority.
 #[test]
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running, [held]) = held_behind_one();
@@ -332,7 +331,7 @@ fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
 }
 
-/// The job is in SCHED at priority 0 because of its score, and no limit holds it.
+/// The job is in SCHED at priority 0 because its score is 0. No limit holds it.
 #[test]
 fn a_job_with_the_score_0_is_not_held_after_a_reload() {
     for is_reload in [true, false] {
@@ -353,8 +352,8 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
     }
 }
 
-/// Bank B allows one running job, and a job of user 8 runs there. A job of user 7 moved to bank B, and is held in SCHED
-/// at priority 0.
+/// Bank B allows one running job, and a job of user 8 runs there. Returns the host, with a job of user 7 that moved to bank B and is held
+/// in SCHED at priority 0.
 fn held_by_a_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
@@ -373,8 +372,8 @@ fn three_records() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
-/// After a reload or a restart, a push brings no record of the held job's association. If an earlier push brought one,
-/// the limits release the job. If not, the job waits for the record, and `why` says so.
+/// After a reload or a restart, a push brings no record of the held job's association. If an earlier push brought a record, the job is
+/// released when its limits allow it. If not, the job waits for the record, and `why` says so.
 #[test]
 fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
     for by_tree in [true, false] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities posted one by one, without Flux's loop over all jobs, which would block other requests. A push posts them so as well, for
-//! jobs without a priority.
+//! Priorities that are posted by id, without Flux's loop over all jobs. The loop would block other requests. A push posts the priorities of
+//! jobs without a priority in this way too.
 //! Rules: F16, F18, F19
 
 use super::host::Host;
@@ -13,7 +13,7 @@ use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
 
-/// Returns a push of the usual data, and of user 9 in bank A.
+/// Returns a push of the usual data, changed by `change`, with user 9 added to bank A.
 fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
     let mut all = accounts();
     all.associations.push(record(association(9, "A"), "A"));
@@ -29,7 +29,7 @@ fn count_loops(host: &mut Host, push: Event<'_>) -> usize {
     host.loops - before
 }
 
-/// Submits a job for each of these users before the first data. The jobs stay in PRIORITY.
+/// Submits a job for each user before the first push. The jobs stay in PRIORITY.
 fn submit_before_data(host: &mut Host, users: &[u32]) -> Vec<JobId> {
     users.iter().map(|user| host.submit(HostJob::new(*user)).unwrap()).collect()
 }
@@ -54,7 +54,7 @@ fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
     }
 }
 
-/// One job is of a user without an association, and the queue of the other one is not valid for its user.
+/// The first job's user has no association, and the second job's queue is not valid for its user.
 #[test]
 fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
     for batches in [FEW, SINGLE_POSTS] {
@@ -72,7 +72,7 @@ fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
     }
 }
 
-/// The job in PRIORITY came first. It gets its priority before the push releases other jobs in its place.
+/// The job in PRIORITY was submitted first. The push posts its priority before it releases held jobs.
 #[test]
 fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     for batches in [FEW, SINGLE_POSTS] {
@@ -91,7 +91,7 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     }
 }
 
-/// The data came before the jobs were replayed, so nothing holds them, but Flux has not asked for their priorities since.
+/// The data was pushed before the jobs were replayed, so no limit holds them, but Flux has not asked for their priorities since the reload.
 #[test]
 fn a_push_prices_jobs_that_flux_has_not_asked_about_since_a_reload() {
     let mut host = live(Policy::FairTree);
@@ -105,7 +105,7 @@ fn a_push_prices_jobs_that_flux_has_not_asked_about_since_a_reload() {
     assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "the jobs of the last turn too");
 }
 
-/// Held jobs get their priorities when they are released.
+/// A held job gets its priority when it is released.
 #[test]
 fn a_push_asks_for_no_priority_of_held_jobs() {
     let mut host = Host::new();
@@ -120,7 +120,7 @@ fn a_push_asks_for_no_priority_of_held_jobs() {
     assert_eq!(count_loops(&mut host, push()), 0, "the jobs without a priority are held now");
 }
 
-/// A restart finds the jobs in SCHED and has no data of them. An update of the jobspec would send them to PRIORITY again.
+/// A restart without data leaves the jobs in SCHED. An update of the jobspec would send them to PRIORITY again.
 #[test]
 fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
     let mut host = live(Policy::FairTree);
@@ -150,13 +150,12 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
         let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
         assert_eq!(count_loops(&mut host, push), by_loop, "{waiting}");
         assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
-        // All jobs have a priority now.
         assert_eq!(count_loops(&mut host, with_nine(|_| ())), 0);
     }
 }
 
-/// A priority takes 25 microseconds, and posts may take a quarter of the time, so a refresh posts one, at the head first. Two posts
-/// are enough for the order.
+/// Flux takes 25 microseconds for a priority, and posts may take a quarter of the time, so each refresh posts one priority, that of the
+/// head first. Two posts restore the order.
 #[test]
 fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     let mut host = live(Policy::Classic);
@@ -182,7 +181,7 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     }
 }
 
-/// The weight has changed since the last refresh.
+/// The weight changed after the last refresh.
 #[test]
 fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     let refreshed = |refresh| Settings { refresh, ..Settings::default() };
@@ -207,7 +206,7 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     }
 }
 
-/// Of 150 priorities a turn posts 100, which takes Flux 100 times 25 microseconds. Other requests then have three times as long.
+/// A turn posts 100 of the 150 priorities, which takes Flux 2.5 ms. Other requests then have 7.5 ms.
 #[test]
 fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
     let mut host = live(Policy::Classic);
@@ -227,7 +226,7 @@ fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_request
     assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
 }
 
-/// User 7 may run one job in A. Returns a released job in SCHED and a held job, whose priority comes from its urgency alone.
+/// User 7 may run one job in bank A. Returns a released job in SCHED and a held job. The held job's priority comes from its urgency alone.
 fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut host = live(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
@@ -244,7 +243,7 @@ fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     (host, [freed, held])
 }
 
-/// Sets the weight of the fair-share. The refresh comes 30 s later.
+/// Sets the weight of fair-share, and runs the refresh 30 s later.
 fn set_weight(host: &mut Host, weight: i64) {
     host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
     host.refresh(30.0);
@@ -261,7 +260,7 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// If running limits are strict, the job is held behind the job that took its headroom.
+/// If running limits are strict, the job stays held while the job that took its headroom counts.
 #[test]
 fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom() {
     let (mut host, [freed, held]) = submit_released_and_held(rules(RunningLimits::Strict, &[]));
@@ -307,7 +306,7 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
     assert!(!effects.iter().any(is_release), "no push asked for a release scan: {effects:?}");
 }
 
-/// Returns a site in which user 7 runs a job, so that under classic each refresh lowers all priorities of the two users.
+/// Returns a site in which user 7 runs a job. Under the classic policy each refresh lowers the priorities of both users.
 fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
     let mut host = live(policy);
     let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
@@ -337,7 +336,7 @@ fn count_stale(host: &Host) -> usize {
     host.engine.view().live_snapshot().lagging
 }
 
-/// Each posted priority is an event that stays in the job's eventlog (live 4 #6).
+/// Flux stores each posted priority as an event in the job's eventlog (live 4 #6).
 #[test]
 fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     for policy in Policy::ALL {
@@ -354,7 +353,7 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     }
 }
 
-/// User 8 has used more than user 7, whose job runs until user 7 falls behind. The jobs of one of the two users get new priorities.
+/// User 8 has used more than user 7. The job of user 7 runs until user 7 falls behind. Only the jobs of one user get new priorities.
 #[test]
 fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
@@ -403,7 +402,6 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
     assert_eq!(refreshed, [0.0, 3_600.0, 7_200.0]);
 }
 
-/// A push that changes weights or shares posts all priorities, however soon it comes.
 #[test]
 fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     let mut host = site_with_falling_priorities(Policy::Classic, 20);
@@ -418,7 +416,7 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     }
 }
 
-/// The requests are flux-accounting's reprioritize, a loop that another plugin began, and changed settings.
+/// The requests are flux-accounting's reprioritize, a loop that another plugin starts, and changed settings.
 #[test]
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);
@@ -445,7 +443,7 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     }
 }
 
-/// The new job gets its current priority. Those of the other jobs are stale and at another level.
+/// The new job gets its current priority. The stale priorities of the other jobs differ from it.
 #[test]
 fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     let mut host = site_with_falling_priorities(Policy::Classic, 20);
@@ -466,8 +464,8 @@ fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     );
 }
 
-/// 400 jobs are in a queue and 400 in its virtual queue, and a push reverses the order of their users. The head of the scheduler queue is
-/// right after the push (live 4 #2, #3), from wherever the plugin learned the parent.
+/// 400 jobs are in a queue and 400 in its virtual queue, and a push reverses the order of their users. Right after the push the job with
+/// the highest priority of both queues is the head (live 4 #2, #3).
 #[test]
 fn a_virtual_queue_and_its_parent_form_one_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {
@@ -488,7 +486,7 @@ fn a_virtual_queue_and_its_parent_form_one_order() {
                 host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
             }
         }
-        // By now the plugin asks Flux about queues again.
+        // The plugin requests the states of the queues again, because an hour has passed.
         host.set_queue("q2", true);
         host.now += 3_600.0;
         host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Scans that skip associations release the same jobs in the same order, with the same places in all scopes, as scans that look at all.
+//! A scan that skips associations releases the same jobs in the same order as a scan that visits all, and leaves the same places in all
+//! scopes.
 
 use super::super::place::Key;
 use super::super::scope::ScopeId;
@@ -12,7 +13,7 @@ use std::collections::BTreeSet;
 const USERS: u32 = 8;
 const QUEUES: [Option<&str>; 2] = [None, Some("q1")];
 
-/// Returns a site with `users` users in two banks, and limits on each bank, on both, and on each user.
+/// Returns a site with `users` users in two banks. `caps` are the limits on each bank, on both banks together, and on each user.
 fn book_of(users: u32, caps: [i64; 6]) -> Book {
     let record = |user: u32| {
         let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
@@ -55,12 +56,12 @@ enum Op {
         runs: bool,
     },
     End(usize),
-    /// This number of jobs takes headroom in each scope.
+    /// In each scope, this number of jobs takes headroom.
     Overtaken(u64),
     Prices,
-    /// Scans one after another, which release no job of some users.
+    /// Consecutive scans. They release no job of the users in the set.
     Walks(Vec<(u32, Line)>, BTreeSet<u32>),
-    /// A scan for each association with held jobs, after all are placed again.
+    /// All associations are placed again. Then each association with held jobs has a scan.
     All,
 }
 
@@ -83,15 +84,15 @@ fn op() -> impl Strategy<Value = Op> {
 struct World {
     book: Book,
     ledger: Ledger,
-    /// Whether scans look at all associations.
+    /// Whether each scan visits all associations.
     is_plain: bool,
-    /// Increases when priorities change.
+    /// A number that increases when the priorities change.
     shift: u64,
-    /// The cost of all scans.
+    /// The cost of all scans until now.
     looks: usize,
 }
 
-/// The places in each scope, and the overtaken jobs, the first overtaken first.
+/// The places in each scope, and the overtaken jobs in the order of their overtaking.
 type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
 
 impl World {
@@ -110,7 +111,7 @@ impl World {
         (accounts.flat_map(|account| account.waiting.places()).collect(), self.ledger.overtaken())
     }
 
-    /// Adds a job: held if it exceeds a limit, and otherwise in SCHED or RUN.
+    /// Adds a job. If it exceeds a limit, it is held; otherwise it is in SCHED or, if `runs`, in RUN.
     fn add_job(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
         self.ledger.find_scopes_of(&self.book, association);
@@ -149,7 +150,7 @@ impl World {
         }
     }
 
-    /// Moves a released job on. Some jobs stay in DEPEND, some would not be scheduled, and some end other jobs.
+    /// Moves a released job to its next state. Depending on the id, the job stays in DEPEND, cannot be scheduled, or ends other jobs.
     fn move_on(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}
@@ -181,7 +182,7 @@ impl World {
             all.push((released, self.places()));
         }
         self.looks += walk.comparisons();
-        // The reservations of jobs that other plugins keep end.
+        // Reservations end with the scan for jobs that other plugins hold.
         for (released, _) in &all {
             let stays = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
             if self.ledger.job(released.id).filter(stays).is_some() {
@@ -192,7 +193,7 @@ impl World {
     }
 
     fn apply(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
-        // The engine does this at each event.
+        // The engine makes this call at each event.
         self.ledger.note_any_change();
         match op {
             Op::Come { user, queue, nodes, cores, is_kept, runs } => {
@@ -256,7 +257,8 @@ proptest! {
     }
 }
 
-/// One job runs. Each user has a held job that lacks nodes and one that lacks cores. A job with the smaller of both sizes would fit.
+/// Returns a site with one running job. Each user has a held job that lacks nodes and one that lacks cores. A job with the smaller nodes
+/// and the smaller cores of the two would fit.
 fn world_without_headroom(users: u32) -> World {
     let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
@@ -280,20 +282,20 @@ fn cost(world: &mut World, user: u32) -> usize {
     world.looks - before
 }
 
-/// Many associations wait for the same headroom. The first scan looks at each, and later scans only go through the scope's list.
+/// Many associations wait for the same headroom. The first scan visits each of them. Later scans only read the scope's list.
 #[test]
 fn a_scan_looks_at_no_association_twice_while_nothing_changes() {
     let mut world = world_without_headroom(USERS);
     let first = cost(&mut world, 2);
     let others: Vec<usize> = (3..=USERS).map(|user| cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
-    // After a job has come or gone, a scan looks at each association again.
+    // After a job was added or ended, a scan visits each association again.
     add_and_remove_job(&mut world);
     let again = cost(&mut world, 3);
     assert!(again * 2 > first, "{first} {again}");
 }
 
-/// A scan does not start at the front of the list for each association.
+/// A scan that restarted at the front of the list for each association would cost a quadratic time.
 #[test]
 fn a_scan_goes_through_the_associations_of_a_scope_once() {
     let of = |users: u32| {
