@@ -26,7 +26,7 @@ fn facts(id: u64, state: State) -> JobFacts<'static> {
     JobFacts { bank: Some("A"), project: Some("*"), ..records::facts(id, 1, state, NOW) }
 }
 
-/// Creates an engine in which user 1 has `jobs` jobs in DEPEND.
+/// Creates an engine in which user 1 has `jobs` jobs in DEPEND. The limit on running jobs is `max_running_jobs`.
 fn with_jobs(jobs: u64, max_running_jobs: i64) -> Engine {
     let mut engine = Engine::new(UserId(0));
     engine.handle(NOW, Event::Associations(vec![record(1, max_running_jobs)]));
@@ -112,8 +112,8 @@ fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
     engine.handle(NOW, Event::Run(JobId(id), allocated(nodes)));
 }
 
-/// Times events of single jobs among 1,000,000 live jobs of 1,000 users and 20,000 held jobs of user 1 with different
-/// sizes. The time must not depend on the number of the other jobs.
+/// Times events of single jobs among 1,000,000 live jobs of 1,000 users. User 1 also has 20,000 held jobs with
+/// different sizes. The time must not depend on the number of the other jobs.
 fn events_among_many_jobs(c: &mut Criterion) {
     const LIVE: u64 = 1_000_000;
     const HELD: u64 = 20_000;
@@ -223,7 +223,7 @@ fn engine_with_many_queues() -> Engine {
     engine
 }
 
-/// Times the responses to requests that guests may send at any rate.
+/// Times the responses to requests that guests may send.
 fn responses(c: &mut Criterion) {
     let mut group = c.benchmark_group("answers");
     group.sample_size(20);

@@ -18,7 +18,7 @@ use std::time::Instant;
 const BANKS: u32 = 10_000;
 const ASSOCIATIONS: u32 = 100_000;
 const HELD: u64 = 20_000;
-/// Number of jobs that a round submits, and of jobs that it ends. Each end releases one held job.
+/// The number of jobs that a round submits, and the number that it ends. Each end releases one held job.
 const SAMPLE: u64 = 2_000;
 const ROUNDS: u64 = 9;
 const NOW: f64 = 1_700_000_000.0;
@@ -112,7 +112,7 @@ fn run(engine: &mut Engine, id: u64) {
     handle(engine, Event::Run(JobId(id), Resources::Allocated(given)));
 }
 
-/// Creates a site in which 20,000 associations have one running job each, and one held job that waits for its end.
+/// Creates a site in which each of 20,000 associations has one running job, and one held job that waits until it ends.
 fn site(limits: &[SiteLimit]) -> Engine {
     let mut engine = Engine::new(UserId(u32::MAX - 1));
     push(&mut engine, limits);
@@ -176,7 +176,8 @@ fn cost() {
     }
 }
 
-/// Associations whose jobs wait for the limits on nodes and cores of the site. One job uses all except one.
+/// A site in which jobs wait for the limits on nodes and cores of the site. One job uses all nodes and cores except one
+/// of each.
 struct Crowd {
     engine: Engine,
     next: u64,
@@ -237,7 +238,7 @@ impl Crowd {
         self
     }
 
-    /// Submits and ends a job that no limit holds, which makes the engine look for jobs to release.
+    /// Submits and ends a job that no limit holds. The end makes the engine look for jobs to release.
     fn run_empty_job(&mut self) {
         let id = self.submit(RUNNING, 0, 0, false);
         handle(&mut self.engine, Event::Inactive(JobId(id)));

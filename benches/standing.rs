@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Benchmarks of live fair-share of large sites.
 //!
-//! They measure refreshes in which few or all associations have running jobs, the longest slice, the memory, the plan for
-//! the order of 50,000 pending jobs, and turns of users without usage.
+//! They measure refreshes with few and with many running jobs, the longest slice, the memory, the plan for the order of
+//! 50,000 pending jobs, and turns of users without usage.
 #![allow(missing_docs, clippy::expect_used)] // criterion's macros; a bench that can't start should stop
 
 #[path = "common/counting.rs"]

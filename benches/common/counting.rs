@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Counts the allocated bytes by the requested sizes, which are the same on every machine.
+//! Counts the allocated bytes. It counts requested sizes, which are the same on every machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ static IN_USE: AtomicUsize = AtomicUsize::new(0);
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         IN_USE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller fulfils the contract, which is that of the system allocator.
+        // SAFETY: the caller fulfils the contract of the system allocator.
         unsafe { System.alloc(layout) }
     }
 

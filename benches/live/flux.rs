@@ -17,7 +17,7 @@ fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
     records::facts(id, user as u32, state, T0)
 }
 
-/// The queue in the order of the posted priorities, the loop over all jobs, and the timers.
+/// Flux's queue in the order of the posted priorities, its loop over all jobs, and its timers.
 pub struct Flux {
     pub engine: Engine,
     pub now: f64,

@@ -137,7 +137,7 @@ fn memory() {
         flux.event("settings", Event::Settings(Settings { live, ..Settings::default() }));
         flux.push(parts);
         let association = since(before, USERS);
-        // Reserve the memory of this benchmark before, so that the count contains only the memory of the engine.
+        // Reserve the benchmark's own memory first, so that the count contains only the engine's memory.
         flux.priorities.reserve(JOBS);
         flux.user_of.reserve(JOBS);
         let mark = in_use();

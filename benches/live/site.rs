@@ -31,8 +31,8 @@ fn random_fraction(random: &mut Random) -> f64 {
     random.below(1 << 53) as f64 / (1u64 << 53) as f64
 }
 
-/// Returns the shares of a user. The shares of a bank are the sum of its users' shares, so the normalized shares of a
-/// user are these over the sum of all.
+/// Returns the shares of a user. The shares of a bank are the sum of its users' shares. So the normalized shares of a
+/// user are the user's shares divided by the sum over all users.
 fn shares_of(user: usize) -> u64 {
     1 + (user as u64 * 7919) % 9
 }
@@ -65,7 +65,7 @@ pub fn site(
         active: true,
     }));
     let all: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(shares_of).sum();
-    // The usage of a machine with all nodes in use, in the limit of long times.
+    // The usage after a very long time in which jobs ran on all nodes.
     let total = nodes * half_life / 2f64.ln();
     let mut leaf = |user: usize| Leaf {
         user: Some(UserId(user as u32)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the processor time of this thread, which other processes affect only through the caches.
+//! Reads the processor time of this thread. Other processes affect it only through the processor's caches.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! The arguments of a callback: typed views of IN, and writers of OUT.
 //!
 //! All plugins share IN and OUT of a call, so writers merge into OUT. Both are jansson objects that Flux passes by
-//! reference. Unpacking each key would build a table of keys for every call.
+//! reference. Unpacking single keys would make jansson build a table of keys in every call.
 
 use super::json::Json;
 use super::{Plugin, c_line_within, sys};
@@ -16,7 +16,7 @@ const OUT: c_int = 1;
 /// FLUX_JOB_STATE_SCHED.
 const STATE_SCHED: i64 = 8;
 
-/// Bytes of an error text (`flux_error_t`), without the final NUL.
+/// The size of an error text (`flux_error_t`) in bytes, without the final NUL.
 const ERROR_MAX: usize = 159;
 
 /// The arguments of the running callback.
@@ -61,7 +61,7 @@ pub struct UpdateArgs<'a> {
     pub value: Json<'a>,
 }
 
-/// A member of the callback's arguments is missing or has the wrong type.
+/// The error of a callback whose arguments lack a member, or have a member of the wrong type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadArgs(pub String);
 
@@ -79,7 +79,8 @@ impl<'a> Args<'a> {
         if rc == 0 {
             return Ok(());
         }
-        // SAFETY: flux_plugin_arg_strerror accepts any args object and returns a C string that lives as long as it.
+        // SAFETY: flux_plugin_arg_strerror accepts any args object and returns a C string that lives as long as the
+        // object.
         let text = unsafe {
             let text = sys::flux_plugin_arg_strerror(self.raw);
             if text.is_null() { c"".to_owned() } else { CStr::from_ptr(text).to_owned() }
@@ -87,7 +88,7 @@ impl<'a> Args<'a> {
         Err(BadArgs(text.to_string_lossy().into_owned()))
     }
 
-    /// Returns all of IN or OUT, by reference.
+    /// Returns the object IN or OUT, as `which` says, by reference.
     fn root(self, which: c_int) -> Result<*mut json_t, BadArgs> {
         let mut root: *mut json_t = null_mut();
         // SAFETY: the format fills one borrowed json_t pointer. Flux reports null args as an error.
@@ -107,13 +108,13 @@ impl<'a> Args<'a> {
         read_integer(self.input()?, c"id").map(i64::cast_unsigned)
     }
 
-    /// Returns the job's id and urgency, which is all that the most frequent callbacks read.
+    /// Returns the job's id and urgency. The most frequent callbacks read only these.
     pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"id")?.cast_unsigned(), read_integer(input, c"urgency")?))
     }
 
-    /// Returns the job's id, and R if the job has one.
+    /// Returns the job's id, and R if the job has an R.
     pub fn id_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
@@ -125,21 +126,21 @@ impl<'a> Args<'a> {
         self.input().ok()?.get(c"entry")?.get(c"timestamp")?.as_number()
     }
 
-    /// Returns the job's present priority (-1 if none was set) and its state.
+    /// Returns the job's current priority (-1 if it has none) and its state.
     pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"priority")?, read_integer(input, c"state")?))
     }
 
-    /// Returns the posted priority of a job that Flux sent from SCHED back to PRIORITY. Returns `None` for any other job, and for one that
-    /// has no priority: at a restart Flux takes it away, and the scheduler has not seen the job.
+    /// Returns the posted priority of a job that Flux sent from SCHED back to PRIORITY, or `None` for any other job.
+    /// After a restart the job has no priority in Flux and the scheduler has not seen it, so the result is `None` too.
     pub fn bounced_priority(self) -> Option<u32> {
         let input = self.input().ok()?;
         let was_in_sched = read_integer(input, c"prev_state").ok()? == STATE_SCHED;
         u32::try_from(read_integer(input, c"priority").ok()?).ok().filter(|_| was_in_sched)
     }
 
-    /// Returns a table of the instance's configuration as JSON text; `None` if there is no such table.
+    /// Returns the table `table` of the instance's configuration as JSON text, or `None` if it does not exist.
     pub fn configured(self, table: &CStr) -> Result<Option<String>, BadArgs> {
         let conf =
             self.input()?.get(c"conf").ok_or_else(|| BadArgs("the configuration is missing".to_owned()))?;
@@ -186,14 +187,15 @@ impl<'a> Args<'a> {
     /// Answers with a priority.
     pub fn set_priority(self, priority: i64) -> Result<(), BadArgs> {
         let out = self.root(OUT)?;
-        // SAFETY: OUT is an object that belongs to this call; jansson takes the new integer over in any case.
+        // SAFETY: OUT is an object that belongs to this call; jansson takes ownership of the new integer even if it
+        // fails.
         let rc = unsafe { json_object_set_new(out, c"priority".as_ptr(), json_integer(priority)) };
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 
-    /// Answers that the job gets no priority now. A job in PRIORITY stays there.
+    /// Answers that the job gets no priority now. A job in state PRIORITY stays there.
     pub fn set_priority_unavailable(self, plugin: Plugin) -> Result<(), BadArgs> {
-        // SAFETY: both pointers are those of the running callback.
+        // SAFETY: both pointers belong to the running callback.
         let rc = unsafe { sys::flux_jobtap_priority_unavail(plugin.raw(), self.raw) };
         self.check(rc)
     }
@@ -201,27 +203,27 @@ impl<'a> Args<'a> {
     /// Answers with an error text for the user, cut to the size of Flux's buffer.
     pub fn set_error(self, plugin: Plugin, text: &str) {
         let text = c_line_within(text, ERROR_MAX);
-        // SAFETY: the format is ours and takes one C string, so user text is never a format. The call returns -1 even
-        // on success.
+        // SAFETY: the format is a constant that takes one C string, so user text is never a format. The call returns -1
+        // even on success.
         unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 
     /// Merges the members of `object`, which serializes as a JSON object, into the answer.
     ///
-    /// The members go through a JSON text: jansson's parser is the only code here that makes jansson values (see
+    /// The members go through a JSON text, because this crate makes jansson values only with jansson's parser (see
     /// docs/evidence/less.md).
     pub fn merge<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
         let text = serde_json::to_vec(object).map_err(|error| BadArgs(error.to_string()))?;
         let out = self.root(OUT)?;
-        // SAFETY: jansson reads `text.len()` bytes and keeps none of them. A null error is not filled.
+        // SAFETY: jansson reads `text.len()` bytes and keeps no pointer to them. jansson does not fill a null error.
         let object = unsafe { json_loadb(text.as_ptr().cast(), text.len(), 0, null_mut()) };
         drop(text);
         if object.is_null() {
             return Err(BadArgs("jansson cannot parse the answer".to_owned()));
         }
-        // SAFETY: both are alive; OUT takes references of its own to the members.
+        // SAFETY: both objects are alive; OUT takes its own references to the members.
         let rc = unsafe { json_object_update(out, object) };
-        // SAFETY: the reference is ours, and not used after this.
+        // SAFETY: this function owns the reference and does not use it afterwards.
         unsafe { json_decref(object) };
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }

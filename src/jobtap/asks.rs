@@ -6,15 +6,16 @@ use super::pending::{Ask, Future, replied};
 use super::{Host, Jobtap, Turn, sys};
 use std::ffi::{CStr, c_void};
 
-/// The key of the request for ended jobs in `asks`: no job has this id (FLUX_JOBID_ANY).
+/// The key of the request for ended jobs in `asks`. No job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
-/// The first key of other requests in `asks`, to which their number is added: no job has such an id either.
+/// The key of request 0 to a service in `asks`; the other requests follow by their numbers. No job has an id in this
+/// range.
 const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::answered`]. It replaces a pending
-    /// request with the same `number`.
+    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::answered`]. The request replaces a
+    /// pending request with the same `number`.
     pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
         let plugin = self.instance.plugin;
         let id = SERVICES + u64::from(number);
@@ -23,8 +24,8 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::ended`]. It replaces a pending
-    /// request.
+    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::ended`]. The request replaces a
+    /// pending request to `job-list.list`.
     pub fn list_ended(self, request: &str) {
         let plugin = self.instance.plugin;
         let asked = self.ask(ENDED, |arg| plugin.list_jobs(request, on_listed::<J>, arg));
@@ -54,7 +55,7 @@ unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: 
     // SAFETY: Flux passes the argument that the request was started with, and the request is still pending.
     let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        // SAFETY: the future is that of an RPC, and fulfilled.
+        // SAFETY: the future belongs to an RPC and is fulfilled.
         let text = unsafe { replied(future) };
         let answered = instance.asks.borrow_mut().remove(&id);
         drop(answered);

@@ -7,7 +7,8 @@ use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
 
-/// The plugin handle. It lives as long as the plugin is loaded, which is longer than any of our code runs.
+/// The plugin handle. The handle lives as long as the plugin is loaded, which is longer than any code of the plugin
+/// runs.
 #[derive(Clone, Copy)]
 pub struct Plugin(NonNull<sys::flux_plugin_t>);
 
@@ -25,26 +26,26 @@ pub enum LogLevel {
     Debug = 7,
 }
 
-/// Writes to Flux's log. Flux takes its handle off the plugin handle before it calls the destructor of the plugin's
-/// state; a logger keeps the handle.
+/// Writes to Flux's log without the plugin handle. Flux removes its own handle from the plugin handle before it
+/// destroys the plugin's state, so a logger stores Flux's handle.
 #[derive(Clone, Copy)]
 pub struct Logger(*mut sys::flux_t);
 
 impl Logger {
-    /// Writes to Flux's log.
+    /// Writes `text` to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
         let text = c_line_within(text, LOG_MAX);
-        // SAFETY: the job manager's handle outlives all plugins; a null one means standard error. The format is ours
-        // and takes one C string.
+        // SAFETY: the job manager's handle outlives all plugins; flux_log writes to standard error if the handle is
+        // null. The format is a constant that takes one C string.
         unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
     }
 }
 
-/// Bytes of an exception's note (`flux_jobtap_raise_exception`).
+/// The maximum size of an exception's note (`flux_jobtap_raise_exception`) in bytes.
 const NOTE_MAX: usize = 1023;
-/// Bytes of a log line, which leave space for Flux's prefix (`FLUX_MAX_LOGBUF` is 2048).
+/// The maximum size of a log line in bytes. It leaves space for Flux's prefix (`FLUX_MAX_LOGBUF` is 2048).
 const LOG_MAX: usize = 1900;
-/// Bytes of the error text of a reply.
+/// The maximum size of the error text of a reply, in bytes.
 pub(super) const REFUSAL_MAX: usize = 1000;
 /// The function that Flux calls when a future is fulfilled.
 pub(super) type Continuation = unsafe extern "C" fn(*mut sys::flux_future_t, *mut c_void);
@@ -53,14 +54,13 @@ const NO_RESPONSE: c_int = 1;
 /// `FLUX_NODEID_ANY`.
 const NODEID_ANY: u32 = u32::MAX;
 
-/// Returns `text` as a C string. NUL, which would end it, becomes a space.
+/// Returns `text` as a C string, with each NUL replaced by a space.
 pub(super) fn c_text(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
 }
 
-/// Returns `text` as a C string of one line for people, of at most `most` bytes. Flux would cut a longer text at any
-/// byte and then drop invalid UTF-8. User text may contain line breaks or terminal control characters: these are
-/// escaped.
+/// Returns `text` as a C string of one line with at most `most` bytes. Flux would cut a longer text at any byte and
+/// then drop the invalid UTF-8. Line breaks and terminal control characters, which user text may contain, are escaped.
 pub(super) fn c_line_within(text: &str, most: usize) -> CString {
     const CUT: &str = "...";
     let mut line = String::new();
@@ -80,7 +80,7 @@ pub(super) fn c_line_within(text: &str, most: usize) -> CString {
     c_text(&line)
 }
 
-/// Returns true for control characters, line separators, and marks that change the direction of writing.
+/// Returns true if `letter` is a control character, a line separator, or a mark that changes the direction of writing.
 fn must_escape(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -91,9 +91,9 @@ fn must_escape(letter: char) -> bool {
 pub(super) struct Clock(*mut sys::flux_reactor_t);
 
 impl Clock {
-    /// Returns the start time of the reactor's present turn, in seconds since the epoch.
+    /// Returns the start time of the reactor's current turn, in seconds since the epoch.
     pub(super) fn now(self) -> f64 {
-        // SAFETY: the reactor outlives the plugin, and so every holder of a clock.
+        // SAFETY: the reactor outlives the plugin, and so all copies of the clock.
         unsafe { sys::flux_reactor_now(self.0) }
     }
 }
@@ -111,25 +111,25 @@ impl Plugin {
 
     /// Returns the job manager's Flux handle, or null.
     pub(super) fn flux(self) -> *mut sys::flux_t {
-        // SAFETY: the handle is ours (contract of `from_raw`).
+        // SAFETY: the handle is valid (contract of `from_raw`).
         unsafe { sys::flux_jobtap_get_flux(self.raw()) }
     }
 
-    /// Returns the start time of the reactor's present turn, in seconds since the epoch.
+    /// Returns the start time of the reactor's current turn, in seconds since the epoch.
     pub fn now(self) -> f64 {
         self.clock().now()
     }
 
-    /// Returns the clock. Flux finds the reactor by a linear search of the plugin's aux items, so frequent readers
-    /// keep the clock.
+    /// Returns the clock. Flux finds the reactor by a linear search of the plugin's aux items, so callers that read the
+    /// time often store the clock.
     pub(super) fn clock(self) -> Clock {
-        // SAFETY: the handle of the job manager has a reactor.
+        // SAFETY: the job manager's handle has a reactor.
         Clock(unsafe { sys::flux_get_reactor(self.flux()) })
     }
 
-    /// Returns the load-time configuration as JSON text, if there is any.
+    /// Returns the load-time configuration as JSON text, or `None` if there is none.
     pub fn config(self) -> Option<String> {
-        // SAFETY: the handle is ours; the text is borrowed from it, and copied here.
+        // SAFETY: the handle is valid; the text is borrowed from the handle, and copied here.
         unsafe {
             let text = sys::flux_plugin_get_conf(self.raw());
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
@@ -138,7 +138,7 @@ impl Plugin {
 
     /// Sets the order in which Flux replays jobs at load.
     pub fn set_load_order(self, order: &CStr) -> Result<(), Error> {
-        // SAFETY: the handle is ours; Flux copies the text.
+        // SAFETY: the handle is valid; Flux copies the text.
         let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.raw(), order.as_ptr()) };
         Error::check("flux_jobtap_set_load_sort_order", rc)
     }
@@ -156,7 +156,7 @@ impl Plugin {
     /// Adds the dependency `name` to a job in DEPEND.
     pub fn dependency_add(self, id: u64, name: &str) -> Result<(), Error> {
         let name = c_text(name);
-        // SAFETY: the handle is ours; Flux copies the text.
+        // SAFETY: the handle is valid; Flux copies the text.
         let rc = unsafe { sys::flux_jobtap_dependency_add(self.raw(), id, name.as_ptr()) };
         Error::check("flux_jobtap_dependency_add", rc)
     }
@@ -164,7 +164,7 @@ impl Plugin {
     /// Removes the dependency `name` from a job.
     pub fn dependency_remove(self, id: u64, name: &str) -> Result<(), Error> {
         let name = c_text(name);
-        // SAFETY: the handle is ours; Flux copies the text.
+        // SAFETY: the handle is valid; Flux copies the text.
         let rc = unsafe { sys::flux_jobtap_dependency_remove(self.raw(), id, name.as_ptr()) };
         Error::check("flux_jobtap_dependency_remove", rc)
     }
@@ -172,7 +172,7 @@ impl Plugin {
     /// Raises a fatal exception of type `kind`. The note is cut to the size of Flux's buffer.
     pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
         let note = c_line_within(note, NOTE_MAX);
-        // SAFETY: the handle is ours; the format is ours and takes one C string.
+        // SAFETY: the handle is valid; the format is a constant that takes one C string.
         let rc = unsafe {
             sys::flux_jobtap_raise_exception(self.raw(), id, kind.as_ptr(), 0, c"%s".as_ptr(), note.as_ptr())
         };
@@ -182,7 +182,7 @@ impl Plugin {
     /// Posts a memo with one number to a job's eventlog.
     pub fn memo(self, id: u64, key: &CStr, value: f64) -> Result<(), Error> {
         let format = c"{s:f}";
-        // SAFETY: the handle is ours; `f` takes a double, the key is a C string.
+        // SAFETY: the handle is valid; the format takes a C string (the key) and a double.
         let rc = unsafe {
             sys::flux_jobtap_event_post_pack(
                 self.raw(),
@@ -203,7 +203,7 @@ impl Plugin {
         let [text, text2] = [&text, &text2].map(|text| text.as_ref().map_or(null(), |text| text.as_ptr()));
         // jansson omits a member of type `s*` if its string is null.
         let (raw, format) = (self.raw(), c"{s:s* s:s*}".as_ptr());
-        // SAFETY: the handle is ours; the format takes four C strings, of which the second and the fourth may be null.
+        // SAFETY: the handle is valid; the format takes four C strings, of which the second and the fourth may be null.
         let rc = unsafe {
             match id {
                 None => sys::flux_jobtap_jobspec_update_pack(raw, format, key, text, key2, text2),
@@ -215,35 +215,35 @@ impl Plugin {
 
     /// Makes Flux ask for the priority of all jobs in PRIORITY and SCHED before this call returns.
     pub fn reprioritize_all(self) -> Result<(), Error> {
-        // SAFETY: the handle is ours.
+        // SAFETY: the handle is valid.
         let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
         Error::check("flux_jobtap_reprioritize_all", rc)
     }
 
-    /// Makes Flux call `job.event.NAME` for the events of a job.
+    /// Makes Flux call `job.event.NAME` for the events of job `id`.
     pub fn job_subscribe(self, id: u64) -> Result<(), Error> {
-        // SAFETY: the handle is ours.
+        // SAFETY: the handle is valid.
         let rc = unsafe { sys::flux_jobtap_job_subscribe(self.raw(), id) };
         Error::check("flux_jobtap_job_subscribe", rc)
     }
 
-    /// Ends the subscription to a job's events. At each event Flux searches a plugin's list of subscriptions from its
+    /// Ends the subscription to a job's events. At each event Flux searches the plugin's list of subscriptions from its
     /// front, and the list keeps jobs that have been freed.
     pub fn job_unsubscribe(self, id: u64) {
-        // SAFETY: the handle is ours; an id that is not in the list does no harm.
+        // SAFETY: the handle is valid; Flux ignores an id that is not in the list.
         unsafe { sys::flux_jobtap_job_unsubscribe(self.raw(), id) };
     }
 
     /// Sets the priority of a job in PRIORITY or SCHED. A job in PRIORITY proceeds to SCHED even if its priority does
     /// not change.
     pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
-        // SAFETY: the handle is ours.
+        // SAFETY: the handle is valid.
         let rc = unsafe { sys::flux_jobtap_reprioritize_job(self.raw(), id, priority) };
         Error::check("flux_jobtap_reprioritize_job", rc)
     }
 
-    /// Calls `done` when the events posted so far are on their way to the KVS. The job manager commits events in
-    /// batches, and answers any submission, even of no jobs, after it has sent the open batch.
+    /// Calls `done` when the job manager has sent the events posted so far to the KVS. The job manager commits events
+    /// in batches. It answers every submission, even one without jobs, after it has sent the open batch.
     pub(super) fn await_batch(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
         let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
         // SAFETY: topic and payload are static and copied.
@@ -252,9 +252,9 @@ impl Plugin {
     }
 
     /// Calls `done` when the KVS has finished all commits sent so far. The KVS finishes commits in order, so this
-    /// sends an empty one and waits for it.
+    /// function sends an empty commit and waits for it.
     pub(super) fn await_commits(self, done: Continuation, arg: *mut c_void) -> Result<Future, Error> {
-        // SAFETY: a null namespace is the primary one; the transaction is ours, and copied by the commit.
+        // SAFETY: a null namespace is the primary one; this function owns the transaction, and the commit copies it.
         let future = unsafe {
             let txn = sys::flux_kvs_txn_create();
             let future = sys::flux_kvs_commit(self.flux(), null(), 0, txn);
@@ -302,10 +302,10 @@ impl Plugin {
         then("flux_rpc", future, done, arg)
     }
 
-    /// Sends a request to which the service does not reply.
+    /// Sends a request without a reply.
     pub fn send(self, topic: &CStr, payload: &str) -> Result<(), Error> {
         let payload = c_text(payload);
-        // SAFETY: topic and payload are copied. The future is ours to destroy.
+        // SAFETY: topic and payload are copied. This function owns the future and destroys it.
         let future =
             unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, NO_RESPONSE) };
         if future.is_null() {
@@ -323,17 +323,17 @@ impl Plugin {
         arg: *mut c_void,
     ) -> Result<Future, Error> {
         let mut key: [c_char; 128] = [0; 128];
-        // SAFETY: Flux writes at most `key.len()` bytes into the buffer, and ends the text within it.
+        // SAFETY: Flux writes at most `key.len()` bytes into the buffer, including the final NUL.
         let rc =
             unsafe { sys::flux_job_kvs_key(key.as_mut_ptr(), key.len() as c_int, id, c"eventlog".as_ptr()) };
         Error::check("flux_job_kvs_key", rc)?;
-        // SAFETY: the key was written above; a null namespace is the primary one.
+        // SAFETY: the key has just been written; a null namespace is the primary one.
         let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
         then("flux_kvs_lookup", future, done, arg)
     }
 }
 
-/// Calls `done` when `future`, which `function` has just returned, is fulfilled.
+/// Makes Flux call `done` when `future`, which the C function `function` returned, is fulfilled.
 pub(super) fn then(
     function: &'static str,
     future: *mut sys::flux_future_t,
@@ -344,7 +344,8 @@ pub(super) fn then(
         return Err(Error::last(function));
     }
     let ours = Future::own(future);
-    // SAFETY: the future is new; a negative timeout means no timeout. `arg` outlives the future (see `Instance`).
+    // SAFETY: the future has no continuation yet; a negative timeout means no timeout. `arg` outlives the future (see
+    // `Instance`).
     let rc = unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) };
     Error::check("flux_future_then", rc)?;
     Ok(ours)

@@ -25,7 +25,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the roles besides the owner's that Flux lets through. Flux itself refuses other senders.
+    /// Returns the roles, apart from the owner's, whose requests Flux passes to the method. Flux refuses other senders.
     pub(super) fn mask(self) -> u32 {
         match self {
             Role::Owner => 0,
@@ -35,7 +35,7 @@ impl Role {
     }
 }
 
-/// The sender of a request, as Flux authenticated it. The payload has no influence.
+/// The sender of a request, as Flux authenticated it. The payload has no influence on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id.
@@ -49,7 +49,7 @@ impl Caller {
         self.rolemask & OWNER != 0
     }
 
-    /// Returns true if the caller may read all that the instance owner may read (`FLUX_ROLE_PRIVILEGED`).
+    /// Returns true if the caller may read everything that the instance owner may read (`FLUX_ROLE_PRIVILEGED`).
     pub fn is_privileged(self) -> bool {
         self.rolemask & (OWNER | ADMIN) != 0
     }
@@ -72,7 +72,7 @@ impl Caller {
     }
 }
 
-/// A request that Flux let through.
+/// A request whose sender has the role that the method requires.
 pub struct Request<'a> {
     /// The sender.
     pub caller: Caller,
@@ -95,14 +95,14 @@ impl<'a> Request<'a> {
         Request { caller, payload, plugin, msg, is_deferred: Cell::new(false) }
     }
 
-    /// Stores the request so that it can be answered later.
+    /// Takes a reference to the message, so that the request can be answered later.
     pub fn defer(&self) -> Deferred {
         self.is_deferred.set(true);
         // SAFETY: the message lives for `'a`.
         unsafe { Deferred::new(self.plugin, self.msg) }
     }
 
-    /// Returns true if the request was deferred. Then the stored request is answered, whatever the present call
+    /// Returns true if the request was deferred. Then the reply comes from the [`Deferred`], whatever the handler
     /// returns.
     pub(super) fn is_deferred(&self) -> bool {
         self.is_deferred.get()

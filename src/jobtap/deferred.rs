@@ -8,15 +8,14 @@ use super::{LogLevel, Plugin, Reply, RequestError, c_text, sys};
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
-/// Function not implemented: Flux replies this if no plugin has the service.
+/// ENOSYS, "function not implemented": Flux's reply if no plugin has the service.
 const ENOSYS: i32 = 38;
 
-/// A request that is answered after its handler returned. If it is dropped without a reply, the sender gets an error
-/// that says that the plugin is gone.
+/// A request that is answered after its handler returned. If the request is dropped without a reply, the sender gets
+/// the error that the plugin was removed.
 pub struct Deferred {
     plugin: Plugin,
-    /// The job manager's handle. Flux takes it off the plugin handle before it calls the destructor of the plugin's
-    /// state.
+    /// The job manager's handle. Flux removes it from the plugin handle before it destroys the plugin's state.
     flux: *mut sys::flux_t,
     msg: *const sys::flux_msg_t,
     is_answered: bool,
@@ -26,14 +25,14 @@ impl Deferred {
     /// # Safety
     /// `msg` is the message of the running handler.
     pub(super) unsafe fn new(plugin: Plugin, msg: *const sys::flux_msg_t) -> Deferred {
-        // SAFETY: the message is alive; from here on a count of it is ours.
+        // SAFETY: the message is alive; `Deferred` owns the new reference.
         let msg = unsafe { sys::flux_msg_incref(msg) };
         Deferred { plugin, flux: plugin.flux(), msg, is_answered: false }
     }
 
-    /// Returns the request.
+    /// Decodes the request.
     pub fn request(&self) -> Result<Request<'_>, RequestError> {
-        // SAFETY: the message is alive as long as this.
+        // SAFETY: the message is alive as long as `self`.
         unsafe { decode(self.plugin, self.msg) }
     }
 
@@ -51,7 +50,7 @@ impl Drop for Deferred {
             // SAFETY: the job manager's handle outlives all plugins, the message is alive, the text is copied.
             unsafe { sys::flux_respond_error(self.flux, self.msg, ENOSYS, text.as_ptr()) };
         }
-        // SAFETY: the count is ours.
+        // SAFETY: `self` owns the reference.
         unsafe { sys::flux_msg_decref(self.msg) };
     }
 }
@@ -59,13 +58,13 @@ impl Drop for Deferred {
 /// Returns the request in a message. A payload that is not a C string in UTF-8 is an error.
 ///
 /// # Safety
-/// The message lives for `'a`.
+/// `msg` lives for `'a`.
 pub(super) unsafe fn decode<'a>(
     plugin: Plugin,
     msg: *const sys::flux_msg_t,
 ) -> Result<Request<'a>, RequestError> {
     let mut payload: *const c_char = null();
-    // SAFETY: contract of this function; the payload is borrowed from the message. A null topic is not wanted.
+    // SAFETY: contract of this function; the payload is borrowed from the message. With a null topic Flux returns none.
     let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     // SAFETY: contract of this function.
     let caller = unsafe { Caller::from_message(msg) };

@@ -13,21 +13,21 @@ pub struct Error {
     pub errno: i32,
 }
 
-/// No such key, job or file.
+/// ENOENT: no such key, job or file.
 pub const ENOENT: i32 = 2;
-/// Input/output error: the errno of a request that the plugin itself fails.
+/// EIO, input/output error: the plugin itself failed the request.
 pub const EIO: i32 = 5;
-/// Invalid argument, or an operation that the job's state does not allow.
+/// EINVAL: an invalid argument, or an operation that the job's state does not allow.
 pub const EINVAL: i32 = 22;
-/// The caller is not permitted to do this.
+/// EPERM: the caller may not do this.
 pub const EPERM: i32 = 1;
-/// Try again.
+/// EAGAIN: the caller should try again.
 pub const EAGAIN: i32 = 11;
-/// Protocol error: a payload that is absent or can't be decoded.
+/// EPROTO, protocol error: the payload is absent or cannot be decoded.
 pub const EPROTO: i32 = 71;
 
 impl Error {
-    /// Returns the error of `call` with the present errno.
+    /// Returns the error of `call` with the current errno.
     pub(super) fn last(call: &'static str) -> Self {
         Error { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(EINVAL) }
     }

@@ -1,36 +1,36 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Injects panics at places that the environment names. Only tests of the boundary use it.
+//! Injects panics at points that an environment variable names. Only tests of the boundary to C use this module.
 //!
-//! `MF_PRIORITY_FAULT=WHAT@WHERE` names a callback, method, timer or future, and a place in its work: `before`,
-//! `after`, or a number N for the time just before effect N is carried out. The panic comes once, and the variable is
-//! then removed. With `WHAT@WHERE#K` the panic comes at the Kth time, with `WHAT@WHERE*` every time.
+//! `MF_PRIORITY_FAULT=WHAT@WHERE`: WHAT is a callback, method, timer or future. WHERE is `before` or `after` its work,
+//! or a number N for the moment before effect N is carried out. The panic happens once, and the variable is then
+//! removed. With `WHAT@WHERE#K` the panic happens at the Kth occasion, with `WHAT@WHERE*` at every occasion.
 
 use std::cell::RefCell;
 
 const VARIABLE: &str = "MF_PRIORITY_FAULT";
 
-/// The calls that run, innermost last, each with the number of effects begun in it.
+/// The calls that are running, innermost last, each with the number of effects that it has begun.
 #[derive(Default)]
 pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
 impl Faults {
-    /// Notes the start of a call.
+    /// Records the start of a call.
     pub(super) fn enter(&self, what: &str) {
         self.0.borrow_mut().push((what.to_owned(), 0));
         self.strike("before");
     }
 
-    /// Notes that the innermost call has done its work.
+    /// Records that the innermost call has done its work.
     pub(super) fn done(&self) {
         self.strike("after");
     }
 
-    /// Notes the end of the innermost call, also after a panic.
+    /// Records the end of the innermost call. A panic ends it too.
     pub(super) fn leave(&self) {
         self.0.borrow_mut().pop();
     }
 
-    /// Notes that an effect is about to be carried out.
+    /// Records that an effect begins.
     pub(super) fn effect(&self) {
         let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
             *count += 1;
@@ -50,7 +50,7 @@ impl Faults {
         let left = when.strip_prefix('#').and_then(|times| times.parse::<u32>().ok());
         match (when, left) {
             ("*", _) => {}
-            // SAFETY: the process that sets the variable runs one test, in one thread.
+            // SAFETY: the process that sets the variable runs one test in one thread.
             ("", _) | (_, Some(0 | 1)) => unsafe { std::env::remove_var(VARIABLE) },
             (_, Some(times)) => {
                 // SAFETY: as above.

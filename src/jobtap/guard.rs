@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. `reads`, `asks` and `kvs`
-//! have those of futures.
+//! The entry points from C: one trampoline for callbacks, one for RPCs, one for timers. The entry points of futures are
+//! in `reads`, `asks` and `kvs`.
 //!
 //! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets its safe
-//! answer ([`Jobtap::fail_safe`]), which may be success, and the plugin repairs its state ([`Jobtap::recover`])
-//! before its next call. All memory belongs to the plugin handle's aux and is freed with it. There are no statics and
-//! no thread-locals, which would pin the .so.
+//! answer ([`Jobtap::fail_safe`]), and the plugin repairs its state ([`Jobtap::recover`]) before its next call. All
+//! memory belongs to the plugin handle's aux and is freed with it. There are no statics and no thread-locals, which
+//! would pin the .so.
 
 use super::call::Clock;
 use super::deferred::{decode, respond};
@@ -24,15 +24,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
-/// The state of one loaded plugin. C holds its address, so it is only shared (see `shared`).
+/// The state of one loaded plugin. C stores its address, so the plugin never has a `&mut` to it (see `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
     /// The clock, which the first call looks up.
     clock: OnceCell<Clock>,
     pub(super) jobtap: J,
-    /// One service per method, in the order of the table: Flux passes its address with each request.
+    /// The services, one per method, in the order of the method table. Flux passes the address of a service with each
+    /// request.
     services: OnceCell<Box<[Rc<Service<J>>]>>,
-    /// One per timer, in the order of [`Jobtap::TIMERS`].
+    /// The timers, in the order of [`Jobtap::TIMERS`].
     timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
     pub(super) asks: Asks,
@@ -49,7 +50,7 @@ pub(super) struct Service<J: Jobtap> {
     method: &'static Method<J>,
 }
 
-/// A call of Flux: its time, and the plugin's timers and requests.
+/// The context of a call by Flux: its time, and access to the plugin's timers and requests.
 pub struct Host<'a, J: Jobtap> {
     pub(super) instance: &'a Instance<J>,
     now: f64,
@@ -74,19 +75,19 @@ impl<J: Jobtap> Host<'_, J> {
         self.now
     }
 
-    /// Returns the same call with the time `now`.
+    /// Returns a copy with the time `now`.
     pub fn dated(self, now: f64) -> Self {
         Host { now, ..self }
     }
 
-    /// Makes the timer fire within `seconds`. A timer that is due earlier keeps its time.
+    /// Makes the timer `timer` fire within `seconds`. If it is due earlier, its time does not change.
     pub fn arm(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.arm(self.instance.host().now, seconds);
         }
     }
 
-    /// Makes the timer fire after `seconds`, whenever it was due before.
+    /// Makes the timer `timer` fire after `seconds`, whenever it was due before.
     pub fn restart(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.restart(self.instance.host().now, seconds);
@@ -97,7 +98,7 @@ impl<J: Jobtap> Host<'_, J> {
         self.instance.timers.get()?.get(timer).map(|timer| &**timer)
     }
 
-    /// Marks the place before an effect, where tests may inject a panic.
+    /// Tests may inject a panic here, before an effect.
     pub fn before_effect(self) {
         #[cfg(feature = "fault")]
         self.instance.faults.effect();
@@ -105,7 +106,7 @@ impl<J: Jobtap> Host<'_, J> {
 }
 
 impl<J: Jobtap> Instance<J> {
-    /// Makes the instance with its services and timers. Registers nothing with Flux yet.
+    /// Makes the instance with its services and timers, without registering them with Flux.
     pub(super) fn assemble(plugin: Plugin, jobtap: J, methods: &'static [Method<J>]) -> Rc<Self> {
         let instance = Rc::new(Instance {
             plugin,
@@ -130,7 +131,7 @@ impl<J: Jobtap> Instance<J> {
         instance
     }
 
-    /// Returns the host of a call that begins now.
+    /// Returns the context of a call that begins now.
     pub(super) fn host(&self) -> Host<'_, J> {
         self.host_at(self.clock.get_or_init(|| self.plugin.clock()).now())
     }
@@ -144,7 +145,7 @@ impl<J: Jobtap> Instance<J> {
         self.services.get().into_iter().flatten()
     }
 
-    /// Returns the instance and the method of a service whose address C passed.
+    /// Returns the instance and the method of the service at `arg`.
     ///
     /// # Safety
     /// `arg` is the address of a service of an instance that lives for `'a`.
@@ -156,8 +157,8 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Runs `body`, which is about the job `id`. If `body` panics, logs that, cancels pending requests, has the
-    /// plugin repair its state, and returns `None`.
+    /// Runs `body`, which handles a call about the job `id`. If `body` panics, logs the panic, cancels pending
+    /// requests, makes the plugin repair its state, and returns `None`.
     pub(super) fn guarded<R>(
         &self,
         what: &str,
@@ -181,7 +182,7 @@ impl<J: Jobtap> Instance<J> {
                 J::title()
             );
             self.plugin.log(LogLevel::Error, &text);
-            // The data being read may be older than the panic. The recovery asks for them again.
+            // A pending read may have begun before the panic. The recovery requests the data again.
             self.forget_reads();
             let asks = self.asks.take();
             drop(asks);
@@ -198,7 +199,8 @@ impl<J: Jobtap> Drop for Instance<J> {
     }
 }
 
-/// Sets the plugin up: state on the handle, callbacks, services. A failure is logged and fails the load.
+/// Attaches the plugin's state to the handle, and registers callbacks and services. A failure is logged and fails the
+/// load.
 ///
 /// # Safety
 /// `raw` is the handle that Flux passes to `flux_plugin_init`.
@@ -233,29 +235,29 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
             return 0;
         }
         Ok(Err(failed)) => failed,
-        Err(_) => NotLoaded::AtAll(format!("{}: internal error while loading", J::title())),
+        Err(_) => NotLoaded::BeforeCallbacks(format!("{}: internal error while loading", J::title())),
     };
     drop(hook);
-    let (NotLoaded::AtAll(text) | NotLoaded::Whole(text)) = &failed;
+    let (NotLoaded::BeforeCallbacks(text) | NotLoaded::AfterCallbacks(text)) = &failed;
     plugin.log(LogLevel::Error, text);
     match failed {
-        NotLoaded::AtAll(text) => fail_load(plugin, J::NAME, &text),
-        NotLoaded::Whole(_) => -1,
+        NotLoaded::BeforeCallbacks(text) => fail_load(plugin, J::NAME, &text),
+        NotLoaded::AfterCallbacks(_) => -1,
     }
 }
 
-/// How far a failed load got.
+/// The state in which a load failed, with the error text.
 enum NotLoaded {
-    /// No callback is registered: the client can get the error text.
-    AtAll(String),
-    /// Some callbacks are registered, and would answer in place of the one that gives the client the error text. The
-    /// log has the text; Flux reports only that the load failed.
-    Whole(String),
+    /// No callback is registered, so `fail_load` can give the text to the client.
+    BeforeCallbacks(String),
+    /// Some callbacks are registered, and Flux would call them in place of the callback that gives the client the text.
+    /// So only the log has the text; Flux reports only that the load failed.
+    AfterCallbacks(String),
 }
 
 impl From<String> for NotLoaded {
     fn from(text: String) -> Self {
-        NotLoaded::AtAll(text)
+        NotLoaded::BeforeCallbacks(text)
     }
 }
 
@@ -273,8 +275,8 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         return Err(describe("flux_timer_watcher_create").into());
     }
     let given = give(instance.clone());
-    // SAFETY: the handle owns this count now, and gives it back through `free` when the plugin is removed, after all
-    // callbacks, services and timers. If Flux does not take the count, it stays ours.
+    // SAFETY: the handle owns this reference count from here on. It returns the count through `free` when the plugin is
+    // removed, after all callbacks, services and timers. If Flux does not take the count, this function still owns it.
     if unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), given, Some(free::<J>)) } < 0 {
         let text = describe("flux_plugin_aux_set");
         // SAFETY: Flux did not take it.
@@ -290,10 +292,10 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
     // SAFETY: the table ends with a null topic; Flux copies it. Topics are static.
     if unsafe { sys::flux_plugin_register(plugin.raw(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
-        return Err(NotLoaded::Whole(describe("flux_plugin_register")));
+        return Err(NotLoaded::AfterCallbacks(describe("flux_plugin_register")));
     }
     for service in instance.services() {
-        // SAFETY: the name is set; the service is the instance's, which lives until the plugin is removed.
+        // SAFETY: the name is set; the service belongs to the instance, which lives until the plugin is removed.
         let rc = unsafe {
             sys::flux_jobtap_service_register_ex(
                 plugin.raw(),
@@ -305,7 +307,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         };
         if rc < 0 {
             let what = format!("flux_jobtap_service_register_ex {}", service.method.title());
-            return Err(NotLoaded::Whole(describe(&what)));
+            return Err(NotLoaded::AfterCallbacks(describe(&what)));
         }
     }
     Ok(instance)
@@ -313,7 +315,7 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
 
 unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: Flux calls this once, with the address that flux_plugin_aux_set got.
+        // SAFETY: Flux calls this function once, with the address given to flux_plugin_aux_set.
         drop(unsafe { take_back::<Instance<J>>(instance) });
     }));
 }
@@ -327,8 +329,8 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if topic.is_null() || data.is_null() {
         return -1;
     }
-    // SAFETY: `data` is what `load` registered; the instance lives until the plugin is removed, and is only shared.
-    // Topic and args are those of the running callback.
+    // SAFETY: `load` registered `data`; the instance lives until the plugin is removed, and is only shared. Topic and
+    // args belong to the running callback.
     let (instance, topic, args) =
         unsafe { (shared::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
@@ -340,9 +342,9 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    // Flux posts the jobspec updates of a job after its callback. If the callback returns -1 where Flux only logs
-    // that, Flux skips this, and posts the updates to the next job it calls the plugin about. So the plugin returns 0
-    // there.
+    // Flux posts the jobspec updates of a job after its callback. If a callback returns -1 and Flux only logs the
+    // failure, Flux does not post them, and later posts them to the next job that a callback is about. So such
+    // callbacks return 0.
     match catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,
@@ -355,9 +357,9 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     msg: *const sys::flux_msg_t,
     arg: *mut c_void,
 ) {
-    // SAFETY: `arg` is the service `load` registered; its instance lives as long as the plugin.
+    // SAFETY: `load` registered the service at `arg`; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::from_service(arg) };
-    // SAFETY: the message is that of the running handler.
+    // SAFETY: the message belongs to the running handler.
     let request = unsafe { decode(instance.plugin, msg) };
     let body = || match &request {
         Ok(request) => instance.jobtap.request(instance.host(), method, request),
@@ -379,7 +381,7 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
     _events: c_int,
     arg: *mut c_void,
 ) {
-    // SAFETY: `arg` is a timer, which destroys its watcher before it goes; the instance owns it.
+    // SAFETY: `arg` points to a timer that the instance owns, and that destroys its watcher when it is dropped.
     let (instance, index) = unsafe {
         let timer = shared::<Timer>(arg);
         timer.fired();

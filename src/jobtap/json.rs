@@ -28,24 +28,24 @@ impl<'a> Json<'a> {
         unsafe { (*self.value.as_ptr()).type_ }
     }
 
-    /// Returns a member of an object; `None` if this is no object or has no such member.
+    /// Returns the member `key` of an object, or `None` if the value is not an object or has no such member.
     pub fn get(self, key: &CStr) -> Option<Json<'a>> {
         // SAFETY: jansson accepts any value here and returns a member borrowed from it, or null.
         unsafe { Json::borrow(jansson::json_object_get(self.value.as_ptr(), key.as_ptr())) }
     }
 
-    /// Returns the members of an array; no members if this is no array.
+    /// Returns the members of an array; no members if the value is not an array.
     pub fn items(self) -> impl Iterator<Item = Json<'a>> {
-        // SAFETY: jansson accepts any value here, and returns 0 if it is no array.
+        // SAFETY: jansson accepts any value here, and returns 0 if it is not an array.
         let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
         // SAFETY: as above; the member is borrowed from the array, or null.
         (0..size)
             .filter_map(move |at| unsafe { Json::borrow(jansson::json_array_get(self.value.as_ptr(), at)) })
     }
 
-    /// Returns the text of a string, if this is a string in UTF-8.
+    /// Returns the text, if the value is a string in UTF-8.
     pub fn as_str(self) -> Option<&'a str> {
-        // SAFETY: jansson returns null if the value is no string, else bytes that live as long as the value.
+        // SAFETY: jansson returns null if the value is not a string, otherwise bytes that live as long as the value.
         let bytes = unsafe {
             let text = jansson::json_string_value(self.value.as_ptr());
             if text.is_null() {
@@ -56,14 +56,14 @@ impl<'a> Json<'a> {
         std::str::from_utf8(bytes).ok()
     }
 
-    /// Returns the value of an integer.
+    /// Returns the number, if the value is an integer.
     pub fn as_int(self) -> Option<i64> {
         let is_int = matches!(self.kind(), jansson::json_type::JSON_INTEGER);
         // SAFETY: the value is an integer, alive for 'a.
         is_int.then(|| unsafe { jansson::json_integer_value(self.value.as_ptr()) })
     }
 
-    /// Returns the value of an integer or real.
+    /// Returns the number, if the value is an integer or real.
     pub fn as_number(self) -> Option<f64> {
         let is_number =
             matches!(self.kind(), jansson::json_type::JSON_INTEGER | jansson::json_type::JSON_REAL);
@@ -71,12 +71,12 @@ impl<'a> Json<'a> {
         is_number.then(|| unsafe { jansson::json_number_value(self.value.as_ptr()) })
     }
 
-    /// Returns true for an array.
+    /// Returns true if the value is an array.
     pub fn is_array(self) -> bool {
         matches!(self.kind(), jansson::json_type::JSON_ARRAY)
     }
 
-    /// Returns true for an object.
+    /// Returns true if the value is an object.
     pub fn is_object(self) -> bool {
         matches!(self.kind(), jansson::json_type::JSON_OBJECT)
     }
@@ -84,14 +84,15 @@ impl<'a> Json<'a> {
     /// Returns the value as JSON text.
     pub fn text(self) -> String {
         let mut text: Vec<u8> = Vec::new();
-        // SAFETY: the value is alive for 'a; jansson calls back before it returns, with pieces of text and our vector.
+        // SAFETY: the value is alive for 'a; jansson calls `append` with pieces of the text and with `bytes` before it
+        // returns.
         unsafe {
             jansson::json_dump_callback(self.value.as_ptr(), append, (&raw mut text).cast(), ENCODE_ANY)
         };
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Names the type for an error text, with its article.
+    /// Returns the name of the value's type with its article, for an error text.
     pub fn describe(self) -> &'static str {
         match self.kind() {
             jansson::json_type::JSON_OBJECT => "an object",
@@ -105,9 +106,9 @@ impl<'a> Json<'a> {
     }
 }
 
-/// Appends a piece of text to the vector behind `to`.
+/// Appends `piece`, `size` bytes of JSON text, to the vector behind `to`.
 unsafe extern "C" fn append(piece: *const c_char, size: usize, to: *mut c_void) -> c_int {
-    // SAFETY: contract of json_dump_callback: `size` bytes at `piece`, and `to` as it was given.
+    // SAFETY: contract of json_dump_callback: `piece` has `size` bytes, and `to` is the pointer that was given to it.
     unsafe {
         let to = &mut *to.cast::<Vec<u8>>();
         to.extend_from_slice(std::slice::from_raw_parts(piece.cast::<u8>(), size));

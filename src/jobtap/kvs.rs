@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Keys of the plugin in the instance's KVS. Several keys are written in one commit; each is read by itself.
+//! Reads and writes the plugin's keys in the instance's KVS. One commit writes several keys; each look-up reads one
+//! key.
 
 use super::call::{Continuation, c_text, then};
 use super::error::{ENOENT, Error};
@@ -22,16 +23,16 @@ pub enum Found<'a> {
     Text(&'a str),
     /// The key does not exist.
     Nothing,
-    /// The key cannot be read, for this reason.
+    /// The key cannot be read; the text is the reason.
     Unreadable(String),
 }
 
-/// Whether a look-up waits until its key exists.
+/// Says whether a look-up waits until its key exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patience {
-    /// A missing key gives [`Found::Nothing`].
+    /// If the key does not exist, the result is [`Found::Nothing`].
     Now,
-    /// The reply comes when the key exists. Neither [`Host::forget_errands`] nor a panic cancels the look-up.
+    /// The look-up waits until the key exists. Neither [`Host::forget_errands`] nor a panic cancels the look-up.
     WhenThere,
 }
 
@@ -56,9 +57,9 @@ impl Errands {
 }
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Sets each key of `changes` to its text, or unlinks a key without a text, in one commit. Calls
-    /// [`Jobtap::written`] with the result in a later reactor turn. The result of an earlier write that is still
-    /// pending is dropped.
+    /// Sets each key of `changes` to its text, or unlinks a key without a text, all in one commit. Calls
+    /// [`Jobtap::written`] with the result in a later reactor turn. If an earlier write is still pending, its result is
+    /// dropped.
     pub fn write(self, changes: &[(String, Option<String>)]) {
         self.instance.errands.set_write(None);
         match self.instance.plugin.commit(changes, on_written::<J>, self.instance.as_arg()) {
@@ -67,8 +68,8 @@ impl<J: Jobtap> Host<'_, J> {
         }
     }
 
-    /// Looks up a key and passes the result to [`Jobtap::found`] in a later reactor turn. A look-up replaces a
-    /// pending one with the same `number`.
+    /// Looks up `key` and passes the result to [`Jobtap::found`] in a later reactor turn. The look-up replaces a
+    /// pending look-up with the same `number`.
     pub fn look_up(self, key: &str, number: u64, patience: Patience) {
         let start = |arg| self.instance.plugin.kvs_lookup(key, patience, on_found::<J>, arg);
         match Ask::start(self.instance, number, start) {
@@ -94,7 +95,8 @@ impl Plugin {
         done: Continuation,
         arg: *mut c_void,
     ) -> Result<Future, Error> {
-        // SAFETY: the transaction is ours; it copies keys and texts, and the commit copies it.
+        // SAFETY: this function owns the transaction. The transaction copies keys and texts, and the commit copies the
+        // transaction.
         let txn = unsafe { sys::flux_kvs_txn_create() };
         if txn.is_null() {
             return Err(Error::last("flux_kvs_txn_create"));
@@ -104,11 +106,11 @@ impl Plugin {
                 let key = c_text(key);
                 let text = text.as_deref().map(c_text);
                 let (call, rc) = if let Some(text) = text {
-                    // SAFETY: the transaction is ours, key and text are C strings.
+                    // SAFETY: this function owns the transaction; key and text are C strings.
                     let rc = unsafe { sys::flux_kvs_txn_put(txn, 0, key.as_ptr(), text.as_ptr()) };
                     ("flux_kvs_txn_put", rc)
                 } else {
-                    // SAFETY: the transaction is ours, the key is a C string.
+                    // SAFETY: this function owns the transaction; the key is a C string.
                     let rc = unsafe { sys::flux_kvs_txn_unlink(txn, 0, key.as_ptr()) };
                     ("flux_kvs_txn_unlink", rc)
                 };
@@ -119,7 +121,7 @@ impl Plugin {
             then("flux_kvs_commit", future, done, arg)
         };
         let outcome = put();
-        // SAFETY: the transaction is ours, and not used after this.
+        // SAFETY: this function owns the transaction and does not use it afterwards.
         unsafe { sys::flux_kvs_txn_destroy(txn) };
         outcome
     }
@@ -144,10 +146,10 @@ impl Plugin {
 }
 
 unsafe extern "C" fn on_written<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the instance, which destroys the future before it goes.
+    // SAFETY: `arg` points to the instance, which destroys the future before the instance itself is dropped.
     let instance = unsafe { shared::<Instance<J>>(arg) };
     let body = || {
-        // SAFETY: the future is fulfilled; no payload is wanted.
+        // SAFETY: the future is fulfilled; with a null pointer Flux returns no payload.
         let rc = unsafe { sys::flux_rpc_get(future, null_mut()) };
         let outcome = Error::check("flux_kvs_commit", rc).map_err(|error| error.to_string());
         instance.errands.set_write(None);
@@ -160,7 +162,7 @@ unsafe extern "C" fn on_found<J: Jobtap>(future: *mut sys::flux_future_t, arg: *
     // SAFETY: Flux passes the argument that the look-up was started with, and the look-up is still pending.
     let (instance, number) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        // SAFETY: the future is that of a look-up, and fulfilled.
+        // SAFETY: the future belongs to a look-up and is fulfilled.
         let outcome = unsafe { looked_up(future) };
         let answered = instance.errands.look_ups.borrow_mut().remove(&number);
         drop(answered);

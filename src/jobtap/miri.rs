@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Uses the addresses that C holds as C uses them, for Miri, which finds errors that a run cannot show (`cargo
-//! +nightly miri test -p mf-priority --lib miri_`). Without Miri this module is only compiled: linking it takes
-//! Flux's functions, which the tests never call.
+//! Uses the addresses that C stores in the way C uses them, as tests for Miri, which finds errors that an ordinary run
+//! cannot show (`cargo +nightly miri test -p mf-priority --lib miri_`). Without Miri this module is only compiled:
+//! linking it requires Flux's functions, which the tests never call.
 
 #![cfg_attr(not(miri), allow(dead_code))]
 
@@ -13,7 +13,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 use std::rc::Rc;
 
-/// A plugin that notes its calls.
+/// A plugin that records its calls.
 struct Recorder(RefCell<Vec<String>>);
 
 impl Jobtap for Recorder {
@@ -71,7 +71,7 @@ fn address_of(host: Host<'_, Recorder>) -> *mut c_void {
 }
 
 fn instance() -> Result<Rc<Instance<Recorder>>, String> {
-    // SAFETY: nothing here calls Flux, so the handle is never dereferenced.
+    // SAFETY: no code here calls Flux, so the handle is never dereferenced.
     let plugin = unsafe { Plugin::from_raw(NonNull::dangling().as_ptr()) }.ok_or("the handle is null")?;
     Ok(Instance::assemble(plugin, Recorder::load(plugin)?, Recorder::METHODS))
 }
@@ -83,7 +83,7 @@ fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
     let services: Vec<*mut c_void> = instance.services().map(address).collect();
     let given = give(instance);
     for service in services {
-        // SAFETY: the count that C holds lives.
+        // SAFETY: the reference count that C has is alive.
         let (instance, method) = unsafe { Instance::<Recorder>::from_service(service) };
         let request = Request::new(Caller::guest(), Some("{}"), instance.plugin, std::ptr::null());
         let body = || instance.jobtap.request(instance.host_at(0.0), method, &request);
@@ -92,7 +92,7 @@ fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
     // SAFETY: as above.
     let noted = unsafe { shared::<Instance<Recorder>>(data) }.jobtap.0.borrow().clone();
     assert_eq!(noted, ["first", "timer", "second", "timer", "third", "timer"]);
-    // SAFETY: the count was given above, and is taken back once.
+    // SAFETY: the count was given to C above, and is taken back once.
     drop(unsafe { take_back::<Instance<Recorder>>(given) });
     Ok(())
 }
@@ -101,7 +101,7 @@ fn miri_requests_find_the_instance_that_c_holds() -> Result<(), String> {
 fn miri_an_instance_that_flux_does_not_take_is_freed() -> Result<(), String> {
     let instance = instance()?;
     let given = give(instance.clone());
-    // SAFETY: the count was given above, and is taken back once.
+    // SAFETY: the count was given to C above, and is taken back once.
     drop(unsafe { take_back::<Instance<Recorder>>(given) });
     assert_eq!(instance.services().count(), 3);
     Ok(())
@@ -111,7 +111,7 @@ fn miri_an_instance_that_flux_does_not_take_is_freed() -> Result<(), String> {
 fn miri_a_c_text_ends_at_its_length() {
     for text in ["", "plain", "nul\0inside", "üñí"] {
         let made = c_text(text);
-        // SAFETY: the text ends with NUL and lives.
+        // SAFETY: the text ends with NUL and is alive.
         let read = unsafe { CStr::from_ptr(made.as_ptr()) };
         assert_eq!(read.to_str(), Ok(text.replace('\0', " ").as_str()));
     }

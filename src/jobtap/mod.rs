@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A safe wrapper over Flux's jobtap interface (flux-jobtap-plugins(7)). It contains no term of fair-share.
+//! A safe wrapper over Flux's jobtap interface (flux-jobtap-plugins(7)). It does not know fair-share.
 //!
 //! A plugin is a type that implements [`Jobtap`], and `flux_plugin_init` calls [`init`]. Flux runs callbacks on one
-//! thread and re-enters them: state is shared, and no borrow of it may live across a call into Flux.
+//! thread and may call the plugin again during a callback. So the plugin's state is shared, and no borrow of it may be
+//! alive during a call into Flux.
 
 mod args;
 mod asks;
@@ -52,29 +53,29 @@ pub fn own_user() -> u32 {
     getuid()
 }
 
-/// A continuation of a request to Flux: Flux calls the plugin in it, besides callbacks, requests and timers.
+/// The replies for which Flux calls the plugin, besides callbacks, requests and timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turn {
     /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
     Batch,
-    /// The KVS has committed these events.
+    /// The KVS has committed the events that were sent.
     Commits,
-    /// [`Jobtap::eventlog`].
+    /// The reply for [`Jobtap::eventlog`].
     Eventlog,
-    /// [`Jobtap::dependencies`].
+    /// The reply for [`Jobtap::dependencies`].
     Dependencies,
-    /// [`Jobtap::written`].
+    /// The reply for [`Jobtap::written`].
     Written,
-    /// [`Jobtap::found`].
+    /// The reply for [`Jobtap::found`].
     Found,
 }
 
 impl Turn {
-    /// All continuations.
+    /// All replies.
     pub const ALL: [Turn; 6] =
         [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Written, Turn::Found];
 
-    /// Returns the name in the log.
+    /// Returns the name of the reply in the log.
     pub fn name(self) -> &'static str {
         match self {
             Turn::Batch => "batch",
@@ -87,7 +88,7 @@ impl Turn {
     }
 }
 
-/// The callback reports failure to Flux. Its error text has been set already.
+/// Makes the callback report failure to Flux. Its error text has been set already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed;
 
@@ -103,13 +104,13 @@ pub struct RequestError {
     pub text: String,
 }
 
-/// An RPC method: a row of a plugin's method table.
+/// An RPC method of a plugin.
 pub struct Method<J: Jobtap> {
     /// The last part of the method's topic.
     pub name: &'static CStr,
     /// The role that may call the method.
     pub role: Role,
-    /// Computes the reply.
+    /// The function that computes the reply.
     pub answer: fn(&J, Host<'_, J>, &Request<'_>) -> Reply,
 }
 
@@ -156,25 +157,25 @@ pub trait Jobtap: Sized + 'static {
     ) -> Option<Reply> {
         Some((method.answer)(self, host, request))
     }
-    /// Receives the reply to the call of [`Host::ask_service`] with this `number`, as JSON; `None` if the service did
-    /// not reply.
+    /// Receives the reply, as JSON, to the call of [`Host::ask_service`] with this `number`, or `None` if the service
+    /// did not reply.
     fn answered(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
-    /// Handles the timer in row `timer` of [`Jobtap::TIMERS`], which [`Host::arm`] started.
+    /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm`] started.
     fn timer(&self, host: Host<'_, Self>, timer: usize);
-    /// Receives the eventlog that [`Host::read_eventlog`] asked for; `None` if it cannot be read.
+    /// Receives the eventlog that [`Host::read_eventlog`] requested, or `None` if it cannot be read.
     fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// Receives job-list's reply to [`Host::read_dependencies`], as JSON, or `None` after a failure.
     fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
-    /// Receives the result of [`Host::write`]. On an error nothing was written.
+    /// Receives the result of [`Host::write`]. If it is an error, no key was written.
     fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
-    /// Receives the value of the key that [`Host::look_up`] asked for with this `number`.
+    /// Receives the result of the look-up that [`Host::look_up`] started with this `number`.
     fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
     /// Receives job-list's reply to [`Host::list_ended`], as JSON, or `None` after a failure.
     fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
     /// Sets the answer of a callback that failed or panicked. Other plugins may have answered before.
     ///
     /// # Errors
-    /// `Failed` makes the callback return -1: Flux then refuses the submission, update or configuration.
+    /// If this returns `Failed`, the callback returns -1, and Flux refuses the submission, update or configuration.
     fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// Repairs the state after a panic. `id` is the job that the interrupted call was about, if it was about a job.
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>);

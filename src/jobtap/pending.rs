@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests to Flux that have no reply yet. They are destroyed with the instance, and no continuation runs after
-//! that.
+//! Requests to Flux that have no reply yet. They are destroyed with the instance, so no continuation runs after that.
 
 use super::error::Error;
 use super::guard::Instance;
@@ -12,8 +11,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::ptr::null;
 use std::rc::Rc;
 
-/// A future with a continuation. Its drop destroys the future, so that the continuation does not run. Flux allows
-/// that within the continuation too.
+/// A future with a continuation. Dropping it destroys the future, so that the continuation does not run. Flux allows
+/// this within the continuation too.
 pub(super) struct Future(*mut sys::flux_future_t);
 
 impl Future {
@@ -25,12 +24,12 @@ impl Future {
 
 impl Drop for Future {
     fn drop(&mut self) {
-        // SAFETY: the future is ours, and destroyed once.
+        // SAFETY: `self` owns the future and destroys it once.
         unsafe { sys::flux_future_destroy(self.0) };
     }
 }
 
-/// The argument of a continuation: identifies the instance and the request.
+/// The argument of a continuation. It identifies the instance and the request.
 struct Ticket {
     /// The address of the instance.
     instance: *mut c_void,
@@ -39,13 +38,13 @@ struct Ticket {
 
 /// A pending request.
 pub(super) struct Ask {
-    /// Destroyed before the ticket that the continuation points to.
+    /// Declared first, so that it is dropped before the ticket to which the continuation has a pointer.
     _future: Future,
     _ticket: Rc<Ticket>,
 }
 
 impl Ask {
-    /// Starts the request `id`. `start` gets the argument for the continuation.
+    /// Starts the request `id`. `start` gets the argument of the continuation.
     pub fn start<J: Jobtap>(
         instance: &Instance<J>,
         id: u64,
@@ -55,11 +54,10 @@ impl Ask {
         Ok(Ask { _future: start(address(&ticket))?, _ticket: ticket })
     }
 
-    /// Returns the instance and the id of the request that was answered.
+    /// Returns the instance and the id of the answered request.
     ///
     /// # Safety
-    /// `arg` is the argument that `start` got, and the request is still pending in its instance, which lives for
-    /// `'a`.
+    /// `arg` is the argument that `start` got. The request is still pending in its instance, which lives for `'a`.
     pub unsafe fn answered<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
         // SAFETY: contract of this function: the request owns the ticket.
         unsafe {
@@ -72,14 +70,14 @@ impl Ask {
 /// Pending requests by id.
 pub(super) type Asks = RefCell<BTreeMap<u64, Ask>>;
 
-/// Eventlog reads: requested, pending, and waiting for the KVS.
+/// Eventlog reads that are requested, pending, or waiting for the KVS.
 #[derive(Default)]
 pub(super) struct Reads {
-    /// Jobs whose eventlogs were requested after the present wait began.
+    /// Jobs whose eventlogs were requested after the current wait began.
     pub asked: VecDeque<u64>,
-    /// The step of the present wait.
+    /// The pending step of the current wait.
     pub commits: Option<Future>,
-    /// Jobs whose eventlogs can be read when the present wait ends.
+    /// Jobs whose eventlogs can be read when the current wait ends.
     pub awaited: VecDeque<u64>,
     pub under_way: BTreeMap<u64, Ask>,
     /// Jobs whose eventlogs can be read now.
@@ -89,20 +87,20 @@ pub(super) struct Reads {
 /// Returns the value that a look-up in the KVS found.
 ///
 /// # Safety
-/// `future` is that of a look-up, and fulfilled.
+/// `future` belongs to a look-up and is fulfilled.
 pub(super) unsafe fn looked_up(future: *mut sys::flux_future_t) -> Result<String, Error> {
     let mut value: *const c_char = null();
     // SAFETY: contract of this function.
     let rc = unsafe { sys::flux_kvs_lookup_get(future, &raw mut value) };
     Error::check("flux_kvs_lookup", rc)?;
-    // SAFETY: on success the value is a C string borrowed from the future, or null where it is empty.
+    // SAFETY: on success the value is a C string borrowed from the future, or null if the value is empty.
     Ok(if value.is_null() { String::new() } else { unsafe { text(value) } })
 }
 
-/// Returns the payload of the reply to an RPC; `None` if the RPC failed or the reply is empty.
+/// Returns the payload of the reply to an RPC, or `None` if the RPC failed or the reply is empty.
 ///
 /// # Safety
-/// `future` is that of an RPC, and fulfilled.
+/// `future` belongs to an RPC and is fulfilled.
 pub(super) unsafe fn replied(future: *mut sys::flux_future_t) -> Option<String> {
     let mut payload: *const c_char = null();
     // SAFETY: contract of this function.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads eventlogs from the KVS, a few at a time, after the KVS has all events posted so far.
+//! Reads eventlogs from the KVS, `READS_AT_ONCE` at a time. A read begins after the KVS has all events posted before
+//! the request.
 
 use super::error::Error;
 use super::guard::Instance;
@@ -8,11 +9,12 @@ use super::shared::shared;
 use super::{Host, Jobtap, Turn, sys};
 use std::ffi::c_void;
 
-/// Eventlogs read at a time: enough to keep the KVS busy, and few enough to leave time for its other clients.
+/// The number of eventlogs read at a time. It keeps the KVS busy, but leaves time for its other clients.
 const READS_AT_ONCE: usize = 32;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Reads the job's eventlog as of now or later, and passes it to [`Jobtap::eventlog`] in a later reactor turn.
+    /// Reads the job's eventlog in its state at this call or later, and passes it to [`Jobtap::eventlog`] in a later
+    /// reactor turn.
     pub fn read_eventlog(self, id: u64) {
         self.instance.reads.borrow_mut().asked.push_back(id);
         self.instance.begin_wait();
@@ -21,7 +23,7 @@ impl<J: Jobtap> Host<'_, J> {
 
 impl<J: Jobtap> Instance<J> {
     /// Starts a wait until the KVS has the events posted so far. The last events are not in the KVS yet, and a read
-    /// without them would miss dependencies. Eventlogs requested during the wait belong to the next wait.
+    /// that misses them would miss dependencies. Eventlogs requested during the wait belong to the next wait.
     fn begin_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();
@@ -34,7 +36,7 @@ impl<J: Jobtap> Instance<J> {
         self.wait(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
-    /// Stores the step that `future` is. If it cannot start, the eventlogs are read as they are.
+    /// Stores `future` as the step of the wait. If the step could not start, reads the eventlogs without waiting.
     fn wait(&self, future: Result<Future, Error>) {
         match future {
             Ok(future) => self.reads.borrow_mut().commits = Some(future),
@@ -42,7 +44,7 @@ impl<J: Jobtap> Instance<J> {
         }
     }
 
-    /// Drops the finished step. A wait has two steps: the open batch of events is sent, then committed.
+    /// Ends a step. A wait has two steps: the job manager sends the open batch of events, then the KVS commits it.
     fn waited(&self) {
         let future = self.reads.borrow_mut().commits.take();
         drop(future);
@@ -89,7 +91,7 @@ impl<J: Jobtap> Instance<J> {
 }
 
 unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
-    // SAFETY: `arg` is the instance, which destroys the future before it goes.
+    // SAFETY: `arg` points to the instance, which destroys the future before the instance itself is dropped.
     let instance = unsafe { shared::<Instance<J>>(arg) };
     let body = || {
         instance.waited();
@@ -112,7 +114,7 @@ unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *m
     // SAFETY: Flux passes the argument that the look-up was started with, and the look-up is still pending.
     let (instance, id) = unsafe { Ask::answered::<J>(arg) };
     let body = || {
-        // SAFETY: the future is that of a look-up, and fulfilled.
+        // SAFETY: the future belongs to a look-up and is fulfilled.
         let text = unsafe { looked_up(future) }.ok();
         let read = instance.reads.borrow_mut().under_way.remove(&id);
         drop(read);

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values whose address C holds.
+//! Shares values whose addresses C stores.
 //!
-//! A `Box` claims unique access each time it is moved, which makes addresses given away before invalid. So values
-//! that C points to are counted (`Rc`) and only shared: an address is valid as long as one count of the value lives,
-//! wherever that count moves. This module does not call C; the `miri_` tests check it.
+//! Each move of a `Box` claims unique access, which makes addresses given to C before the move invalid. So values whose
+//! addresses C stores are in an `Rc` and only shared. Such an address is valid while one `Rc` of the value exists,
+//! wherever that `Rc` moves. This module does not call C; the `miri_` tests check it.
 
 use std::ffi::c_void;
 use std::rc::Rc;
 
-/// Returns the address of a counted value, for C to pass to callbacks. The address is valid while a count lives.
+/// Returns the address of the value, for C to pass to callbacks. The address is valid while an `Rc` of the value
+/// exists.
 pub(super) fn address<T>(value: &Rc<T>) -> *mut c_void {
     Rc::as_ptr(value).cast_mut().cast()
 }
@@ -16,18 +17,18 @@ pub(super) fn address<T>(value: &Rc<T>) -> *mut c_void {
 /// Returns the value at an address that C passed.
 ///
 /// # Safety
-/// `arg` came from [`address`] or [`give`] for the same `T`, and a count of it lives for `'a`.
+/// `arg` came from [`address`] or [`give`] for the same `T`, and an `Rc` of the value exists for `'a`.
 pub(super) unsafe fn shared<'a, T>(arg: *mut c_void) -> &'a T {
-    // SAFETY: contract of this function. Only shared references to the value exist until its last count is dropped.
+    // SAFETY: contract of this function. Only shared references to the value exist until its last `Rc` is dropped.
     unsafe { &*arg.cast_const().cast::<T>() }
 }
 
-/// Gives a count to C, and returns its address.
+/// Gives the `Rc` to C, and returns the value's address.
 pub(super) fn give<T>(value: Rc<T>) -> *mut c_void {
     Rc::into_raw(value).cast_mut().cast()
 }
 
-/// Takes back a count that C has.
+/// Takes back an `Rc` from C.
 ///
 /// # Safety
 /// `arg` came from [`give`] for the same `T`, and is taken back once.
@@ -54,9 +55,9 @@ mod tests {
         under_way: RefCell<BTreeMap<u64, Rc<Part>>>,
     }
 
-    /// Does what a trampoline does.
+    /// Uses an address as a trampoline does.
     fn called_back(arg: *mut c_void) {
-        // SAFETY: the tests below keep the whole alive.
+        // SAFETY: the tests below keep the value alive.
         let part: &Part = unsafe { shared(arg) };
         // SAFETY: as above.
         let whole: &Whole = unsafe { shared(part.whole) };
@@ -73,10 +74,10 @@ mod tests {
         let args: Vec<*mut c_void> = whole.parts.get().into_iter().flatten().map(address).collect();
         let given = give(whole);
         args.iter().for_each(|arg| called_back(*arg));
-        // SAFETY: the count was given above; `whole_address` is the same value.
+        // SAFETY: the `Rc` was given to C above; `whole_address` is the address of the same value.
         let seen = unsafe { shared::<Whole>(whole_address) }.total.get();
         assert_eq!(seen, 1 + 2 + 3);
-        // SAFETY: taken back once.
+        // SAFETY: the `Rc` is taken back once.
         let whole = unsafe { take_back::<Whole>(given) };
         assert_eq!((whole.total.get(), Rc::strong_count(&whole)), (6, 1));
     }
@@ -92,8 +93,7 @@ mod tests {
         }
         for (id, arg) in (0..100).zip(args) {
             called_back(arg);
-            // The last count may be dropped just after its address was used, as in a continuation that destroys its
-            // future.
+            // The last `Rc` may be dropped just after its address was used: a continuation destroys its own future.
             let part = whole.under_way.borrow_mut().remove(&id);
             called_back(arg);
             drop(part);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ensures that a job manager has one instance of a plugin.
 //!
-//! Flux refuses a second .so only if it has the file name of a loaded one. A copy under another name would hold and
-//! prioritize each job again, while pushes reach one of the two. Two instances of one image also share one panic
-//! hook, which could outlive its instance.
+//! Flux refuses a second .so only if it has the file name of a loaded one. With a copy under another name, two
+//! instances would hold and prioritize each job, but a push would reach only one of them. Also, two instances of one
+//! .so share one panic hook, which could outlive the instance that installed it.
 
 use super::{Error, sys};
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
-/// The mark of a loaded instance on the job manager's handle. Its drop removes the mark.
+/// Marks the job manager's handle while an instance is loaded. Dropping it removes the mark.
 pub(super) struct SingleInstance {
     flux: *mut sys::flux_t,
     name: &'static CStr,
 }
 
 impl SingleInstance {
-    /// Sets the mark. Returns `None` if an instance of this name is loaded. Without a handle there is no job manager,
-    /// and so no other instance.
+    /// Sets the mark. Returns `None` if an instance with this name is loaded. If Flux's handle is null, no job manager
+    /// and so no other instance exists.
     pub(super) fn claim(
         flux: *mut sys::flux_t,
         name: &'static CStr,
@@ -25,11 +25,12 @@ impl SingleInstance {
         if flux.is_null() {
             return Ok(Some(SingleInstance { flux, name }));
         }
-        // SAFETY: the job manager's handle, and a name that Flux only reads.
+        // SAFETY: `flux` is the job manager's handle; Flux only reads the name.
         if !unsafe { sys::flux_aux_get(flux, name.as_ptr()) }.is_null() {
             return Ok(None);
         }
-        // SAFETY: the same handle; Flux copies the name. The value is an address that is never dereferenced.
+        // SAFETY: `flux` is the job manager's handle; Flux copies the name. The value is an address that is never
+        // dereferenced.
         let rc = unsafe { sys::flux_aux_set(flux, name.as_ptr(), flux.cast(), None) };
         Error::check("flux_aux_set", rc)?;
         Ok(Some(SingleInstance { flux, name }))

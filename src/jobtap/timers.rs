@@ -12,23 +12,23 @@ use std::rc::Rc;
 pub(super) struct Timer {
     /// The address of the instance.
     pub instance: *mut c_void,
-    /// The row in the table of timers.
+    /// The index of the timer in the table of timers.
     pub index: usize,
     watcher: Cell<*mut sys::flux_watcher_t>,
-    /// When the timer fires, in seconds since the epoch; `None` if it is not armed.
+    /// The time at which the timer fires, in seconds since the epoch; `None` if it is not armed.
     due: Cell<Option<f64>>,
 }
 
 impl Timer {
-    /// Makes the timer in row `index`, without a watcher.
+    /// Makes the timer `index`, without a watcher.
     pub(super) fn new(instance: *mut c_void, index: usize) -> Timer {
         Timer { instance, index, watcher: Cell::new(null_mut()), due: Cell::new(None) }
     }
 
-    /// Makes the timer's watcher, which is not started. When it fires, Flux calls `fired` with this timer. Returns
-    /// false if Flux cannot make the watcher.
+    /// Makes the timer's watcher without starting it. When the watcher fires, Flux calls `fired` with this timer.
+    /// Returns false if Flux cannot make the watcher.
     pub(super) fn create(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
-        // SAFETY: the handle of the job manager has a reactor; the timer outlives its watcher (see Drop).
+        // SAFETY: the job manager's handle has a reactor; the timer outlives its watcher (see Drop).
         let watcher = unsafe {
             let reactor = sys::flux_get_reactor(plugin.flux());
             sys::flux_timer_watcher_create(reactor, 0.0, 0.0, fired, address(this))
@@ -37,15 +37,15 @@ impl Timer {
         !watcher.is_null()
     }
 
-    /// Makes the timer fire once, at most `seconds` after `now`. A timer that is due earlier keeps its time, so that no sequence of
-    /// calls can delay it.
+    /// Makes the timer fire once, at most `seconds` after `now`. If the timer is due earlier, its time does not change,
+    /// so that no sequence of calls can delay it.
     pub(super) fn arm(&self, now: f64, seconds: f64) {
         if self.due.get().is_none_or(|due| now + seconds < due) {
             self.restart(now, seconds);
         }
     }
 
-    /// Notes that the timer has fired.
+    /// Records that the timer has fired.
     pub(super) fn fired(&self) {
         self.due.set(None);
     }
@@ -57,7 +57,7 @@ impl Timer {
             return;
         }
         self.due.set(Some(now + seconds));
-        // SAFETY: the watcher is ours until this is dropped. A started watcher would keep its old time, so it is
+        // SAFETY: the timer owns the watcher until it is dropped. A started watcher would keep its old time, so it is
         // stopped first.
         unsafe {
             sys::flux_watcher_stop(watcher);
@@ -71,7 +71,7 @@ impl Drop for Timer {
     fn drop(&mut self) {
         let watcher = self.watcher.replace(null_mut());
         if !watcher.is_null() {
-            // SAFETY: the watcher is ours, and not used after this.
+            // SAFETY: the timer owns the watcher and does not use it afterwards.
             unsafe { sys::flux_watcher_destroy(watcher) };
         }
     }

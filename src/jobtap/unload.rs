@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Gives the client the reason why a plugin cannot be loaded.
 //!
-//! If `flux_plugin_init` fails, Flux reports only that. But the error text of the `conf.update` callback right after
-//! it reaches the client, and ends the load too. So a plugin that cannot be loaded registers one callback, which
-//! refuses every configuration, and is removed before a job could see it.
+//! If `flux_plugin_init` fails, the client gets no reason. But Flux calls `conf.update` right after `flux_plugin_init`,
+//! and the error text of that callback reaches the client and ends the load. So a plugin that cannot be loaded
+//! registers one callback that refuses every configuration. Flux then removes the plugin before it handles a job.
 
 use super::{Args, Plugin, c_text, sys};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -15,10 +15,10 @@ struct Why {
     text: CString,
 }
 
-/// Makes the load fail with `text`. Returns the result for `flux_plugin_init`.
+/// Registers the callback that fails the load with `text`. Returns the result for `flux_plugin_init`.
 pub(super) fn fail_load(plugin: Plugin, name: &CStr, text: &str) -> c_int {
     let why = Box::into_raw(Box::new(Why { plugin, text: c_text(text) })).cast::<c_void>();
-    // SAFETY: the handle is ours; it owns the box from here on, and frees it by `free` after the last callback.
+    // SAFETY: the handle is valid. It owns the box from here on, and frees it by `free` after the last callback.
     if unsafe { sys::flux_plugin_aux_set(plugin.raw(), std::ptr::null(), why, Some(free)) } < 0 {
         // SAFETY: Flux did not take the box.
         drop(unsafe { Box::from_raw(why.cast::<Why>()) });
@@ -39,7 +39,7 @@ unsafe extern "C" fn refuse(
     why: *mut c_void,
 ) -> c_int {
     let _ = catch_unwind(AssertUnwindSafe(|| {
-        // SAFETY: `why` is what `fail_load` registered, alive as long as the plugin; args are those of the call.
+        // SAFETY: `fail_load` registered `why`, which lives as long as the plugin; args belong to the call.
         let (why, args) = unsafe { (&*why.cast::<Why>(), Args::borrow(args)) };
         args.set_error(why.plugin, &why.text.to_string_lossy());
     }));

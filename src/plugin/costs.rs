@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures how long pushes and refreshes keep the job manager's thread busy, in seconds of the wall clock.
+//! Measures how long pushes and refreshes occupy the job manager's thread, in seconds of wall-clock time.
 //!
 //! A push may take many requests, and a refresh many reactor turns. The pauses between them do not count.
 
@@ -12,44 +12,44 @@ use std::time::{Duration, Instant};
 /// The cost of pushes, or of refreshes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Cost {
-    /// The number that has ended.
+    /// The number of pushes or refreshes that have ended.
     pub total: u64,
-    /// Seconds of all that have ended.
+    /// The seconds of all pushes or refreshes that have ended.
     pub seconds: f64,
-    /// Seconds of the present one.
+    /// The seconds of the current push or refresh.
     under_way: f64,
-    /// The time of the last end, and its seconds.
+    /// The end time of the last push or refresh, and its seconds.
     pub last: Option<(f64, f64)>,
 }
 
-/// The effect of a request on a push.
+/// What a request does to a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PushStep {
-    /// The request brought records of a push that has not ended.
+    /// The request staged records of a push that is still open.
     #[default]
     Part,
     /// The request began a push.
     Begin,
-    /// The request ended a push, and the data are in force.
+    /// The request ended a push, and its data are in force.
     End,
-    /// The request was a whole push.
+    /// The request was a push in one message.
     Whole,
-    /// The request ended a push without effect: a dry run, or an abandoned push.
+    /// The request ended a push without effect: a dry run, or an aborted push.
     Drop,
 }
 
 impl Cost {
-    /// Adds time to the present one.
+    /// Adds time to the current push or refresh.
     fn spend(&mut self, took: Duration) {
         self.under_way += took.as_secs_f64();
     }
 
-    /// Drops the time of the present one.
+    /// Drops the time of the current push or refresh.
     fn drop_current(&mut self) {
         self.under_way = 0.0;
     }
 
-    /// Ends the present one.
+    /// Ends the current push or refresh.
     fn end(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
         self.total += 1;
@@ -57,7 +57,7 @@ impl Cost {
         self.last = Some((now, took));
     }
 
-    /// Adds a request of a push, which took the time `took`.
+    /// Adds a request of a push that took the time `took`.
     fn push(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
             self.drop_current();
@@ -76,7 +76,7 @@ impl Cost {
 pub(super) struct Costs {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
-    /// The effect of the running request on a push.
+    /// What the running request does to a push.
     step: Cell<PushStep>,
 }
 
@@ -89,12 +89,13 @@ impl Costs {
         self.refreshes.get()
     }
 
-    /// Notes the effect of the running request on a push.
+    /// Records what the running request does to a push.
     pub fn note(&self, step: PushStep) {
         self.step.set(step);
     }
 
-    /// Runs `answer`, a request of a push, and adds its time to the push, and to a refresh that it continues.
+    /// Runs `answer`, a request of a push. Adds its time to the push, and to the refresh if one continues during the
+    /// request.
     pub fn pushing(
         &self,
         host: Host<'_, MfPriority>,
@@ -114,7 +115,7 @@ impl Costs {
         reply
     }
 
-    /// Runs `work`, and adds its time to the refresh that it continues, if there is one.
+    /// Runs `work`. Adds its time to the refresh, if one continues during `work`.
     pub fn refreshing<R>(
         &self,
         host: Host<'_, MfPriority>,
@@ -145,7 +146,7 @@ impl Costs {
 mod tests {
     use super::*;
 
-    /// The time of ten requests is the time of one push. Requests without effect do not count.
+    /// The times of ten requests add up to the time of one push. Requests without effect do not count.
     #[test]
     fn a_push_in_many_requests_is_one_push() {
         let ms = Duration::from_millis;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Carries out the effects of the engine. No borrow of the engine is alive here: each call into Flux may re-enter the
-//! plugin.
+//! Carries out the effects of the engine. No borrow of the engine is alive in this module, because each call into Flux
+//! may re-enter the plugin.
 
 use super::answers::ask_scheduler;
 use super::jobspec::read_facts_leniently;
@@ -55,7 +55,7 @@ impl MfPriority {
         }
     }
 
-    /// Carries out effects in order, and the effects that follow from them.
+    /// Carries out `effects` in order, each before the effects that follow from it.
     pub(super) fn carry_out(
         &self,
         host: Host<'_, Self>,
@@ -63,8 +63,8 @@ impl MfPriority {
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
         let mut todo = VecDeque::from(effects);
-        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback that
-        // ends next. So no call that could run a callback may follow them.
+        // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback that ends
+        // next. So these effects come last: no call that could run a callback may follow them.
         let mut own = VecDeque::new();
         let mut result = Ok(());
         while let Some(effect) = todo.pop_front().or_else(|| own.pop_front()) {
@@ -84,14 +84,14 @@ impl MfPriority {
                 Outcome::Then(step) => self.engine.decide(|engine| engine.step(step)),
                 Outcome::Followed(effects) => Some(effects),
             };
-            // The effects that follow from an effect come before the effects after it.
+            // The effects that follow from an effect precede the remaining ones.
             next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
         }
         result
     }
 
     /// Reports to the engine that Flux refused an effect, and returns the effects that follow. If the engine logs an
-    /// error about it, the sender of a running request gets that text.
+    /// error about the refusal, the sender of the running request gets that error text.
     fn report_refusal(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
         let effects = self.engine.decide(|engine| engine.refused(effect, why))?;
         let logged = effects.iter().find_map(|effect| match effect {
@@ -221,8 +221,8 @@ impl MfPriority {
     }
 }
 
-/// Answers that a job in SCHED keeps its priority, and that any other job gets none. A job that was in SCHED until
-/// now must return there, because the scheduler may have allocated resources for it.
+/// Answers that a job in SCHED keeps its priority, and that any other job gets no priority. A job that was in SCHED
+/// until now must return there, because the scheduler may have allocated resources for it.
 pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArgs> {
     if let Some(posted) = args.bounced_priority() {
         return args.set_priority(i64::from(posted));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs, from job-list.
+//! Reads ended jobs from job-list.
 
 use fairshare_engine::engine::EndedJob;
 use fairshare_engine::ids::{JobId, UserId};
@@ -8,11 +8,11 @@ use serde_json::json;
 /// FLUX_JOB_STATE_INACTIVE.
 const INACTIVE: u32 = 64;
 
-/// Returns the request for at most `most` jobs that ended after `since`, or at or before `before`, the last ones
-/// first.
+/// Returns the request for at most `most` jobs that ended after `since` and, if `before` is given, at or before
+/// `before`. job-list lists the latest jobs first.
 pub(super) fn list_request(since: f64, before: Option<f64>, most: usize) -> String {
-    // Only inactive jobs have `t_inactive`, so the time constraint is enough. Flux counts comparisons, and stops at a
-    // million.
+    // Only inactive jobs have `t_inactive`, so no constraint on the state is needed. Flux counts comparisons, and stops
+    // at a million.
     let constraint = match before {
         Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
         None => json!({"states": [INACTIVE]}),
@@ -22,13 +22,13 @@ pub(super) fn list_request(since: f64, before: Option<f64>, most: usize) -> Stri
         .to_string()
 }
 
-/// Returns the jobs of a reply, or `None` if it cannot be read.
+/// Returns the jobs of a reply, or `None` if the reply cannot be read.
 pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
     #[derive(serde::Deserialize)]
     struct Reply {
         jobs: Vec<Job>,
     }
-    /// Members that do not apply to a job are absent: a job that never ran has no `t_run`.
+    /// A job in job-list's reply. Members that do not apply to the job are absent: a job that never ran has no `t_run`.
     #[derive(serde::Deserialize)]
     struct Job {
         id: u64,

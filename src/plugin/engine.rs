@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine as the plugin shares it. Each borrow ends before the plugin calls Flux, because Flux calls back into
-//! the plugin.
+//! Shares the engine within the plugin. Each borrow ends before the plugin calls Flux, because Flux may re-enter the
+//! plugin.
 
 use fairshare_engine::engine::{Effect, Engine, Event, View};
 use std::cell::RefCell;
 
-/// The engine, borrowed only while one of these methods runs. A method returns `None` if another one is running,
-/// which no path of the plugin leads to.
+/// The engine, borrowed only while one of these methods runs. A method returns `None` if the engine is already
+/// borrowed, which no path of the plugin leads to.
 pub(super) struct SharedEngine(RefCell<Engine>);
 
 impl SharedEngine {
@@ -24,12 +24,12 @@ impl SharedEngine {
         self.decide(|engine| engine.handle(now, event))
     }
 
-    /// Reads the engine's state.
+    /// Calls `look` with a view of the engine's state.
     pub fn view<R>(&self, look: impl FnOnce(&View<'_>) -> R) -> Option<R> {
         self.read(|engine| look(&engine.view()))
     }
 
-    /// Reads the parts of the engine that a [`View`] does not show.
+    /// Calls `look` with the engine, for state that a [`View`] does not show.
     pub fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
         self.0.try_borrow().ok().map(|engine| look(&engine))
     }

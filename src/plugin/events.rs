@@ -20,7 +20,7 @@ pub(super) struct Callback<'a> {
 }
 
 impl Callback<'_> {
-    /// Passes the call to the engine as an event, and carries out what follows.
+    /// Passes the call to the engine as an event, and carries out the effects.
     pub fn dispatch(&self) -> Result<(), Failed> {
         let args = self.args;
         let outcome = match self.topic {

@@ -21,21 +21,22 @@ pub fn state_from_bit(bit: i64) -> State {
     }
 }
 
-/// Returns the facts of a job, or `None` if its bank, queue or project cannot be read.
+/// Returns the facts of a job, or `None` if its bank, queue or project is not a text.
 pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
     let system = find_system(job.jobspec).filter(|system| system.is_object())?;
     let is_readable = |key: &CStr| system.get(key).is_none_or(|value| value.as_str().is_some());
     [c"bank", c"queue", c"project"].into_iter().all(is_readable).then(|| read_facts_leniently(job))
 }
 
-/// Returns the facts of a job that Flux accepted before. A member that is not a text counts as absent.
+/// Returns the facts of a job that Flux has already accepted. A bank, queue or project that is not a text counts as
+/// absent.
 pub fn read_facts_leniently<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let size = read_size(job.jobspec, find_system(job.jobspec));
     JobFacts { size, resources: read_resources(job.resources), ..read_brief_facts(job) }
 }
 
-/// Returns the facts of a job, without its size and its resources. Reading those takes time linear in the jobspec and
-/// R, whose length the user chooses, and a request may ask about a hundred jobs.
+/// Returns the facts of a job without its size and its resources. Reading those takes time linear in the length of the
+/// jobspec and R. The user chooses that length, and a request may ask about a hundred jobs.
 pub fn read_brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     let system = find_system(job.jobspec);
     let text = |key: &CStr| system?.get(key)?.as_str();
@@ -60,7 +61,7 @@ fn find_system(jobspec: Json<'_>) -> Option<Json<'_>> {
     jobspec.get(c"attributes")?.get(c"system")
 }
 
-/// Returns the time limit in seconds; 0 means no limit. A filter on the option would make the compiler read the
+/// Returns the time limit in seconds; 0 means no limit. A filter on the `Option` would make the compiler read the
 /// number before the discriminant, which memcheck reports.
 fn read_duration(system: Option<Json<'_>>) -> f64 {
     let seconds = system.and_then(|system| system.get(c"duration")?.as_number()).unwrap_or(0.0);
@@ -88,10 +89,10 @@ fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeEr
     }
 }
 
-/// Returns the resource tree in depth-first order.
+/// Returns the vertices of the resource tree in depth-first order.
 fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
     let mut vertices = Vec::new();
-    /// Pushes the members in reverse, so that the first is popped first.
+    /// Pushes the members of `array` in reverse, so that the first is popped first.
     fn push<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
         let from = stack.len();
         stack.extend(array.items().map(|member| (member, depth)));
@@ -146,7 +147,7 @@ fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
     Ok(Vertex { depth, kind, count })
 }
 
-/// Returns the outstanding dependencies in job-list's reply, or `None` if it has none.
+/// Returns the outstanding dependencies in job-list's reply, or `None` if the reply has no such list.
 pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     #[derive(serde::Deserialize)]
     struct Reply {
@@ -161,8 +162,8 @@ pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
     serde_json::from_str(reply).ok().map(|reply: Reply| reply.job.dependencies)
 }
 
-/// Returns the events of an eventlog that show how long its job was eligible and when it began to run, with their
-/// times: urgencies, dependencies and the allocation, in order.
+/// Returns the events, with their times, that show when a job was eligible and when it began to run: urgencies,
+/// acceptance, dependencies and the allocation, in the order of `eventlog`.
 pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
     struct Entry<'a> {
@@ -192,7 +193,7 @@ pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     lines.filter_map(change).collect()
 }
 
-/// Returns the descriptions of dependencies in an eventlog (RFC 18: one JSON object a line), in order. The flag is
+/// Returns the descriptions of dependencies in an eventlog (RFC 18: one JSON object a line), in order. Each has a flag:
 /// true if the dependency was added, false if it was removed.
 pub fn read_dependency_history(eventlog: &str) -> Vec<(String, bool)> {
     #[derive(serde::Deserialize)]

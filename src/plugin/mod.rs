@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The plugin: joins Flux to the engine. No other module uses both.
+//! Joins Flux to the engine. No other module uses both.
 
 mod answers;
 mod costs;
@@ -52,21 +52,21 @@ pub struct MfPriority {
     parts: RefCell<Parts>,
     pieces: Pieces,
     costs: Costs,
-    /// Whether Flux is in private mode (`[access] private-mode`), as of the last configuration.
+    /// True if Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
-    /// The time of the last data, from a push or the load.
+    /// The time at which the plugin last got data, from a push or at the load.
     updated: Cell<Option<SystemTime>>,
-    /// The first refusal by Flux since the running request began, in words.
+    /// The first refusal by Flux since the running request began, as an error text.
     refusal: RefCell<Option<String>>,
-    /// The error for which the engine rejected the site document of the running request.
+    /// The reason why the engine rejected the site document of the running request.
     rejected: RefCell<Option<String>>,
     snapshot: RefCell<Snapshot>,
-    /// Limits the time that requests of guests take.
+    /// Limits the job manager's time that requests of guests take.
     pace: RefCell<Pace<Delayed>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
-    /// The log line of the load, stored until the first conf.update: Flux may still refuse a plugin whose name is
-    /// taken after its entry point returned.
+    /// The log line of the load, stored until the first `conf.update`: after the entry point has returned, Flux may
+    /// still refuse a plugin whose name is taken.
     loaded: RefCell<Option<String>>,
     others: OtherPlugins,
     logger: Logger,
@@ -88,8 +88,8 @@ impl Jobtap for MfPriority {
     // `job.*` would be wrong: a handler that matches `job.dependency.X` or `job.update.KEY` makes Flux accept X or
     // KEY.
     const TOPICS: &'static [&'static CStr] = &[
-        // For each call Flux compares the topic with these in order, twice. A comparison takes 0.05 us, so the topics
-        // of a submission come first, after the topic of Flux's loop over all jobs.
+        // For each call Flux compares the topic with these topics in order, twice. A comparison takes 0.05 us. So
+        // `job.priority.get`, which Flux calls for all jobs at once, comes first, and then the topics of a submission.
         c"job.priority.get",
         // Flux has a topic for each of the six states after NEW.
         c"job.state.*",
@@ -135,7 +135,7 @@ impl Jobtap for MfPriority {
             }
             updated = Some(SystemTime::now());
         }
-        // Flux replays the jobs in the latest states first. So the counters are complete when the engine sees the
+        // Flux replays the jobs in the latest states first. So the counters are complete before the engine handles the
         // held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
@@ -165,8 +165,8 @@ impl Jobtap for MfPriority {
     }
 
     fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
-        // An event's own timestamp is in the job's eventlog, and usage is computed from it; the reactor's time is the
-        // start of its present turn. `job.priority.get` has no event, and Flux calls it for every job.
+        // The timestamp of an event is in the job's eventlog, and usage is computed from it, but the reactor's time is
+        // only the start of its current turn. `job.priority.get` has no event, and Flux calls it for every job.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
         let host = event.map_or(host, |timestamp| host.dated(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
@@ -210,7 +210,7 @@ impl Jobtap for MfPriority {
             let jobs = self.live_jobs();
             self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
         }
-        // Outside a callback Flux takes no result.
+        // The result is ignored, because Flux takes none outside a callback.
         let _ = self.costs.refreshing(host, &self.engine, || self.drive(host, None, Event::Timer(timer)));
     }
 

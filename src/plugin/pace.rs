@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and all guests share another.
-//! A guest whose bucket is empty waits in a FIFO. A client that asks again after each answer is slowed down by the wait; a refusal
-//! would make it ask at once.
+//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and all guests
+//! together have another. A guest whose bucket is empty waits in a FIFO. The wait slows down a client that sends the
+//! next request after each answer; a refusal would make it retry at once.
 
 use std::collections::{HashMap, VecDeque};
 
-/// Seconds of the job manager's time that a guest's bucket gains per second.
+/// The seconds of the job manager's time that a guest's bucket gains per second.
 const OWN_RATE: f64 = 0.01;
-/// Seconds of the job manager's time that the shared bucket gains per second.
+/// The seconds of the job manager's time that the shared bucket gains per second.
 const SHARED_RATE: f64 = 0.05;
-/// Seconds in a full bucket: the time of a list of 20,000 jobs.
+/// The seconds in a full bucket: the time that a list of 20,000 jobs takes.
 const FULL: f64 = 0.25;
-/// The most delayed and parked requests of one guest.
+/// The maximum number of delayed and parked requests of one guest.
 const MOST_OF_ONE: usize = 8;
-/// The most delayed and parked requests of all users.
+/// The maximum number of delayed and parked requests of all users.
 const MOST_OF_ALL: usize = 1024;
-/// Seconds that receiving a request and sending its answer cost.
+/// The seconds that receiving a request and sending its answer take.
 const OVERHEAD: f64 = 50e-6;
-/// Seconds in which no guest is answered after a panic. An answer that always panics does so once in this time.
+/// The seconds after a panic in which no guest is answered. So an answer that always panics does so once in this time.
 const PAUSE: f64 = 1.0;
 
 struct Bucket {
@@ -27,13 +27,13 @@ struct Bucket {
 }
 
 impl Bucket {
-    /// Adds the gain since the last call. If the clock was set back, the level does not change.
+    /// Adds the gain since the last call. If the clock was set back, the bucket gains nothing.
     fn refill(&mut self, now: f64) {
         self.seconds = (self.seconds + (now - self.filled_at).max(0.0) * self.rate).min(FULL);
         self.filled_at = now;
     }
 
-    /// Returns the seconds until the bucket is not empty.
+    /// Returns the seconds until the bucket has time again.
     fn wait(&self) -> f64 {
         if self.seconds > 0.0 { 0.0 } else { (1e-9 - self.seconds) / self.rate }
     }
@@ -45,7 +45,7 @@ pub(super) enum Verdict {
     Now,
     /// The request is in the FIFO.
     Later,
-    /// The request is refused, because too many wait. The guest can try again after this many seconds.
+    /// The request is refused, because too many requests wait. The guest can try again after this number of seconds.
     Full(f64),
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Pace<T> {
     shared: Bucket,
     /// Delayed requests and their guests, in the order of arrival.
     line: VecDeque<(u32, T)>,
-    /// Requests that wait for an answer of the job manager. An owner's has no guest.
+    /// Requests that wait until the job manager answers a question of the plugin. A request of an owner has no guest.
     parked: Vec<(Option<u32>, T)>,
 }
 
@@ -83,7 +83,7 @@ impl<T> Pace<T> {
         Verdict::Later
     }
 
-    /// Takes the time of an answer from the guest's bucket and from the shared one.
+    /// Subtracts the time of an answer from the guest's bucket and from the shared one.
     pub fn charge(&mut self, user: u32, now: f64, seconds: f64) {
         self.refill(now);
         let full = Bucket { rate: OWN_RATE, seconds: FULL, filled_at: now };
@@ -92,8 +92,8 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Stops answers to guests for `PAUSE` after a panic. A pause that has begun is not extended, so guests are
-    /// answered however often other calls panic.
+    /// Stops answers to guests for `PAUSE` after a panic. A second panic does not extend the pause, so guests get
+    /// answers however often other calls panic.
     pub fn pause(&mut self, now: f64) {
         self.refill(now);
         if self.shared.seconds > 0.0 {
@@ -101,13 +101,13 @@ impl<T> Pace<T> {
         }
     }
 
-    /// Removes and returns the next delayed request, or `None` if no guest with a delayed request may be answered.
-    /// The guest with the fullest bucket comes next, so that no guest waits for all requests of a busier one.
+    /// Removes and returns the next delayed request, or `None` if no guest with a delayed request may be answered. The
+    /// guest with the fullest bucket comes first, so that no guest waits for all requests of a busier guest.
     pub fn take_next(&mut self, now: f64) -> Option<T> {
         self.refill(now);
         let level = |user| self.buckets.get(user).map_or(FULL, |bucket| bucket.seconds);
         let levels = self.line.iter().map(|(user, _)| level(user)).enumerate();
-        // `max_by` returns the last of equal levels, so the FIFO is read from its end.
+        // `max_by` returns the last of equal levels, so this reads the FIFO from its end.
         let (index, fullest) = levels.rev().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
         if fullest.min(self.shared.seconds) <= 0.0 {
             return None;
@@ -149,7 +149,7 @@ impl<T> Pace<T> {
         });
     }
 
-    /// Returns the seconds until neither the guest's bucket nor the shared one is empty.
+    /// Returns the seconds until the guest's bucket and the shared one both have time.
     fn wait(&self, user: u32) -> f64 {
         self.buckets.get(&user).map_or(0.0, Bucket::wait).max(self.shared.wait())
     }
@@ -160,8 +160,8 @@ mod tests {
     use super::{FULL, MOST_OF_ALL, MOST_OF_ONE, OWN_RATE, PAUSE, Pace, SHARED_RATE, Verdict};
     use proptest::prelude::*;
 
-    /// Simulates `guests` that ask again after each answer, for `seconds`. Returns the answers of each guest, and the
-    /// seconds of all answers.
+    /// Simulates `guests` that send the next request after each answer, for `seconds`. Returns the number of answers of
+    /// each guest, and the seconds of all answers.
     fn flood(guests: u32, cost: f64, seconds: f64) -> (Vec<usize>, f64) {
         let mut pace = Pace::default();
         let (mut answers, mut spent, mut now) = (vec![0; guests as usize], 0.0, 1000.0);
@@ -270,7 +270,7 @@ mod tests {
         for number in 1..=4 {
             assert!(matches!(pace.admit(7, start, || number), Verdict::Later));
         }
-        // A second later no bucket is empty. A call panics every three tenths of a second, and each tenth the timer fires.
+        // A second later no bucket is empty. A call panics every 0.3 s, and the timer fires every 0.1 s.
         for tenth in 0..30 {
             let now = start + 1.0 + f64::from(tenth) / 10.0;
             if tenth % 3 == 0 {
@@ -281,7 +281,7 @@ mod tests {
         }
         assert_eq!(turns, [10, 11, 22, 23]);
         assert!(matches!(pace.admit(7, start + 5.0, || 3), Verdict::Now));
-        // After the clock is set back, guests do not wait until it shows the former time again.
+        // After the clock is set back, a guest does not wait until the clock reaches the former time again.
         pace.charge(7, start + 5.0, 2.0 * FULL);
         assert!(matches!(pace.admit(7, start + 5.0, || 4), Verdict::Later));
         pace.pause(start + 100.0);

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The staged push: a site document in parts, so that no part keeps Flux from its work for long.
+//! The staged push: a site document in parts, so that no request occupies Flux for long.
 //!
-//! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` puts all records in
-//! force at once, and `policy_abort` drops them. One push is open at a time. A later begin, or a document in one
-//! message, replaces it, because a client that died must not keep others from pushing. A rejected part ends its push.
-//! If the client sends nothing for a time, a timer ends the push.
+//! `policy_begin` gives the push a number, `policy_part` stages some records, `policy_commit` puts all records in force
+//! at once, and `policy_abort` drops them. One push is open at a time. A later begin, or a document in one message,
+//! replaces the open push, because a client that died must not keep others from pushing. A rejected part ends its push.
+//! A timer ends a push for which no request comes.
 
 use super::services::error;
 use crate::jobtap::{ENOENT, RequestError};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::Beginning;
 
-/// The open push, and why the push before it ended.
+/// The open push, and the reason why the last push ended.
 #[derive(Default)]
 pub(super) struct Parts {
     /// The number of the last push.
     latest: u64,
     open: Option<Open>,
-    /// The last ended push, with the reason.
+    /// The number of the last ended push, and why it ended.
     ended: Option<(u64, String)>,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Parts {
 pub(super) struct Open {
     pub number: u64,
     pub beginning: Beginning,
-    /// Reads the parts.
+    /// Reads the records of the parts.
     pub reader: Reader,
 }
 
@@ -51,17 +51,17 @@ impl Parts {
         }
     }
 
-    /// Notes why the push `number` ended.
+    /// Records why the push `number` ended.
     pub fn note_end(&mut self, number: u64, why: &str) {
         self.ended = Some((number, format!("push {number}: {why}")));
     }
 
-    /// Puts back a push that [`Parts::take`] returned.
+    /// Reopens a push that [`Parts::take`] returned.
     pub fn put_back(&mut self, open: Open) {
         self.open = Some(open);
     }
 
-    /// Takes the open push out, if its number is `number`; else the error says how that push ended.
+    /// Removes and returns the open push if its number is `number`. Otherwise the error says how push `number` ended.
     pub fn take(&mut self, number: u64) -> Result<Open, RequestError> {
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);

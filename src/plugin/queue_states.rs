@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The states of queues: started and enabled. Only the job manager has them, so the plugin asks it.
+//! Asks the job manager for the states of queues: started and enabled. Plugins cannot read these otherwise.
 
 use fairshare_engine::engine::QueueTold;
 use fairshare_engine::ids::QueueName;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Seconds for which a reported state is used.
+/// The seconds for which a reported state is used.
 const FRESH: f64 = 1.0;
-/// Queues whose states are stored.
+/// The maximum number of queues whose states are stored.
 const MOST_KNOWN: usize = 1000;
 
 /// The name of a queue; `None` for the queue without a name.
@@ -45,13 +45,13 @@ impl QueueState {
     }
 }
 
-/// The state of each queue. A queue for which the job manager did not answer has the default.
-pub(super) type Stopped = Vec<(Name, QueueTold)>;
+/// The states of queues. A queue for which the job manager did not answer has the default state.
+pub(super) type QueueAnswers = Vec<(Name, QueueTold)>;
 
-/// The states of queues that the job manager reported, and the questions that it has not answered.
+/// The states that the job manager reported, and the questions that it has not answered.
 #[derive(Default)]
 pub(super) struct QueueStates {
-    /// The time of each report in seconds since the epoch, with the state; `None` if the queue does not exist.
+    /// The time of each report, in seconds since the epoch, and the state; `None` if the queue does not exist.
     known: BTreeMap<Name, (f64, Option<QueueState>)>,
     /// The open questions, by number.
     under_way: BTreeMap<u32, Name>,
@@ -62,15 +62,16 @@ pub(super) struct QueueStates {
 /// The engine's questions about queues.
 #[derive(Default)]
 struct AskedByEngine {
-    /// Queues without an answer, by number.
+    /// The questions without an answer, by number.
     open: BTreeMap<u32, Name>,
     /// The answers received.
-    answers: Stopped,
+    answers: QueueAnswers,
 }
 
 impl AskedByEngine {
-    /// Notes an answer. Returns all answers once the last has come. Leaves out a queue whose state is unknown.
-    fn note(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+    /// Records the answer to question `number`. Returns all answers when the last has arrived, without the queues whose
+    /// states are unknown.
+    fn note(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
             None => self.answers.push((name, QueueTold::default())),
@@ -90,7 +91,7 @@ impl QueueStates {
         self.known.get(name)?.1.as_ref()
     }
 
-    /// Returns those of `names` whose states are unknown or too old.
+    /// Returns the queues of `names` whose states are unknown or older than `FRESH`.
     pub fn stale(&mut self, mut names: Vec<Name>, now: f64) -> Vec<Name> {
         if self.known.len() > MOST_KNOWN {
             self.known.clear();
@@ -103,12 +104,12 @@ impl QueueStates {
         self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH)
     }
 
-    /// Drops all questions after a panic, which has cancelled their replies.
+    /// Drops all questions after a panic, which cancelled their replies.
     pub fn drop_questions(&mut self) {
         self.under_way.clear();
     }
 
-    /// Returns a question with its number for each of `names`, except those with an open question.
+    /// Returns a numbered question for each queue of `names`, except queues that have an open question.
     pub fn number_questions(&mut self, mut names: Vec<Name>) -> Vec<(u32, Name)> {
         names.retain(|name| !self.under_way.values().any(|asked| asked == name));
         let mut number = |name: Name| {
@@ -119,7 +120,7 @@ impl QueueStates {
         names.into_iter().map(&mut number).collect()
     }
 
-    /// Returns the questions that the engine asks, which replace its former ones.
+    /// Returns the numbered questions for the engine. They replace the engine's earlier questions.
     pub fn ask_for_engine(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
         self.by_engine = AskedByEngine::default();
         for name in names {
@@ -134,12 +135,12 @@ impl QueueStates {
         self.by_engine.open.contains_key(&number)
     }
 
-    /// Notes an answer for the engine. Returns all answers once the last has come.
-    pub fn note_for_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<Stopped> {
+    /// Records the answer to question `number` of the engine. Returns all answers when the last has arrived.
+    pub fn note_for_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         self.by_engine.note(number, state)
     }
 
-    /// Notes the reply to the question `number`. Returns true if no question is open any more.
+    /// Records the reply to question `number`. Returns true if no question is open.
     pub fn note(&mut self, number: u32, state: Option<QueueState>, now: f64) -> bool {
         if let Some(name) = self.under_way.remove(&number) {
             self.known.insert(name, (now, state));
@@ -164,7 +165,7 @@ mod tests {
                 r#"{"enable": true, "start": false, "blocked": "scheduler", "stop_reason": "Scheduler is offline"}"#,
                 None,
             ),
-            // Before flux-core 0.88 such a queue looks like a stopped one.
+            // Before flux-core 0.88 a queue without a scheduler looks like a stopped queue.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
             let state = QueueState::read(reply).unwrap();

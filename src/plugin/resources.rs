@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads R (RFC 20, version 1), the resources of a job. The time is linear in the length of R.
+//! Reads R (RFC 20, version 1), the resources of a job, in time linear in the length of R.
 
 use crate::jobtap::Json;
 use fairshare_engine::ids::idset::{Ranks, count, each_range};
@@ -15,7 +15,7 @@ pub fn read_resources(r: Option<Json<'_>>) -> Resources {
     }
 }
 
-/// Returns the number of nodes in the R of the whole instance, or `None` if `text` is not an R.
+/// Returns the number of nodes in the R of the instance, or `None` if `text` is not an R.
 pub fn count_site_nodes(text: &str) -> Option<u64> {
     let r: serde_json::Value = serde_json::from_str(text).ok()?;
     let mut nodes = 0u64;
@@ -62,7 +62,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
     if ranks.are_distinct() { Ok(sum) } else { Err("a rank is named twice") }
 }
 
-/// Calls `call` for each range of an idset. A number stands for itself.
+/// Calls `call` with the first and last id of each range of an idset. A JSON number counts as an idset with one id.
 fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
     match ids.as_str() {
         Some(text) => each_range(text, call),
@@ -74,7 +74,7 @@ fn read_id(id: Json<'_>) -> Option<u32> {
     id.as_int().and_then(|id| u32::try_from(id).ok())
 }
 
-/// Returns a time of R. The value 0 means that the time is not set.
+/// Returns the time `key` of R in seconds, or `None` if it is absent or 0.
 fn read_time(execution: Json<'_>, key: &CStr) -> Result<Option<f64>, &'static str> {
     let Some(value) = execution.get(key) else { return Ok(None) };
     match value.as_number() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The error texts of rejected payloads, for the log and for the sender.
+//! Writes the error texts of rejected payloads, for the log and for the sender.
 
 use crate::jobtap::{EINVAL, EIO, EPROTO, LogLevel, Plugin, RequestError};
 use fairshare_protocol::reading::Warnings;
@@ -24,7 +24,7 @@ pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> Request
                 }
                 other => other,
             };
-            // Programs read this log line, so the detail goes only to the sender.
+            // Programs parse this log line, so only the sender gets the detail.
             let line = format!("failed to unpack {what} msg: Protocol error");
             plugin.log(LogLevel::Error, &line);
             return error(EPROTO, format!("{line}: {detail}"));
@@ -55,7 +55,7 @@ pub(super) fn warn_of_omitted(plugin: Plugin, warnings: &Warnings) {
     }
 }
 
-/// Describes the error in the load-time configuration, for the log.
+/// Returns the text for the log about an error in the load-time configuration.
 pub(super) fn load_fault(fault: &WireError) -> String {
     let detail = match fault {
         WireError::Undecodable(detail) => format!("the configuration cannot be read: {detail}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests that parse payloads, and the error texts of bad ones.
+//! Tests that parse payloads, and check the error texts of invalid payloads.
 
 use super::jobspec::read_dependency_history;
 use fairshare_engine::accounts::{ConfigPatch, ZeroScore};
@@ -370,8 +370,8 @@ fn error_text(fault: WireError) -> String {
 }
 
 proptest::proptest! {
-    /// A payload with a few characters replaced, inserted or removed is accepted, or rejected with a short text. An
-    /// accepted name cannot break the query.
+    /// A payload with a few characters replaced, inserted or removed is either accepted or rejected with a short text.
+    /// An accepted name cannot break the JSON of the query.
     #[test]
     fn a_damaged_payload_is_read_or_rejected_with_a_text(
         edits in proptest::collection::vec((0usize..600, 0u8..3, "[0-9{}\\[\\]\",:.eE+nulx\\\\-]"), 1..6),

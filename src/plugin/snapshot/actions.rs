@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The actions that [`Snapshot`] returns. The plugin carries them out when no borrow is alive, because Flux may call back.
+//! The actions that [`Snapshot`] returns. The plugin carries them out while the snapshot is not borrowed, because Flux
+//! may re-enter the plugin.
 
 use super::Snapshot;
 use super::applying::Applying;
@@ -14,23 +15,23 @@ use std::time::SystemTime;
 pub(in crate::plugin) enum Action {
     /// Commits changes to the KVS.
     Write(Changes),
-    /// Looks a key up in the KVS. The reply has this number.
+    /// Looks up a key in the KVS. The first field is the number of the look-up.
     LookUp(u64, String),
     /// Cancels the pending requests to the KVS.
     CancelRequests,
     /// Does the next step after this number of seconds.
     StepIn(f64),
-    /// Begins the next work, if there is any.
+    /// Begins the next task of the snapshot, if there is one.
     Next,
     /// Passes a part of the snapshot to the engine.
     Feed(Box<Event<'static>>),
     /// Puts the staged snapshot in force.
     Commit(Box<Applying>),
-    /// Drops all staged parts.
+    /// Drops all staged records.
     Abort,
-    /// Drops the staged parts unless they belong to an open push.
+    /// Drops the staged records, unless they belong to an open push.
     Unstage,
-    /// Sets the time of the data in force.
+    /// Sets the time of the data that are in force.
     SetUpdated(Option<SystemTime>),
     Log(LogLevel, String),
 }

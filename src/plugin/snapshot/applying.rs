@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Puts a snapshot in force after all its chunks are read: parses the chunks, then passes them to the engine as a staged push.
+//! Puts a snapshot in force after all its chunks were read: parses the chunks, then passes them to the engine as a
+//! staged push.
 
 use super::actions::Action;
 use super::parsing::{Parsing, Part};
@@ -17,7 +18,7 @@ pub(in crate::plugin) struct Applying {
     reading: Reading,
     parsing: Parsing,
     stage: Stage,
-    /// The number of chunks of ended jobs whose evicted usages the engine has.
+    /// The number of chunks of ended jobs whose evicted usages were passed to the engine.
     sums: usize,
 }
 
@@ -37,7 +38,7 @@ enum Next {
     Later,
     Feed(Box<Event<'static>>),
     Commit,
-    /// Ends the work, because the push that came first takes precedence.
+    /// Ends, because a push that was committed meanwhile takes precedence.
     Done,
 }
 
@@ -46,7 +47,7 @@ impl Applying {
         Applying { reading, ..Applying::default() }
     }
 
-    /// Starts again from the first part.
+    /// Starts again from the first step.
     pub(super) fn restart(&mut self) {
         *self = Applying::new(std::mem::take(&mut self.reading));
     }
@@ -55,8 +56,9 @@ impl Applying {
         matches!(self.stage, Stage::Parsing | Stage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
-    /// Does the next step. `is_late` means that a push came first: then the engine gets only ended jobs. It gets all evicted usages before
-    /// them, because a refresh between two chunks of ended jobs may evict more jobs.
+    /// Does the next step. If `is_late` is true, a push was committed before, and the engine gets only the ended jobs.
+    /// All evicted usages precede the ended jobs, because a refresh between two chunks of ended jobs may evict more
+    /// jobs.
     fn next_step(&mut self, is_late: bool) -> Result<Next, Fault> {
         match &mut self.stage {
             Stage::Parsing if is_late => {
@@ -99,7 +101,7 @@ impl Applying {
 }
 
 impl Snapshot {
-    /// Passes the next part to the engine.
+    /// Passes the next part of the staged push to the engine.
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };
         match applying.next_step(self.is_late) {
@@ -118,12 +120,12 @@ impl Snapshot {
         }
     }
 
-    /// Continues after a part was passed to the engine. `is_taken` is false if the engine was in use.
+    /// Continues after the engine got a part. `is_taken` is false if the engine was in use and did not get it.
     pub(super) fn note_fed_part(&mut self, is_taken: bool) -> Vec<Action> {
         if is_taken { vec![Action::StepIn(0.0)] } else { self.abort_applying("the engine is in use") }
     }
 
-    /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused it.
+    /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused the snapshot.
     pub(super) fn note_applied(
         &mut self,
         engine: &Engine,
@@ -145,7 +147,7 @@ impl Snapshot {
         vec![Action::SetUpdated(updated), Action::Log(LogLevel::Info, text), Action::Next]
     }
 
-    /// Drops the staged parts and refuses the snapshot.
+    /// Drops the staged records and refuses the snapshot.
     fn abort_applying(&mut self, fault: &str) -> Vec<Action> {
         [Action::Abort].into_iter().chain(self.refuse(fault)).collect()
     }

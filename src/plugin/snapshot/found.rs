@@ -11,7 +11,7 @@ use super::{ENDED_LIST, GROUP_LIST, MANIFEST, Snapshot, State, has_data};
 use crate::jobtap::{self, Found, LogLevel};
 use fairshare_engine::engine::Engine;
 
-/// The manifest, and the lists that name the other chunks.
+/// The manifest, and the lists of the other chunks.
 #[derive(Default)]
 pub(super) struct Lists {
     manifest: Manifest,
@@ -47,7 +47,7 @@ impl Snapshot {
         let State::AwaitingLists(lists) = std::mem::take(&mut self.state) else { return Vec::new() };
         let (jobs, groups) = (lists.jobs.unwrap_or_default(), lists.groups.unwrap_or_default());
         self.stored_keys.extend(jobs::chunk_keys(&jobs).chain(groups.iter().flat_map(Group::keys)));
-        // A snapshot without ended jobs adds nothing to a push that came first.
+        // If a push was committed first, a snapshot without ended jobs adds nothing.
         self.is_late &= !jobs.is_empty();
         if self.is_on != Some(true) || has_data && !self.is_late {
             return Vec::new();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
+//! Stores the chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
 
 use super::record::{FORMAT, Fault, ROOT, hash, is_read, with_hash, without_hash};
 use super::writing::Changes;
@@ -8,12 +8,13 @@ use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
-/// The lines of a full chunk.
+/// The number of lines of a full chunk.
 const LINES: usize = 200;
-/// With more lines than this, the plugin writes the whole snapshot again, without jobs that were covered or evicted meanwhile.
+/// The maximum number of lines. Beyond it, the plugin writes the whole snapshot again, without the jobs that pushes
+/// have covered and without evicted jobs.
 const MAX_LINES: usize = 250_000;
 
-/// Returns the key of the list of chunks.
+/// Returns the key of the list of chunks of ended jobs.
 pub(super) fn list_key() -> String {
     format!("{ROOT}.ended")
 }
@@ -22,18 +23,18 @@ fn chunk_key(hash: &str) -> String {
     format!("{ROOT}.jobs.{hash}")
 }
 
-/// The chunks of ended jobs in the KVS, to which ended jobs are added.
+/// The chunks of ended jobs in the KVS.
 #[derive(Debug, Default)]
 pub(super) struct EndedLog {
     /// The hashes of the full chunks.
     full: Vec<String>,
-    /// The hash of the last chunk as written; `None` if it is empty.
+    /// The hash of the last chunk as it was written; `None` if that chunk is empty.
     written: Option<String>,
     /// The last chunk, which grows.
     last: String,
-    /// The number of lines of all chunks.
+    /// The number of lines in all chunks.
     lines: usize,
-    /// The number of lines when the plugin wrote the whole snapshot.
+    /// The value of `lines` when the plugin last wrote the whole snapshot.
     lines_of_snapshot: usize,
 }
 
@@ -45,7 +46,7 @@ struct List {
     texts: Vec<String>,
 }
 
-/// A line: an ended job, or the evicted usage of an association.
+/// A line of a chunk: an ended job, or the evicted usage of an association.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Line {
@@ -62,18 +63,18 @@ impl EndedLog {
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
-    /// Returns true if the plugin must write the whole snapshot again. If the snapshot itself has nearly `MAX_LINES` lines, the log may
-    /// grow to twice its lines, so that the plugin does not write the whole snapshot after each job.
+    /// Returns true if the plugin must write the whole snapshot again. After a snapshot with nearly `MAX_LINES` lines
+    /// the log may grow to twice its lines. Otherwise the plugin would write the whole snapshot after each job.
     pub(super) fn is_too_long(&self) -> bool {
         self.lines > MAX_LINES.max(2 * self.lines_of_snapshot)
     }
 
-    /// Notes that the plugin wrote the whole snapshot with these lines.
+    /// Records that the plugin wrote the whole snapshot with these lines.
     pub(super) fn mark_written(self) -> EndedLog {
         EndedLog { lines_of_snapshot: self.lines, ..self }
     }
 
-    /// Adds lines, and returns the changes to write, the list as the last.
+    /// Adds lines for ended jobs and evicted usages. Returns the changes to write, with the list as the last change.
     pub(super) fn add(&mut self, ended: &[Ended], sums: &[EvictedUsage], owner: u32) -> Changes {
         let lines = ended.iter().map(job_line).chain(sums.iter().map(usage_line));
         let mut changes: Changes = Vec::new();
@@ -100,7 +101,7 @@ impl EndedLog {
     }
 }
 
-/// Reads the list of chunks that was written for `owner`, and returns the hashes of the chunks.
+/// Reads the list of chunks that an instance of `owner` wrote, and returns the hashes of the chunks.
 pub(super) fn read_list(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     let json = without_hash("the list of ended jobs", text)?;
     let list: List = serde_json::from_str(json)
@@ -116,7 +117,7 @@ pub(super) fn chunk_keys(hashes: &[String]) -> impl Iterator<Item = String> {
     hashes.iter().map(|hash| chunk_key(hash))
 }
 
-/// Reads a chunk.
+/// Returns the ended jobs and evicted usages of a chunk.
 pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
     for line in chunk.lines() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writes associations as lines of chunks, and builds parts of a staged push from such lines. So the engine checks a snapshot as it
-//! checks a push.
+//! Writes associations as lines of chunks, and builds the parts of a staged push from such lines. So the engine checks
+//! a snapshot in the same way as a push.
 //!
-//! The end of a group depends only on its users. An association that is added, removed or changed leaves the chunks of all other groups
-//! unchanged.
+//! Only the users of a group decide where the group ends. So if an association is added, removed or changed, the chunks
+//! of all other groups stay unchanged.
 
 use super::record::{Fault, Group, hash};
 use fairshare_engine::engine::Kept;
@@ -12,16 +12,16 @@ use fairshare_protocol::records::BorrowedAssociation;
 use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// One user in this number ends a group.
+/// On average one user of this number ends a group.
 const USERS_OF_GROUP: u64 = 256;
-/// The most associations of a group, because a group becomes a part of a staged push.
+/// The maximum number of associations of a group. A group becomes one part of a staged push.
 pub(super) const MAX_RECORDS: usize = 900;
 /// A group ends after this number of bytes of limits.
 const MAX_BYTES: usize = 512 << 10;
-/// Stands for a fair-share that follows from the tree.
+/// Stands for a fair-share that is computed from the tree.
 const COMPUTED: &str = "=";
 
-/// A complete group with its chunks: limits, fair-shares, usages.
+/// A group that has ended, and its three chunks: limits, fair-shares, usages.
 pub(super) type Complete = (Group, [String; 3]);
 
 /// The lines of an association.
@@ -33,7 +33,7 @@ pub(super) struct Line {
     pub numbers: Numbers,
 }
 
-/// The values that most pushes change.
+/// The values of an association that most pushes change.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Numbers {
     pub fairshare: String,
@@ -69,7 +69,8 @@ impl Line {
 }
 
 impl Grouper {
-    /// Adds the next line, in the order of user id and bank. Returns the group before it, if that group is complete.
+    /// Adds the next association, in the order of user id and bank. Returns the previous group if this association
+    /// begins another.
     pub(super) fn add(&mut self, line: &Line) -> Option<Complete> {
         let before = self.last.replace(line.user).filter(|before| *before != line.user);
         let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;
@@ -105,7 +106,7 @@ fn append_line(chunk: &mut String, line: &str) {
     chunk.push('\n');
 }
 
-/// Returns limits, fair-share and usage of each association of a group.
+/// Returns the limits, fair-share and usage of each association of a group.
 pub(super) fn zip_group<'a>(
     limits: &'a str,
     fairshares: &'a str,
@@ -123,7 +124,8 @@ pub(super) fn zip_group<'a>(
     Ok(lines)
 }
 
-/// Returns associations as the payload of a part, and for each whether its fair-share must be computed.
+/// Builds the payload of a part from lines. The second value says for each association whether its fair-share must be
+/// computed.
 pub(super) fn build_part<'a>(
     lines: impl Iterator<Item = (&'a str, &'a str, &'a str)>,
 ) -> Result<(String, Vec<bool>), Fault> {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The snapshot: the plugin saves the last complete push, with its tree and usages, in the KVS, and restores it after a reload or a
-//! restart.
+//! The snapshot: the plugin saves the last complete push, with its tree and usages, in the KVS, and restores it after a
+//! reload or a restart.
 //!
 //! ```text
 //!   conf.update (first) ─> look up the manifest ─┬─ no snapshot, or data came first ──────────> wait for a push
@@ -9,17 +9,18 @@
 //!   a complete push is in force ──> write new chunks, batch by batch ──> write the manifest, delete the chunks of the last snapshot
 //! ```
 //!
-//! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It writes no fair-share that follows
-//! from the tree of the snapshot, but computes it on reading: under a policy of ranks, all fair-shares change if one does.
+//! The KVS keeps all values that were ever written, so the plugin writes no unchanged chunk again. It does not write a
+//! fair-share that can be computed from the tree of the snapshot: under a policy of ranks, one change of usage changes
+//! the fair-shares of all associations.
 //!
 //! # Rules
-//! - The snapshot holds the data of `policy_update` or `policy_commit`. Data of flux-accounting's own methods remove it, because it no
-//!   longer describes the data in force.
-//! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete push, the plugin
-//!   still reads the ended jobs of the snapshot.
+//! - The snapshot holds the data of `policy_update` or `policy_commit`. Data of flux-accounting's own methods remove
+//!   the snapshot, because it no longer describes the data in force.
+//! - A document given at load, or a push that arrives before the snapshot is read, takes precedence. After a complete
+//!   push, the plugin still reads the ended jobs of the snapshot.
 //! - With `remember = false` the plugin reads nothing, writes nothing, and removes the snapshot.
-//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin knows, and only as a whole: each
-//!   chunk must have the hash in its key. The snapshot is then applied and checked as a push.
+//! - The plugin reads a snapshot only if the owner of the instance wrote it, in a format that the plugin knows, and
+//!   only as a whole: each chunk must have the hash in its key. The snapshot is then applied and checked as a push.
 //! - A refused snapshot stays in the KVS until the next push replaces it.
 
 mod actions;
@@ -54,34 +55,35 @@ const MANIFEST: u64 = u64::MAX;
 const ENDED_LIST: u64 = MANIFEST - 1;
 /// The number of the look-up of the list of groups. `MANIFEST - 2` belongs to the resources of the site.
 const GROUP_LIST: u64 = MANIFEST - 3;
-/// Seconds between two writes of ended jobs.
+/// The seconds between two writes of ended jobs.
 const ENDED_PERIOD: f64 = 60.0;
-/// The most ended jobs in one write.
+/// The maximum number of ended jobs in one write.
 const ENDED_BATCH: usize = 2000;
-/// Seconds between two checks whether an open push has ended.
+/// The seconds between two checks whether an open push has ended.
 const PUSH_POLL: f64 = 1.0;
-/// After more panics than this, the plugin saves nothing until it reads the configuration again.
+/// The number of panics after which the plugin saves nothing until it reads the configuration again.
 const MAX_PANICS: u32 = 3;
 
-/// The snapshot, and the work on it. Each method returns the actions that follow ([`Action`]).
+/// The snapshot and the running task about it. Each method returns the actions that follow ([`Action`]).
 #[derive(Default)]
 pub(super) struct Snapshot {
-    /// Whether the data in force came in a complete push.
+    /// True if the data in force came in a complete push.
     is_whole: bool,
-    /// Whether the data in force were given at load.
+    /// True if the data in force were given at load.
     is_given: bool,
     /// The setting `remember`; `None` before the first configuration.
     is_on: Option<bool>,
     state: State,
     /// The keys of the plugin's chunks in the KVS.
     stored_keys: HashSet<String>,
-    /// Whether the KVS holds a foreign or damaged snapshot. The next snapshot removes it.
+    /// True if the KVS holds a foreign or damaged snapshot. The next snapshot removes it.
     is_foreign: bool,
-    /// Whether a commit failed, so that the KVS may have only some of its changes.
+    /// True if a commit failed, so that the KVS may have only some of its changes.
     is_doubtful: bool,
-    /// Whether the data in force must be written.
+    /// True if the data in force must be written.
     is_due: bool,
-    /// Whether a complete push came before the snapshot was read. The plugin then reads only the ended jobs of the snapshot.
+    /// True if a complete push came before the snapshot was read. The plugin then reads only the ended jobs of the
+    /// snapshot.
     is_late: bool,
     /// The chunks of ended jobs.
     log: EndedLog,
@@ -92,8 +94,9 @@ pub(super) struct Snapshot {
 enum State {
     #[default]
     Idle,
-    /// The plugin makes an empty commit, then looks up the manifest. The KVS carries out commits in turn, but a look-up does not wait for
-    /// them: a commit that the plugin sent before a reload would change the snapshot while the plugin reads it.
+    /// The plugin has made an empty commit, and looks up the manifest after it. The KVS carries out commits in turn,
+    /// but a look-up does not wait for them. Without the empty commit, a commit sent before a reload could change the
+    /// snapshot while the plugin reads it.
     AwaitingManifest,
     AwaitingLists(Lists),
     Reading(Reading),
@@ -108,7 +111,7 @@ enum State {
 }
 
 impl State {
-    /// Returns true if the plugin reads a snapshot, and the engine does not have all ended jobs of it yet.
+    /// Returns true if the plugin reads a snapshot, and the engine does not have all its ended jobs yet.
     fn has_unapplied_jobs(&self) -> bool {
         match self {
             State::AwaitingManifest | State::AwaitingLists(_) | State::Reading(_) => true,
@@ -119,7 +122,7 @@ impl State {
 }
 
 impl Snapshot {
-    /// Returns the state at load. `is_given` says whether a document was given at load.
+    /// Returns the state at load. `is_given` is true if a document was given at load.
     pub fn new(is_given: bool) -> Snapshot {
         Snapshot { is_given, ..Snapshot::default() }
     }
@@ -139,7 +142,7 @@ impl Snapshot {
         self.drop_unwanted_work()
     }
 
-    /// Notes that a push is in force. If the push replaced only a part of the data, the plugin does not save it.
+    /// Records that a push is in force. If the push replaced only a part of the data, the plugin does not save it.
     pub fn note_push(&mut self, is_whole: bool) -> Vec<Action> {
         (self.is_whole, self.is_given) = (is_whole, false);
         self.is_due = is_whole && self.is_on == Some(true);
@@ -147,8 +150,8 @@ impl Snapshot {
         self.drop_unwanted_work()
     }
 
-    /// Drops work that the setting or the push made useless, and begins the next. Work that changes the KVS continues, so that
-    /// `stored_keys` stays right. When it ends, the plugin decides again.
+    /// Stops a task that the setting or the push made useless, and begins the next task. A task that changes the KVS
+    /// continues, so that `stored_keys` stays right. When that task ends, the plugin decides again.
     fn drop_unwanted_work(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
@@ -162,7 +165,7 @@ impl Snapshot {
         unstage.into_iter().chain([Action::CancelRequests, Action::Next]).collect()
     }
 
-    /// Starts applying the snapshot from its first part again, because the beginning push drops all staged parts.
+    /// Starts applying the snapshot from its first part again, because the push that begins drops all staged parts.
     pub fn restart_applying(&mut self) -> Vec<Action> {
         if let State::Applying(applying) = &mut self.state {
             applying.restart();
@@ -170,7 +173,7 @@ impl Snapshot {
         Vec::new()
     }
 
-    /// Begins the next work after the last has ended: removes the snapshot, writes it, or waits for jobs that end.
+    /// Begins the next task after the last one has ended: removes the snapshot, writes it, or waits for jobs that end.
     fn begin_next(&mut self, engine: &mut Engine, now: f64) -> Vec<Action> {
         let is_stale = self.is_on == Some(false) || has_data(engine) && !self.is_whole && !self.is_given;
         if is_stale && self.has_chunks() {
@@ -186,7 +189,7 @@ impl Snapshot {
             return vec![Action::StepIn(if is_behind { 0.0 } else { ENDED_PERIOD })];
         }
         self.is_due = false;
-        // The new snapshot gets all jobs that ended so far from the engine.
+        // The new snapshot gets all jobs that have ended so far, so the stored ended jobs are dropped.
         engine.news().clear();
         let before = match self.is_doubtful {
             _ if self.is_foreign => Before::Foreign,
@@ -205,21 +208,22 @@ impl Snapshot {
         self.is_on == Some(true) && self.is_whole && self.has_chunks()
     }
 
-    /// Returns true if the KVS holds a snapshot, or a part of one.
+    /// Returns true if the KVS holds chunks of a snapshot.
     fn has_chunks(&self) -> bool {
         self.is_foreign || !self.stored_keys.is_empty()
     }
 
-    /// Does the next step of the work.
+    /// Does the next step of the task.
     pub fn step(&mut self, engine: &mut Engine, is_push_open: bool) -> Vec<Action> {
         let Snapshot { state, stored_keys, is_on, .. } = self;
         match state {
-            // The engine has one place for staged parts, and the open push uses it.
+            // The engine can stage one push at a time, and the open push occupies it.
             State::Applying(_) if is_push_open => vec![Action::StepIn(PUSH_POLL)],
             State::Applying(_) => self.apply(engine),
             State::Writing(writing) => {
                 let view = engine.view();
-                // The snapshot would mix two pushes, or the setting is now false.
+                // If the data changed, the snapshot would mix two pushes. If the setting is now false, no snapshot is
+                // wanted.
                 if view.generation() != writing.generation || *is_on != Some(true) {
                     self.state = State::Idle;
                     return vec![Action::Next];
@@ -315,7 +319,8 @@ impl Snapshot {
         } else {
             "the snapshot of the policy can't be saved: push the policy again after a restart"
         };
-        // If ended jobs were not written, or if a push came meanwhile, the plugin writes the whole snapshot after `ENDED_PERIOD`.
+        // If the write of ended jobs failed, or if a push came meanwhile, the plugin writes the whole snapshot after
+        // `ENDED_PERIOD`.
         self.is_due |= matches!(self.state, State::Adding { .. });
         (self.state, self.is_doubtful) = (State::Idle, true);
         let mut actions = vec![Action::Log(LogLevel::Error, format!("{what}: {fault}"))];
@@ -323,7 +328,7 @@ impl Snapshot {
         actions
     }
 
-    /// Continues after a panic, which dropped the pending requests to the KVS. Begins again with reading the snapshot.
+    /// Continues after a panic, which dropped the pending requests to the KVS. Reads the snapshot again from the start.
     pub fn recover(&mut self) -> Vec<Action> {
         if self.is_on.is_none() || matches!(self.state, State::Idle) {
             return Vec::new();

@@ -17,7 +17,7 @@ use fairshare_protocol::wire::{self, WireError};
 pub(super) struct Part {
     pub part: PolicyPart,
     pub site: SitePart,
-    /// For each of its associations, whether the fair-share must be computed.
+    /// For each association of the part, true if its fair-share must be computed.
     is_computed: Vec<bool>,
 }
 
@@ -28,10 +28,10 @@ enum Stage {
     Site,
     Log,
     Groups,
-    /// Takes the associations that only the log has.
+    /// Takes the associations that occur only in the log.
     NewAssociations,
     Tree,
-    /// Sets the fair-shares that follow from the tree.
+    /// Computes the fair-shares from the tree.
     Fairshares(Box<(Standing, AsPushed)>),
     Done,
 }
@@ -45,13 +45,13 @@ pub(super) struct Parsing {
     reader: Reader,
     patches: Patches,
     pub parts: Vec<Part>,
-    /// The tree of the parts, from which the fair-shares are computed.
+    /// The tree of the snapshot, from which the fair-shares are computed.
     staged: StagedSite,
     standing: Standing,
 }
 
 impl Parsing {
-    /// Does the next step; returns true if all is parsed.
+    /// Does the next step. Returns true after the last step.
     pub(super) fn step(&mut self, reading: &Reading) -> Result<bool, Fault> {
         let at = self.at;
         self.at += 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the log of a snapshot of format 2: for each push a chunk with a line for each association that had changed since the groups
-//! were written.
+//! Reads the log of a snapshot of format 2. The log has a chunk for each push, with a line for each association that
+//! had changed since the groups were written.
 
 use super::lines::Numbers;
 use super::record::Fault;
@@ -68,7 +68,8 @@ impl Patches {
         Ok(())
     }
 
-    /// Applies the log to a line of a group; returns `None` if the association was removed. The log then lacks that association.
+    /// Applies the log to a line of a group. Removes the association's change from the log. Returns `None` if the
+    /// association was removed.
     pub(super) fn apply<'a>(
         &mut self,
         line: (&'a str, &'a str, &'a str),
@@ -84,7 +85,7 @@ impl Patches {
         })
     }
 
-    /// Takes at most `most` associations that are in no group. Call it when the log is applied to all groups.
+    /// Takes at most `most` associations that are in no group. Call this after `apply` for the lines of all groups.
     pub(super) fn take_new(&mut self, most: usize) -> Result<Vec<(String, Numbers)>, Fault> {
         let mut new = Vec::new();
         while new.len() < most

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads all chunks of a snapshot, a few at a time.
+//! Reads all chunks of a snapshot, with at most `MAX_PENDING` look-ups at a time.
 
 use super::jobs;
 use super::record::{Fault, Group, Manifest, check_chunk};
 
-/// The most pending look-ups.
+/// The maximum number of pending look-ups.
 const MAX_PENDING: usize = 64;
 
 /// A snapshot whose chunks are being read.
@@ -14,7 +14,7 @@ pub(super) struct Reading {
     pub groups: Vec<Group>,
     /// The hashes of the chunks of ended jobs.
     pub jobs: Vec<String>,
-    /// The keys of all chunks: ended jobs, the chunks without associations, the log, the groups.
+    /// The keys of all chunks, in this order: ended jobs, the chunks without associations, the log, the groups.
     keys: Vec<String>,
     /// The chunks in the order of `keys`; `None` if the reply has not come.
     chunks: Vec<Option<String>>,
@@ -25,7 +25,7 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn new(manifest: Manifest, jobs: Vec<String>, groups: Vec<Group>) -> Reading {
-        // The list of groups has been read.
+        // The list of groups has been read already.
         let list = super::record::groups_key(&manifest.groups);
         let keys: Vec<String> = jobs::chunk_keys(&jobs)
             .chain(manifest.keys().filter(|key| *key != list))
@@ -44,7 +44,7 @@ impl Reading {
         range.map(|number| number as u64).zip(keys.iter().cloned()).collect()
     }
 
-    /// Adds the chunk of look-up `number`. Returns true if no chunk is missing.
+    /// Adds the reply to look-up `number`. Returns true if no chunk is missing.
     pub(super) fn add_chunk(&mut self, number: u64, chunk: &str) -> Result<bool, Fault> {
         let at = usize::try_from(number).unwrap_or(usize::MAX);
         let (Some(key), Some(slot)) = (self.keys.get(at), self.chunks.get_mut(at)) else { return Ok(false) };
@@ -55,7 +55,7 @@ impl Reading {
         Ok(self.missing == 0)
     }
 
-    /// Returns the key of look-up `number`, for an error.
+    /// Returns the key of look-up `number`, for an error text.
     pub(super) fn key(&self, number: u64) -> &str {
         let key = usize::try_from(number).ok().and_then(|at| self.keys.get(at));
         key.map_or("a text", |key| key.as_str())
@@ -66,7 +66,7 @@ impl Reading {
         self.chunk(0, self.jobs.len(), index)
     }
 
-    /// Returns chunk `index` of those without associations, or `None` beyond the last.
+    /// Returns chunk `index` of the chunks without associations, or `None` beyond the last.
     pub(super) fn site_chunk(&self, index: usize) -> Result<Option<&str>, Fault> {
         self.chunk(self.jobs.len(), self.manifest.rest.len(), index)
     }
@@ -76,7 +76,7 @@ impl Reading {
         self.chunk(self.jobs.len() + self.manifest.rest.len(), self.manifest.log.len(), index)
     }
 
-    /// Returns limits, fair-shares and usages of group `index`, or `None` beyond the last.
+    /// Returns the chunks of group `index` (limits, fair-shares, usages), or `None` beyond the last group.
     pub(super) fn group_chunks(&self, index: usize) -> Result<Option<[&str; 3]>, Fault> {
         let first = self.jobs.len() + self.manifest.rest.len() + self.manifest.log.len();
         let chunk = |kind: usize| self.chunk(first, 3 * self.groups.len(), 3 * index + kind);

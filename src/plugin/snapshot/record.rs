@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The chunks of a snapshot: their keys, and the check that a chunk is unchanged.
 //!
-//! The key of a chunk ends with its hash. So an unchanged chunk is never written again, and a new chunk overwrites no chunk of the previous
-//! snapshot. The manifest names all chunks, those of the groups through their list. The plugin writes it last: until then, the previous
-//! snapshot is valid.
+//! The key of a chunk ends with its hash. So an unchanged chunk is never written again, and a new chunk overwrites no
+//! chunk of the previous snapshot. The manifest names the other chunks, and the list of groups names the chunks of the
+//! groups. The plugin writes the manifest last: until then, the previous snapshot is valid.
 //!
 //! ```text
 //!   manifest ─┬─ rest: banks, queues, ..., the tree's rule
@@ -11,22 +11,22 @@
 //!   ended ───── ended jobs that no push covers
 //! ```
 //!
-//! A snapshot of format 2 also has a log: the changes of associations since the groups were written. The plugin reads it, and the next
-//! push replaces the snapshot.
+//! A snapshot of format 2 also has a log: the changes of associations since the groups were written. The plugin can
+//! read such a snapshot; the next push replaces it.
 
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The key above all keys of the snapshot.
+/// The directory of all keys of the snapshot.
 pub(super) const ROOT: &str = "mf_priority.remember";
-/// The layout of the chunks.
+/// The number of the format that the plugin writes.
 pub(super) const FORMAT: u32 = 3;
 /// The formats that the plugin reads.
 const READ: std::ops::RangeInclusive<u32> = 2..=FORMAT;
-/// The most bytes of a chunk that the plugin reads. It writes smaller chunks.
+/// The maximum size in bytes of a chunk that the plugin reads. It writes smaller chunks.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
-/// The most chunks, and the most associations, of a snapshot that the plugin reads.
+/// The maximum number of chunks, and of associations, in a snapshot that the plugin reads.
 const MAX_CHUNKS: usize = 1_000_000;
 
 /// Returns the key of the manifest.
@@ -39,14 +39,14 @@ pub(super) fn hash(text: &str) -> String {
     format!("{:016x}", xxh3_64(text.as_bytes()))
 }
 
-/// The chunk that names the others.
+/// The chunk that names the other chunks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest {
     format: u32,
     /// The user id of the instance owner.
     pub owner: u32,
-    /// The time of writing, in seconds since the epoch.
+    /// When the snapshot was written, in seconds since the epoch.
     pub at: f64,
     /// The number of associations.
     pub associations: usize,
@@ -62,16 +62,16 @@ pub(super) struct Manifest {
     reckoned: IgnoredAny,
 }
 
-/// Returns true if the plugin reads this format.
+/// Returns true if the plugin can read this format.
 pub(super) fn is_read(format: u32) -> bool {
     READ.contains(&format)
 }
 
-/// A run of associations, in three chunks.
+/// Consecutive associations, stored in three chunks.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Group {
-    /// The first user id. The directory of the chunks has its name.
+    /// The first user id of the group. It is also the name of the directory of the group's chunks.
     pub first: u32,
     pub limits: String,
     pub fairshares: String,
@@ -83,8 +83,8 @@ impl Group {
         [&self.limits, &self.fairshares, &self.usages]
     }
 
-    /// Returns the keys of its chunks: limits, fair-shares, usages. Each group has a directory of its own, because the KVS writes a
-    /// changed directory again as a whole.
+    /// Returns the keys of the group's chunks: limits, fair-shares, usages. Each group has its own directory, because
+    /// the KVS writes a changed directory as a whole.
     pub(super) fn keys(&self) -> [String; 3] {
         self.hashes().map(|hash| format!("{ROOT}.base.u{}.{hash}", self.first))
     }
@@ -98,13 +98,13 @@ impl Manifest {
         Manifest { format: FORMAT, owner, at, ..Manifest::default() }
     }
 
-    /// Reads a manifest that was written for `owner`.
+    /// Reads a manifest that an instance of `owner` wrote.
     pub(super) fn read(text: &str, owner: u32) -> Result<Manifest, Fault> {
         if text.len() > MAX_CHUNKS * 40 {
             return Err(format!("the manifest has {} bytes", text.len()));
         }
         let json = without_hash("the manifest", text)?;
-        /// The first key of every format.
+        /// The keys that the manifests of all formats have.
         #[derive(Deserialize)]
         struct Beginning {
             format: u32,
@@ -140,7 +140,7 @@ impl Manifest {
     }
 }
 
-/// Returns the list of groups as a chunk.
+/// Returns the chunk that lists the groups.
 pub(super) fn write_groups(groups: &[Group]) -> String {
     serde_json::to_string(groups).unwrap_or_default()
 }
@@ -178,19 +178,19 @@ fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), 
     }
 }
 
-/// Returns the value of a key without a hash: the hash of the JSON text on a line, then that text.
+/// Returns the text to store under a key without a hash: a line with the hash of the JSON text, then the JSON text.
 pub(super) fn with_hash(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     format!("{}\n{json}", hash(&json))
 }
 
-/// Returns the JSON text of a value of [`with_hash`]. An error names the value by `name`.
+/// Returns the JSON text from a text that [`with_hash`] made. An error text names the value `name`.
 pub(super) fn without_hash<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
     let json = text.split_once('\n').filter(|(sum, json)| hash(json) == *sum).map(|(_, json)| json);
     json.ok_or_else(|| format!("{name} is damaged"))
 }
 
-/// Checks that `chunk` has the hash in `key`.
+/// Returns an error unless `chunk` has the hash that ends `key`.
 pub(super) fn check_chunk(key: &str, chunk: &str) -> Result<(), Fault> {
     if chunk.len() > MAX_CHUNK_BYTES {
         return Err(format!("{key} has {} bytes", chunk.len()));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Builds the chunks without associations. Each is the payload of a part of a staged push.
+//! Builds the chunks without associations. Each chunk is the payload of a part of a staged push.
 
 use fairshare_engine::engine::Rest;
 use fairshare_engine::ids::ProjectName;
@@ -12,10 +12,10 @@ use fairshare_protocol::records::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-/// The most records of a chunk.
+/// The maximum number of records of a chunk.
 const MAX_RECORDS: usize = 500;
 
-/// Returns the chunks. Only the last one, which has the time of the tree, changes with each push.
+/// Returns the chunks. With each push only the last one changes, which has the time of the tree.
 pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     let mut parts = vec![json!({"config": rest.config})];
     let mut arrays = |name: &str, records: Vec<Value>| {
@@ -43,10 +43,11 @@ fn to_json(record: &impl Serialize) -> Value {
     serde_json::to_value(record).unwrap_or_default()
 }
 
-/// Returns a leaf that no job matches as the record of a user without a valid id: reading it back restores just the leaf.
+/// Returns the record of a leaf that no job matches: a user without a valid id. Reading the record restores only the
+/// leaf.
 fn leaf_record(leaf: &Leaf) -> Value {
     let mut value = to_json(&BorrowedAssociation::from_leaf(leaf));
-    // Older versions wrote an integer here, and the chunk must not change.
+    // Older versions wrote an integer here, and an unchanged value must give the same chunk.
     if let Some(fairshare) = value.get_mut("fairshare") {
         *fairshare = 0.into();
     }

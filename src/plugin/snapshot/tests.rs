@@ -133,7 +133,7 @@ impl Kvs {
         Reading::new(manifest, jobs, groups)
     }
 
-    /// Returns the associations of the snapshot, by ascending user and bank.
+    /// Returns the associations of the snapshot, sorted by user and bank.
     fn read(&self, owner: u32) -> Vec<Kept> {
         let mut reading = self.reading(owner);
         loop {
@@ -202,7 +202,7 @@ proptest! {
             }
             kvs.write(&empty_site(), &now);
             prop_assert_eq!(&kvs.read(7), &now);
-            // The KVS has no chunk that is not part of the snapshot.
+            // Each chunk in the KVS is part of the snapshot.
             let lists = [manifest_key(), jobs::list_key()];
             let chunks: HashSet<String> = kvs.values.keys().filter(|key| !lists.contains(key)).cloned().collect();
             prop_assert_eq!(&chunks, &kvs.stored_keys);
@@ -317,7 +317,7 @@ fn a_log_line_without_its_association_is_refused() {
     }
 }
 
-/// A site with more ended jobs than the limit does not write the whole snapshot again and again.
+/// If the snapshot itself has more ended jobs than `MAX_LINES`, the plugin must not write it after each job.
 #[test]
 fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
     let many = EndedLog::after(vec![String::new(); 1_251]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Writes a snapshot: new chunks, a batch at a time, and the manifest last.
+//! Writes a snapshot: first the new chunks in batches, then the manifest.
 
 use super::jobs::{self, EndedLog};
 use super::lines::{Complete, Grouper, Line};
@@ -12,14 +12,14 @@ use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::{AsPushed, Bookmark, Ended, EvictedUsage};
 use std::collections::{BTreeSet, HashSet};
 
-/// A batch is written when it has this number of bytes.
+/// The size in bytes at which a batch is written.
 const BATCH: usize = 256 << 10;
-/// The associations of one turn.
+/// The number of associations read in one turn.
 pub(super) const PAGE: usize = 400;
-/// The most ended jobs, and the most associations with ended jobs, of one turn.
+/// The maximum number of ended jobs, and of associations with ended jobs, read in one turn.
 pub(super) const JOBS_PAGE: usize = 2000;
 
-/// Keys with their new values; `None` removes a key.
+/// Keys with their new values; `None` unlinks the key.
 pub(super) type Changes = Vec<(String, Option<String>)>;
 
 /// The data that the writer needs next from the engine.
@@ -27,7 +27,8 @@ pub(super) type Changes = Vec<(String, Option<String>)>;
 pub(super) enum Input<'a> {
     /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations after this one. The ranking shows which fair-shares follow from the tree.
+    /// The associations after this one. From the ranking the writer finds the fair-shares that can be computed from the
+    /// tree.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
     /// The ended jobs from this bookmark on.
     Jobs(Bookmark),
@@ -36,58 +37,58 @@ pub(super) enum Input<'a> {
 /// A snapshot that is being written.
 #[derive(Debug)]
 pub(super) struct Writing {
-    /// The generation of the data in force at its start.
+    /// The generation of the data in force when the snapshot was begun.
     pub generation: u64,
     /// The ranking by the pushed usages; the inner `None` means that there is no tree.
     as_pushed: Option<Option<AsPushed>>,
-    /// The last association so far.
+    /// The last association that was added.
     after: Option<(UserId, BankName)>,
     grouper: Grouper,
     groups: Vec<Group>,
     manifest: Manifest,
-    /// The keys of all chunks so far.
+    /// The keys of all chunks that were added.
     keys: HashSet<String>,
     batch: Changes,
-    /// The bytes of the batch.
+    /// The size of the batch in bytes.
     bytes: usize,
     /// The position in the ended jobs; `None` until all associations are added.
     jobs: Option<Bookmark>,
-    /// The list of ended jobs.
+    /// The list of chunks of ended jobs.
     list: Option<String>,
     log: EndedLog,
     owner: u32,
-    /// Whether chunks are written even if the KVS should have them.
+    /// True if chunks are written even if `known` contains their keys.
     is_doubtful: bool,
-    /// Whether all associations and ended jobs are added.
+    /// True if all associations and ended jobs were added.
     is_complete: bool,
-    /// Whether the commit with the manifest was sent.
+    /// True if the commit with the manifest was sent.
     is_last: bool,
 }
 
-/// The next step of the caller.
+/// The next action of the caller.
 #[derive(Debug)]
 pub(super) enum Then {
-    /// Provides the next input in the next turn.
+    /// Call again with the next input in the next turn.
     Page,
-    /// Commits these changes, then calls [`Writing::take_batch`].
+    /// Commit these changes, then call [`Writing::take_batch`].
     Write(Changes),
     /// The snapshot is written, and has these keys.
     Done(HashSet<String>),
 }
 
-/// The content of the KVS before a snapshot is written.
+/// The state of the KVS before a snapshot is written.
 #[derive(Debug)]
 pub(super) enum Before {
-    /// No snapshot, or a snapshot of this plugin with the known keys.
+    /// The KVS has no snapshot, or a snapshot of this plugin with the known keys.
     Ours,
     /// A commit failed, so the KVS may lack chunks with known keys.
     Doubtful,
-    /// A foreign or damaged snapshot, which is removed first.
+    /// The KVS has a foreign or damaged snapshot, which is removed first.
     Foreign,
 }
 
 impl Writing {
-    /// Begins a snapshot of the data in force.
+    /// Begins a snapshot of the data that are in force.
     pub(super) fn new(
         generation: u64,
         owner: u32,
@@ -134,13 +135,13 @@ impl Writing {
         }
     }
 
-    /// Stores the ranking by the pushed usages; `None` means that there is no tree.
+    /// Sets the ranking by the pushed usages; `None` means that there is no tree.
     pub(super) fn set_as_pushed(&mut self, as_pushed: Option<AsPushed>) -> Then {
         self.as_pushed = Some(as_pushed);
         Then::Page
     }
 
-    /// Adds the next page of associations. A page that is not full is the last.
+    /// Adds the next page of associations. A page with fewer than `PAGE` associations is the last.
     pub(super) fn add_page(&mut self, page: &[Kept], known: &HashSet<String>) -> Then {
         for kept in page {
             let complete = self.grouper.add(&Line::new(kept));
@@ -163,12 +164,12 @@ impl Writing {
         self.after_page(known)
     }
 
-    /// Returns the log of ended jobs, to which later ones are added.
+    /// Returns the log of ended jobs, to which the plugin adds jobs that end later.
     pub(super) fn into_log(self) -> EndedLog {
         self.log.mark_written()
     }
 
-    /// Adds a page of ended jobs and evicted usages that no push covers. The page ends with the bookmark of the next page.
+    /// Adds a page of ended jobs and evicted usages that no push covers. `page` also has the bookmark of the next page.
     pub(super) fn add_ended(
         &mut self,
         (ended, sums, next): (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>),
@@ -178,7 +179,7 @@ impl Writing {
         self.jobs = next;
         for (key, chunk) in self.log.add(&ended, &sums, self.owner) {
             match chunk {
-                // The last commit has the list, together with the manifest.
+                // The list is written in the last commit, together with the manifest.
                 Some(list) if key == jobs::list_key() => self.list = Some(list),
                 Some(chunk) => self.add_chunk(key, chunk, known),
                 None => self.drop_chunk(&key),
@@ -191,7 +192,8 @@ impl Writing {
         if self.bytes < BATCH && !self.is_complete { Then::Page } else { self.take_batch(known) }
     }
 
-    /// Returns the next batch. The last batch also has the manifest, and deletes the chunks of the previous snapshot.
+    /// Returns the next batch. The last batch also contains the manifest, and deletes the chunks of the previous
+    /// snapshot.
     pub(super) fn take_batch(&mut self, known: &HashSet<String>) -> Then {
         if self.is_last {
             return Then::Done(std::mem::take(&mut self.keys));
@@ -216,7 +218,7 @@ impl Writing {
         Then::Write(changes)
     }
 
-    /// Returns the keys of all chunks so far.
+    /// Returns the keys of all chunks that were added.
     pub(super) fn keys(&self) -> &HashSet<String> {
         &self.keys
     }
@@ -229,13 +231,14 @@ impl Writing {
         self.groups.push(group);
     }
 
-    /// Drops the last chunk of ended jobs, which a longer one replaces. If it is in the KVS, the next snapshot deletes it.
+    /// Drops the last chunk of ended jobs, because a longer chunk replaces it. If the chunk is already in the KVS, the
+    /// next snapshot deletes it.
     fn drop_chunk(&mut self, key: &str) {
         self.keys.remove(key);
         self.batch.retain(|(name, _)| name != key);
     }
 
-    /// Adds a chunk of the snapshot. The batch gets it if the KVS may lack it.
+    /// Adds a chunk to the snapshot, and to the batch if the KVS may lack the chunk.
     fn add_chunk(&mut self, key: String, chunk: String, known: &HashSet<String>) {
         let is_new = self.is_doubtful || !known.contains(&key);
         if self.keys.insert(key.clone()) && is_new {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests of the record that an error names, of staged pushes, and of requests for pages.
+//! Tests of error texts that name a record, of staged pushes, and of requests for pages.
 
 use super::{association, without};
 use fairshare_engine::engine::answers::PageWanted;
@@ -126,7 +126,7 @@ fn an_unknown_load_time_option_is_an_error() {
         let read = wire::load_config(&conf.to_string(), &mut Reader::default()).map(drop);
         assert_eq!(read, Err(WireError::Record(text.to_owned())), "{conf}");
     }
-    // A document may come from a newer database, so an unknown key there gives a warning only.
+    // A newer program may have written the document, so an unknown key gives only a warning.
     let mut reader = Reader::default();
     let conf = json!({"config": {"associatons": [], "config": {}}}).to_string();
     assert!(wire::load_config(&conf, &mut reader).unwrap().is_some());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests that parse the tree of a push, and the error texts of bad ones.
+//! Tests that parse the tree of a push, and check the error texts of invalid trees.
 
 use super::association;
 use fairshare::accrual::HalfLife;
@@ -58,14 +58,14 @@ fn a_tree_is_read_from_banks_and_associations() {
         .map(|bank| (bank.name.as_str(), bank.parent.as_ref().map(|parent| parent.as_str()), bank.active))
         .collect();
     assert_eq!(banks, [("root", None, true), ("A", Some("root"), false)]);
-    // A record without shares and usage is not in the tree. The instance owner's record is such a one.
+    // A record without shares and usage, such as the instance owner's, is not in the tree.
     assert_eq!(site.associations.len(), 1);
     let ann = &site.associations[0];
     assert_eq!((&*ann.name, ann.shares, ann.usage), ("ann", Shares::Count(3), Some(1.5)));
     assert_eq!(ann.counted, Watermark::through(17.0));
 }
 
-/// An older program may push the tree without a reset period.
+/// A push from an older program may contain a tree without a reset period.
 #[test]
 fn a_tree_without_a_reset_period_has_flux_accountings() {
     let mut tree = tree();
@@ -144,7 +144,7 @@ fn a_document_with_an_invalid_tree_is_rejected() {
     assert_eq!(document::check(&whole("root").to_string()), Ok((Vec::new(), 0)));
     let refused = document::check(&whole("nowhere").to_string()).unwrap_err();
     assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
-    // Without a rule the document has no tree, so parents are not checked.
+    // A document without a usage rule has no tree, so the parents of its banks are not checked.
     let mut plain = whole("nowhere");
     plain["tree"] = Value::Null;
     assert_eq!(document::check(&plain.to_string()), Ok((Vec::new(), 0)));

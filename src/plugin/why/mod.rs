@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Code that the methods `explain`, `standing` and `jobs` share, which every user may call, and `stats`, which admins
-//! may call.
+//! Code that the methods `explain`, `standing`, `jobs` and `stats` share. Every user may call the first three, and
+//! admins may call `stats`.
 //!
-//! A guest may ask about their own jobs and associations; the plugin refuses any other request with a text. It identifies a guest by
-//! the user id that Flux gives for the request. It writes nothing that a guest sends to the log.
+//! A guest may ask about their own jobs and associations; the plugin refuses any other request with an error text. It
+//! identifies a guest by the user id that Flux gives for the request. It never logs what a guest may see.
 
 pub(super) mod wanted;
 
@@ -25,7 +25,7 @@ pub(super) fn unreadable(method: &str, fault: WireError) -> RequestError {
     }
 }
 
-/// Returns the user whose jobs or associations a request is about. The request of a guest is about the guest alone.
+/// Returns the user that a request is about; `None` means all users. A guest gets only their own user.
 pub(super) fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
     let own = UserId(caller.userid);
     match named {
@@ -45,7 +45,7 @@ pub(super) fn heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result
     plugin.engine.view(|view| Heading::new(view, now, overruled)).ok_or_else(busy)
 }
 
-/// Returns an answer as a reply. The members of each object are in the order of their names.
+/// Returns the JSON text of an answer as a reply. The members of each object are sorted by name.
 pub(super) fn reply(answer: &impl Serialize) -> Reply {
     let value = serde_json::to_value(answer).map_err(unwritable)?;
     Ok(Some(value.to_string()))

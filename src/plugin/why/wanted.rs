@@ -7,14 +7,14 @@ use fairshare_protocol::wire::{WireError, object};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 
-/// The most jobs that one request may ask about.
-const MOST_EXPLAINED: usize = 100;
-/// The most rows of a page.
-const MOST_JOBS: usize = 2000;
+/// The maximum number of jobs that one request may ask about.
+const MAX_EXPLAINED: usize = 100;
+/// The maximum number of rows of a page.
+const MAX_JOBS: usize = 2000;
 const USUAL_JOBS: usize = 500;
 const MOST_STANDINGS: usize = 100;
 
-/// The members of a request. A request may lack a payload.
+/// The members of a request. The payload may be absent.
 pub struct Wanted<'a>(Members<'a>);
 
 impl<'a> Wanted<'a> {
@@ -22,7 +22,8 @@ impl<'a> Wanted<'a> {
         payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Wanted)
     }
 
-    /// Returns a member, or `None` if it is absent or null. `takes` describes the expected value for the error text.
+    /// Returns the member `key`, or `None` if it is absent or null. In an error text `takes` describes the expected
+    /// value.
     fn read_member<T: DeserializeOwned>(
         &self,
         key: &str,
@@ -42,18 +43,18 @@ impl<'a> Wanted<'a> {
 
     /// Returns the jobs to explain.
     pub fn explained(&self) -> Result<Vec<JobId>, WireError> {
-        let takes = format!("an array of 1 to {MOST_EXPLAINED} job ids");
+        let takes = format!("an array of 1 to {MAX_EXPLAINED} job ids");
         let ids =
-            self.read_member::<Vec<u64>>("jobs", &takes, |ids| (1..=MOST_EXPLAINED).contains(&ids.len()))?;
+            self.read_member::<Vec<u64>>("jobs", &takes, |ids| (1..=MAX_EXPLAINED).contains(&ids.len()))?;
         let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
-        // A job is explained once, however often the request names it.
+        // A job is explained once, even if the request names it several times.
         let mut seen = BTreeSet::new();
         Ok(ids.into_iter().filter(|id| seen.insert(*id)).map(JobId).collect())
     }
 
     pub fn ids(&self) -> Result<Option<Vec<JobId>>, WireError> {
-        let takes = format!("an array of at most {MOST_JOBS} job ids");
-        let ids = self.read_member::<Vec<u64>>("ids", &takes, |ids| ids.len() <= MOST_JOBS)?;
+        let takes = format!("an array of at most {MAX_JOBS} job ids");
+        let ids = self.read_member::<Vec<u64>>("ids", &takes, |ids| ids.len() <= MAX_JOBS)?;
         Ok(ids.map(|ids| ids.into_iter().map(JobId).collect()))
     }
 
@@ -79,7 +80,7 @@ impl<'a> Wanted<'a> {
     }
 
     pub fn most_jobs(&self) -> Result<usize, WireError> {
-        self.read_limit(MOST_JOBS, USUAL_JOBS)
+        self.read_limit(MAX_JOBS, USUAL_JOBS)
     }
 
     pub fn most_standings(&self) -> Result<usize, WireError> {
