@@ -108,8 +108,8 @@ name_type!(
 
 /// A cap of the accounting database: any 64-bit integer.
 ///
-/// The database stores 2147483647 for unlimited, which is a large cap here. A negative cap acts like 0: the tools of the database
-/// accept one, and rejecting it would block every push.
+/// The database stores 2147483647 for unlimited. Here this is an ordinary large cap. A negative cap acts like 0: the
+/// tools of the database accept negative caps, and rejecting one would block every push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit(pub i64);
 

@@ -18,7 +18,7 @@ pub enum ZeroScore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// True to reject jobs that name a queue which was not pushed.
+    /// True if jobs are rejected whose queue was not pushed.
     pub deny_unknown_queues: bool,
     /// See [`ZeroScore`].
     pub zero_score: ZeroScore,
@@ -35,7 +35,7 @@ impl Config {
     }
 }
 
-/// Some of the switches. Switches that a push does not have stay as they are.
+/// Some of the switches. A switch that is `None` does not change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConfigPatch {
     /// See [`Config::deny_unknown_queues`].

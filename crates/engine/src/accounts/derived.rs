@@ -7,12 +7,12 @@
 use super::AssociationId;
 use super::versions::{Epochs, Versioned};
 
-/// The fair-share of each association. Fair-shares of a push take effect with the rest of the push.
+/// The fair-share of each association. Staged fair-shares take effect at the commit of the push.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// Returns the fair-share in force; the last one if the association was removed.
+    /// Returns the fair-share in force. Of a removed association, returns the last one.
     pub fn last(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.last(epochs).copied()
     }

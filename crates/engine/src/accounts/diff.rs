@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A whole site document, and the differences that it makes.
+//! A whole site document, and the differences between it and the records in force.
 
 use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue, SiteLimit, Weights};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
@@ -31,9 +31,9 @@ pub struct Policy {
 pub struct ChangeCounts {
     /// New records.
     pub added: usize,
-    /// Records with another value.
+    /// Records whose value changed.
     pub changed: usize,
-    /// Records that are no longer listed.
+    /// Records that the new document lacks.
     pub removed: usize,
 }
 
@@ -65,31 +65,31 @@ impl ChangeCounts {
     }
 }
 
-/// The differences of a push in the tree, which the book does not have.
+/// The changes of a push to the tree, which is not part of the book.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeChange {
-    /// Associations with other shares, or that became active or inactive in the tree.
+    /// Associations whose shares changed, or that became active or inactive in the tree.
     pub associations: Vec<(UserId, BankName)>,
-    /// Banks with other shares, with another parent, or that became active or inactive.
+    /// Banks whose shares or parent changed, or that became active or inactive.
     pub banks: BTreeSet<BankName>,
-    /// The number of rules of the tree that changed.
+    /// The number of settings of the tree that changed, such as the ranking policy.
     pub rules: usize,
 }
 
-/// The differences of a push, except those of associations.
+/// The differences of a push, except the differences of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Others {
-    /// Queues with another record.
+    /// Changes of the queues.
     pub queues: ChangeCounts,
     /// Projects that were added or removed.
     pub projects: ChangeCounts,
     /// Bank priorities, and shares and parents of banks.
     pub banks: ChangeCounts,
-    /// Site limits.
+    /// Changes of the site limits.
     pub limits: ChangeCounts,
-    /// Weights of factors.
+    /// Changes of the weights of factors.
     pub factors: ChangeCounts,
-    /// The number of changed switches and rules of the tree.
+    /// The number of changed switches and settings of the tree.
     pub config: usize,
 }
 
@@ -111,13 +111,13 @@ impl Others {
 pub struct Difference {
     /// New associations.
     pub added: usize,
-    /// Associations with another record or other shares.
+    /// Associations whose record or shares changed.
     pub changed: usize,
-    /// Removed associations: new jobs are rejected, and live jobs still count in them.
+    /// Removed associations. New jobs in them are rejected, and live jobs still count in them.
     pub removed: usize,
-    /// Associations that are equal.
+    /// Unchanged associations.
     pub unchanged: usize,
-    /// The differences of other records.
+    /// The differences of the other records.
     pub others: Others,
 }
 
@@ -140,7 +140,7 @@ impl Difference {
     }
 }
 
-/// The tables of a book, except associations.
+/// The tables of a book, except the associations.
 pub(super) struct BookTables<'a> {
     pub queues: &'a BTreeMap<QueueName, Queue>,
     pub projects: &'a [ProjectName],
@@ -188,7 +188,7 @@ impl Book {
         }
     }
 
-    /// Replaces the content of the book by `policy`, like a push with one part.
+    /// Replaces the content of the book by `policy`, as a push in one message does.
     pub fn replace(&mut self, policy: Policy) -> Difference {
         self.begin(false);
         self.stage(PolicyPart {

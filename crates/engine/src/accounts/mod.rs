@@ -39,18 +39,18 @@ use versions::{Epochs, Versioned};
 pub struct AssociationId(u32);
 
 impl AssociationId {
-    /// Returns the index for tables that run parallel to the book.
+    /// Returns the index for tables that are parallel to the book.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// Returns the id for an index of such a table.
+    /// Returns the association with this index in such a table.
     pub fn from_index(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(AssociationId)
     }
 }
 
-/// An association with the other values of its record.
+/// An association with its fair-share and its user's default bank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssociationRecord {
     /// Limits and permissions.
@@ -61,7 +61,8 @@ pub struct AssociationRecord {
     pub def_bank: BankName,
 }
 
-/// The default bank and the associations of a user, including removed ones, which may return and in which live jobs still count.
+/// The default bank and the associations of a user. Removed associations are included, because live jobs still count in
+/// them and they may return.
 #[derive(Clone, Debug, Default)]
 struct User {
     default_bank: Versioned<BankName>,
@@ -80,7 +81,7 @@ pub struct Book {
     /// The number of associations in force.
     present: usize,
     latest: Difference,
-    /// How the staged push changes the tree.
+    /// The changes to the tree by the staged push.
     tree_change: TreeChange,
     queues: BTreeMap<QueueName, Queue>,
     projects: Vec<ProjectName>,
@@ -93,7 +94,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// Returns true if any association was accepted since the plugin was loaded. Until then no job can be validated.
+    /// Returns true if an association was accepted since the plugin was loaded. Until then no job can be validated.
     pub fn has_data(&self) -> bool {
         self.has_data
     }
@@ -128,7 +129,7 @@ impl Book {
         self.entries.get(id.index())?.last(&self.epochs)
     }
 
-    /// Returns the fair-share of an association; the last one if the association was removed.
+    /// Returns the fair-share of an association. Of a removed association, returns the last one.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
         self.fairshares.last(&self.epochs, id)
     }
@@ -137,7 +138,7 @@ impl Book {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
-    /// Returns true if the association was not removed.
+    /// Returns true if the association is in the last push.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
         self.present(id).is_some()
     }
@@ -157,7 +158,7 @@ impl Book {
         self.present == 0
     }
 
-    /// Returns the associations in force by ascending user id and bank name, from the next one after `after` on.
+    /// Returns the associations in force after `after`, by user id and bank name.
     pub fn associations(
         &self,
         after: Option<(UserId, &str)>,
@@ -194,7 +195,7 @@ impl Book {
         })
     }
 
-    /// Returns a pushed queue.
+    /// Returns the pushed queue `name`.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
         self.queues.get(name)
     }
@@ -204,7 +205,7 @@ impl Book {
         self.queues.values()
     }
 
-    /// Returns true if the site has the project.
+    /// Returns true if the project `name` was pushed.
     pub fn has_project(&self, name: &str) -> bool {
         self.projects.iter().any(|p| p.as_str() == name)
     }
@@ -234,8 +235,9 @@ impl Book {
         self.config
     }
 
-    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the instance owner:
-    /// flux-accounting ends a push with a synthetic record for the owner alone, which must not replace an active default bank.
+    /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the instance owner.
+    /// flux-accounting ends a push with a synthetic record of the owner; that record must not replace an active default
+    /// bank.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
@@ -300,7 +302,7 @@ impl Book {
         self.banks = banks;
     }
 
-    /// Sets the listed weights, leaving others as they are.
+    /// Sets the weights in `listed`. Other weights do not change.
     pub fn set_weights(&mut self, listed: Vec<(String, i64)>) {
         let mut weights = self.weights.clone();
         for (factor, weight) in listed {
@@ -311,7 +313,7 @@ impl Book {
         self.weights = weights;
     }
 
-    /// Sets the switches that `patch` has, leaving others as they are.
+    /// Sets the switches that `patch` has. Other switches do not change.
     pub fn set_config(&mut self, patch: ConfigPatch) {
         let config = self.config.patched(patch);
         let others = self.compare(&BookTables { config, ..self.tables() }, &TreeChange::default());
@@ -319,14 +321,14 @@ impl Book {
         self.config = config;
     }
 
-    /// Stores the differences of an update without associations, and increases the generation.
+    /// Stores the differences `others` of an update that changed no associations, and increases the generation.
     fn note_change(&mut self, others: Others) {
         self.latest = Difference { others, ..Difference::default() };
         self.generation += 1;
     }
 }
 
-/// Returns the user of an association, and the association's id. Adds an id for a new association.
+/// Returns the user of an association and the association's id. Adds the user and the id if they are new.
 fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
     entries: &mut Vec<Versioned<Association>>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The rule from when on a job counts under the limits on running jobs, for all queues or for some.
+//! The rules that decide from when on a job counts under the limits on running jobs.
 
 use crate::ids::QueueName;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunningLimits {
-    /// From its start, as in flux-accounting; a held job from its release. The limits are checked when a job leaves DEPEND. On a
-    /// busy machine more jobs enter SCHED than may run, and later all of them run.
+    /// A job counts from its start, as in flux-accounting; a held job counts from its release. The limits are checked
+    /// when a job leaves DEPEND. So on a busy machine more jobs may enter SCHED than the limits allow to run, and all
+    /// of them will run.
     #[default]
     Upstream,
-    /// From its way to SCHED: no more jobs are in SCHED than may run at once.
+    /// A job counts from its way to SCHED. So there are never more jobs in SCHED than may run at once.
     Strict,
 }
 
@@ -35,14 +36,14 @@ impl RunningLimits {
     }
 }
 
-/// The rules that a site chose.
+/// The rules that a site chose for its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RunningLimitsOf {
-    /// The rule for jobs in other queues or in none.
+    /// The rule for jobs in other queues or without a queue.
     #[serde(rename = "default")]
     pub others: RunningLimits,
-    /// The rules for jobs in these queues.
+    /// The rules for jobs in certain queues.
     pub queues: BTreeMap<QueueName, RunningLimits>,
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits that a site sets in addition to those of flux-accounting.
 //!
-//! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit on each
-//! association, bank or user applies to those without a limit of their own. The jobs of a bank include the jobs of all banks
-//! below it, as far as the push has the parents; a limit on each bank applies to banks without banks below them.
+//! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit
+//! on each association, bank or user applies only to associations, banks or users without their own limit. The jobs of
+//! a bank include the jobs of all banks below it, if the push contains the parents. A limit on each bank applies to
+//! banks that have no banks below them.
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
@@ -16,15 +17,15 @@ use std::sync::Arc;
 pub enum Target {
     /// The jobs of a user in a bank.
     Association(UserId, BankName),
-    /// The jobs of each user in each bank, separately.
+    /// For each user in each bank, their jobs.
     EachAssociation,
     /// The jobs in a bank and in all banks below it.
     Bank(BankName),
-    /// The jobs of each bank without banks below it, separately.
+    /// For each bank without banks below it, its jobs.
     EachBank,
     /// The jobs of a user in all banks.
     User(UserId),
-    /// The jobs of each user, separately.
+    /// For each user, their jobs in all banks.
     EachUser,
 }
 
@@ -50,7 +51,8 @@ impl Scope {
 }
 
 impl Target {
-    /// Returns the scope. The jobs of a user are not counted by queue.
+    /// Returns the scope of a limit on this target. `is_in_queue` is true if the limit counts jobs in one queue. The
+    /// jobs of a user are never counted by queue.
     pub fn scope(&self, is_in_queue: bool) -> Scope {
         match (self, is_in_queue) {
             (Target::Association(..) | Target::EachAssociation, false) => Scope::Association,
@@ -61,7 +63,7 @@ impl Target {
         }
     }
 
-    /// Returns the target whose limits apply to this target by default; `None` if this is such a target.
+    /// Returns the target whose limits apply if this target has no limits, or `None` if there is no such target.
     pub fn default_target(&self) -> Option<Target> {
         match self {
             Target::Association(..) => Some(Target::EachAssociation),
@@ -96,7 +98,7 @@ impl Target {
         }
     }
 
-    /// Returns the name of the target in pushes and in the configuration; `*` for each.
+    /// Returns the name of the target in pushes and in the configuration. The name of the "each" targets is `*`.
     pub fn name(&self) -> String {
         match self {
             Target::Association(user, bank) => format!("{user}/{bank}"),
@@ -106,7 +108,7 @@ impl Target {
         }
     }
 
-    /// Parses a scope and a name as pushes and the configuration have them. Users are given by id.
+    /// Parses the scope and the name of a target in a push or the configuration. A user is named by id.
     pub fn parse(kind: &str, name: &str) -> Result<Target, String> {
         let user = |text: &str| {
             let wrong = || format!("name: expected a user id, got \"{}\"", text.escape_debug());
@@ -149,12 +151,12 @@ pub fn measures() -> Vec<String> {
     Amount::ALL.iter().map(|amount| amount.to_string()).collect()
 }
 
-/// A cap of a site limit.
+/// The cap of a site limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
     /// The largest permitted amount.
     pub limit: Limit,
-    /// True if a running job counts its allocated instead of its requested resources.
+    /// True if a running job counts with its allocated resources instead of its requested ones.
     pub is_given: bool,
 }
 
@@ -163,7 +165,7 @@ pub struct Cap {
 pub struct SiteLimit {
     /// The jobs that are counted together.
     pub target: Target,
-    /// The queue of the counted jobs; `None` for jobs in any queue or none.
+    /// The queue of the counted jobs; `None` counts jobs in all queues and jobs without a queue.
     pub queue: Option<QueueName>,
     /// The amount that is limited.
     pub amount: Amount,
@@ -178,7 +180,7 @@ pub type ScopeCaps = BTreeMap<Amount, Cap>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
-    /// The parent of each bank, if there are limits on banks.
+    /// The parent of each bank; empty without limits on banks.
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
     inner: BTreeSet<BankName>,
@@ -190,7 +192,7 @@ pub struct SiteLimits {
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
-    /// Combines limits. If a limit is repeated, the last one counts.
+    /// Builds the limits in force. If a limit occurs several times, the last one counts.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
         parents: &[(BankName, BankName)],
@@ -208,8 +210,8 @@ impl SiteLimits {
         all
     }
 
-    /// Returns true if a job in queue `job_queue` counts under a limit on `queue`; a limit with the queue `None` counts jobs in
-    /// all queues.
+    /// Returns true if a job in queue `job_queue` counts under a limit with the queue `queue`. A limit without a queue
+    /// counts jobs in all queues.
     pub fn counts_in(&self, queue: Option<&QueueName>, job_queue: Option<&str>) -> bool {
         let Some(queue) = queue else { return true };
         job_queue.is_some_and(|own| {
@@ -252,7 +254,7 @@ impl SiteLimits {
         let (mut at, mut steps) = (Some(bank), 0);
         while let Some(bank) = at {
             self.add_for_target(Target::Bank(bank.clone()), &mut found);
-            // A cycle of banks is rejected by the ranking. The limit on steps only prevents an endless loop.
+            // A cycle of banks is rejected when the tree is ranked. The limit on steps only prevents an endless loop.
             steps += 1;
             at = self.parents.get(bank).filter(|_| steps <= self.parents.len());
         }
@@ -287,7 +289,7 @@ pub(super) struct LimitSources {
 }
 
 impl LimitSources {
-    /// Combines the sources, and replaces the limits in force if they differ.
+    /// Builds the limits from the sources, and replaces the limits in force if they differ.
     pub fn apply(&mut self) {
         let all =
             SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents, &self.queue_parents);
@@ -298,7 +300,7 @@ impl LimitSources {
 }
 
 impl Book {
-    /// Returns the site limits in force. A changed pointer means changed limits.
+    /// Returns the site limits in force. If they change, the `Arc` gets another address.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
     }
@@ -329,8 +331,8 @@ impl Book {
         }
     }
 
-    /// Returns the queues whose limits apply to a job in `queue`: this queue and the parent of a virtual queue, as far as they
-    /// were pushed.
+    /// Returns the pushed queues whose limits apply to a job in `queue`: this queue and, if it is a virtual queue, its
+    /// parent.
     pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));

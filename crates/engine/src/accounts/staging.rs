@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces the content of a book by one document, which may come in parts.
+//! Replaces the content of a book by one document, which may arrive in parts.
 //!
-//! Each part is compared with the records in force when it comes, and stored next to them. Readers do not see it before the
-//! commit. A commit takes the same time for any number of associations, and no cleanup follows.
+//! Each part is compared with the records in force when it arrives, and stored next to them. Readers do not see a part
+//! before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
 
 use super::diff::{BookTables, Difference, TreeChange};
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;
 
-/// A part of a document. Fields that are `None` are missing in this part.
+/// A part of a document. A field that is `None` is missing in this part.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyPart {
     /// Associations with the default banks of their users.
@@ -23,9 +23,9 @@ pub struct PolicyPart {
     pub projects: Option<Vec<ProjectName>>,
     /// Bank priorities.
     pub banks: Option<Vec<(BankName, f64)>>,
-    /// Banks with their parents, as far as the push has them.
+    /// Banks with their parents, if the push contains them.
     pub parents: Vec<(BankName, BankName)>,
-    /// Limits in addition to those of associations and queues. A document may have none.
+    /// Limits in addition to those of associations and queues. A document may lack limits.
     pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Option<Vec<(String, i64)>>,
@@ -33,10 +33,10 @@ pub struct PolicyPart {
     pub config: ConfigPatch,
 }
 
-/// The staged push, except the values that the tables of the book hold.
+/// The staged push, except the values that are stored in the tables of the book.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
-    /// `removed` is computed at the commit.
+    /// The differences so far. `removed` is computed at the commit.
     difference: Difference,
     has_associations: bool,
     queues: Option<BTreeMap<QueueName, Queue>>,
@@ -57,7 +57,7 @@ impl Staged {
         weights
     }
 
-    /// Returns the switches after a commit; `config` are the switches in force.
+    /// Returns the switches after the commit. `config` are the switches in force.
     fn config_after(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
@@ -90,7 +90,8 @@ impl Kind {
 }
 
 impl Book {
-    /// Begins a staged push. An open push is aborted. With `keeps_config`, switches that no part has stay as they are.
+    /// Begins a staged push, and aborts an open one. If `keeps_config` is true, switches that no part contains do not
+    /// change.
     pub fn begin(&mut self, keeps_config: bool) {
         self.epochs.begin();
         self.drop_aborted();
@@ -103,7 +104,7 @@ impl Book {
         self.staged.is_some()
     }
 
-    /// Adds a part to the staged push. If a record is repeated, the last one counts.
+    /// Adds a part to the staged push. If a record occurs several times, the last one counts.
     pub fn stage(&mut self, part: PolicyPart) {
         let Some(mut staged) = self.staged.take() else { return };
         staged.has_associations |= part.associations.is_some();
@@ -129,7 +130,7 @@ impl Book {
         self.staged = Some(staged);
     }
 
-    /// Returns an array that no part of the staged push had: the push is incomplete.
+    /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
     pub fn lacks(&self) -> Option<&'static str> {
         let Some(staged) = &self.staged else { return Some("associations") };
         let arrays = [
@@ -142,12 +143,12 @@ impl Book {
         arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
     }
 
-    /// Stores how the staged push changes the tree. These differences count as changes of associations and banks.
+    /// Stores the changes to the tree by the staged push. They count as changes of associations and banks.
     pub fn note_tree(&mut self, change: TreeChange) {
         self.tree_change = change;
     }
 
-    /// Returns the number of associations that differ only in the tree.
+    /// Returns the number of associations that changed only in the tree.
     fn changed_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
             self.staged_values(*id).is_some_and(|pushed| self.present_values(*id) == Some(pushed))
@@ -182,8 +183,9 @@ impl Book {
         difference
     }
 
-    /// Commits the staged push: the book then holds exactly its records. Returns the differences. Remaining associations keep
-    /// their ids. A removed association keeps its record for its live jobs, and gets the same id if it returns.
+    /// Commits the staged push: the book then has exactly the records of the push. Returns the differences.
+    /// Associations that remain keep their ids. A removed association keeps its record for its live jobs, and gets the
+    /// same id if it returns.
     pub fn commit(&mut self) -> Difference {
         let difference = self.staged_difference();
         self.tree_change = TreeChange::default();
@@ -208,13 +210,13 @@ impl Book {
         (self.staged, self.tree_change) = (None, TreeChange::default());
     }
 
-    /// Returns the number of aborted pushes that are stored.
+    /// Returns the number of aborted pushes whose values may still be stored.
     #[cfg(test)]
     pub(super) fn aborted_pushes(&self) -> usize {
         self.epochs.aborted_pushes()
     }
 
-    /// Removes the values of aborted pushes, if there are many such pushes.
+    /// Removes the values of aborted pushes, if there are many aborted pushes.
     fn drop_aborted(&mut self) {
         if !self.epochs.has_many_aborted() {
             return;
@@ -239,7 +241,7 @@ impl Book {
         *staged.count(Kind::new(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // Most records of most pushes are unchanged.
+            // This test comes first, because most records of most pushes are unchanged.
             if entry.present(&self.epochs) == Some(&association) {
                 entry.stage_unchanged(&self.epochs);
             } else {
@@ -254,7 +256,7 @@ impl Book {
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
-    /// Adjusts the differences of the staged push, because a record in force is about to become `next`.
+    /// Updates the differences of the staged push, because the record in force is about to become `next`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.staged_values(id) else { return };
         let (before, after) = (Kind::new(self.present_values(id), pushed), Kind::new(Some(next), pushed));

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Values that have a version in force and a version in a staged push.
 //!
-//! A staged push must not be visible before it is complete, and its commit must be fast. Its values are stored next to those in
-//! force, marked with the epoch of the push. A commit changes one number.
+//! A staged push must not be visible before it is complete, and its commit must be fast. So its values are stored next
+//! to the values in force, marked with the epoch of the push. A commit changes one number.
 
 use std::collections::BTreeSet;
 
 /// The epochs of pushes. Each push has its own epoch, and a value has the epoch of the push that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The epoch in force. Values of this epoch are present; values of earlier epochs were removed.
+    /// The epoch in force. Values of this epoch are in force; values of earlier epochs were removed.
     current: u64,
     latest: u64,
     open: Option<u64>,
@@ -17,7 +17,7 @@ pub(super) struct Epochs {
     aborted: BTreeSet<u64>,
 }
 
-/// The maximum number of aborted pushes that are stored. Beyond it, their values are removed.
+/// The maximum number of aborted pushes that are stored. Beyond it, the values of aborted pushes are removed.
 const MAX_ABORTED: usize = 1000;
 
 impl Epochs {
@@ -76,7 +76,7 @@ impl<T> Default for Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// Returns the value in force; the last one if it was removed.
+    /// Returns the value in force. Of a removed entry, returns the last value.
     pub(super) fn last(&self, epochs: &Epochs) -> Option<&T> {
         self.known(epochs).map(|(_, value)| value)
     }

@@ -1,34 +1,36 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Steps before a job gets a priority: an association for a job that waits for data, and the bank and project in the jobspec.
+//! Prepares a job for its priority: finds the association of a job that waits for data, and completes the jobspec with
+//! bank and project.
 
 use super::{Effect, Posting, Shared, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 
-/// Why a job has no priority.
+/// The reason why a job has no priority.
 pub(super) enum Pending {
-    /// The association may still come with a push.
+    /// The job's association may still arrive with a push.
     Unavailable,
-    /// The job is the instance owner's. The owner's record, if there is one, comes after the reprioritize of the same push.
+    /// The job belongs to the instance owner. If the push has a record for the owner, it arrives after the reprioritize
+    /// of the push.
     Expected,
-    /// The job was accepted before, and the pushed data lack its association. The text goes to the log once.
+    /// The job was accepted earlier, but the pushed data lack its association. The text is logged once.
     Missed(String),
     /// The job can never have a priority.
     Fatal(String),
 }
 
-/// When bank and project are added to a jobspec that lacks them.
+/// When to add bank and project to a jobspec that lacks them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Completion {
-    /// At once.
     Now(Posting),
-    /// In the next reactor turn: an update moves a job from SCHED to PRIORITY, and Flux is asking for its priority now.
+    /// In the next reactor turn. Flux is asking for the job's priority now, and an update would move the job from SCHED
+    /// to PRIORITY.
     Later,
 }
 
 impl Completion {
-    /// Returns the time for a job that gets a priority in `phase`: later in SCHED, otherwise at once.
+    /// Returns `Later` for a job that gets a priority in SCHED, otherwise `Now`.
     pub fn in_phase(phase: Phase, posting: Posting) -> Completion {
         if phase == Phase::Sched { Completion::Later } else { Completion::Now(posting) }
     }
@@ -50,7 +52,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     if job.origin == Origin::Submitted
         && let Some(text) = forbidden_in(shared, association, job)
     {
-        // The rest of the push may contain the association.
+        // The remaining part of the push may contain the association.
         return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
@@ -62,14 +64,15 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
     }
     shared.ledger.find_scopes_of(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
-    // The job is held from now on, so a release scan must see it.
+    // From now on the job is held, so a release scan must find it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
         effects.extend(shared.due.scan_later(association, Line::All));
     }
     Ok(effects)
 }
 
-/// Returns the text that rejects a job that waited for an association, if its queue or its project is forbidden there.
+/// Returns the text that rejects a job that waited for an association, if the association forbids its queue or its
+/// project.
 pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
     let project = match &job.project {
         Project::Unjudged(project) => Some(project.as_str()),
@@ -79,15 +82,15 @@ pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Jo
     shared.forbidden_queue(association, queue).or_else(|| shared.forbidden_project(association, project))
 }
 
-/// Returns why a job whose association is not in the data has no priority. While a push is incomplete, the association may still come:
-/// the reprioritize at its end asks again.
+/// Returns the reason why a job whose association is not in the data has no priority. While a push is incomplete, the
+/// association may still arrive; the reprioritize at the end of the push asks again.
 pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {
         return Pending::Unavailable;
     };
     let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
     let text = unknown_association(job.user);
-    // A job without a bank may be the instance owner's, whose record arrives last.
+    // A job without a bank may belong to the instance owner, whose record arrives last.
     let bank = job.bank.as_ref().map(|bank| bank.to_string());
     let (is_submission, is_owners) = (job.origin == Origin::Submitted, shared.is_owner(job.user));
     shared.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
@@ -99,7 +102,7 @@ pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
         }
         Some(_) if is_submission => Pending::Fatal(text),
         Some(_) if was_told => Pending::Unavailable,
-        // The job was accepted before. A push that lacks its association does not end it.
+        // The job was accepted earlier. A push without its association does not end it.
         Some(bank) => {
             Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
         }
@@ -119,13 +122,13 @@ pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
         let is_awaiting = job.is_awaiting();
         effects.extend(complete_jobspec(shared, id, job, association, Posting::ById));
         shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
-        // The job is held from now on, so a release scan must see it.
+        // From now on the job is held, so a release scan must find it.
         effects.extend(if is_awaiting { shared.due.scan_later(association, Line::All) } else { Vec::new() });
     }
     effects
 }
 
-/// Adds the default bank and project to a jobspec that names none. A named bank is never overwritten.
+/// Adds the default bank and the default project to a jobspec that lacks them. A bank in the jobspec is never replaced.
 pub(super) fn complete_jobspec(
     shared: &Shared,
     id: JobId,

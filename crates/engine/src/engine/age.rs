@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The age and size terms of the priority: since when a job is eligible, the reference time of all ages, and the number of nodes of the
-//! site.
+//! The age and size terms of the priority: since when each job is eligible, the reference time of all ages, and the
+//! number of nodes of the site.
 //!
-//! Their weights are those of the push, or of `[fairshare] weights`, or 0. `max-wait-behind` raises the weight of the age to the value
-//! that it needs, and ages are then unbounded.
+//! Their weights come from the push, else from `[fairshare] weights`, else they are 0. `max-wait-behind` raises the
+//! weight of the age as far as necessary, and ages then have no maximum.
 //!
-//! After a reload or a restart, the eventlog of a job contains how long the job was eligible. The engine reads it if ages have a weight.
-//! Otherwise, and until it is read, a job that is eligible now counts as eligible since its submission.
+//! After a reload or a restart, the eventlog of a job shows how long the job was eligible. The engine reads the
+//! eventlog if the age has a weight. If the eventlog is not read (or not yet), a job that is eligible now counts as
+//! eligible since its submission.
 
 use super::{Effect, JobFacts, Past, Shared, Timer, accrual, effect::reprioritize_all};
 use crate::ids::JobId;
@@ -15,10 +16,10 @@ use crate::priority::{AGE, SIZE, URGENCY_HOLD, WeightedFactors, age_weight_for_w
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-/// The part of `max-wait-behind` after which a waiting job is listed.
+/// The fraction of `max-wait-behind` after which a waiting job is listed.
 const NEAR: f64 = 0.75;
-/// The largest number of listed jobs.
-const MOST_NEAR: usize = 20;
+/// The maximum number of listed jobs.
+const MAX_NEAR: usize = 20;
 
 /// A pending job that has waited for three quarters of `max-wait-behind` or longer.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub struct AgeSnapshot {
     pub reference: Option<f64>,
     /// The weight of the age, raised by `max-wait-behind` if that is set.
     pub weight: i64,
-    /// The score that a job gains in a day.
+    /// The points that a job's score gains in a day.
     pub per_day: f64,
     /// The number of nodes of the site; `None` if unknown.
     pub site_nodes: Option<u64>,
@@ -51,8 +52,8 @@ pub struct AgeSnapshot {
     pub near_total: usize,
 }
 
-/// Computes the weights from the settings and the pushed weights. Returns the former weight of the age, and whether the reference time of
-/// all ages moved while ages had a weight.
+/// Computes the weights from the settings and the pushed weights. Returns the previous weight of the age. The second
+/// value is true if the reference time of all ages moved while the age had a weight.
 pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
@@ -78,8 +79,8 @@ pub(super) fn move_reference(shared: &mut Shared) -> bool {
     is_news
 }
 
-/// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the largest age. Used if fair-share is not
-/// live.
+/// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the maximum age. Called
+/// while fair-share is not live.
 pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
     let moved = move_reference(shared);
     let is_due = shared.weighed.weight(AGE) != 0
@@ -87,8 +88,8 @@ pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
     if is_due { reprioritize_all() } else { Vec::new() }
 }
 
-/// Stores for how long a job was eligible, computed from the events of its eventlog. Of a running job, only the time of its allocation is
-/// used.
+/// Stores how long a job was eligible, computed from the events of its eventlog. Of a running job, only the time of its
+/// allocation is used.
 pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
@@ -123,7 +124,7 @@ pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) ->
         eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
     shared.ledger.set_eligible(id, eligible);
-    // The priority is posted by id. A job in DEPEND has none.
+    // The priority is posted by job id, which Flux does not accept for a job in DEPEND.
     let can_have_priority = |job: &Job| matches!(job.phase, Phase::Priority | Phase::Sched);
     let is_due = shared.weighed.weight(AGE) != 0 && shared.ledger.job(id).is_some_and(can_have_priority);
     if is_due { vec![Effect::AskUrgency(id)] } else { Vec::new() }
@@ -132,7 +133,7 @@ pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) ->
 /// Stores the number of nodes of the site; `None` if it cannot be read.
 pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Effect> {
     let before = std::mem::replace(&mut shared.site_nodes, nodes.unwrap_or(0));
-    // If the number is unknown or cannot be read, ask again later.
+    // If Flux does not know the number, or the reply cannot be read, ask again later.
     let mut effects = Vec::from_iter(ask_site_nodes(shared).map(|_| Effect::Arm(Timer::Retry)));
     if shared.site_nodes != before && shared.weighed.weight(SIZE) != 0 {
         effects.extend(reprioritize_all());
@@ -155,7 +156,7 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     }
     let near_total = near.len();
     near.sort_by(|one, other| other.seconds.total_cmp(&one.seconds).then(one.id.cmp(&other.id)));
-    near.truncate(MOST_NEAR);
+    near.truncate(MAX_NEAR);
     AgeSnapshot {
         reference: (weight != 0).then_some(shared.ages.reference()),
         weight,
@@ -167,31 +168,32 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     }
 }
 
-/// Asks Flux for all priorities if terms of them changed, unless a refresh posts them.
+/// Asks Flux for all priorities if `are_others` is true (terms of priorities changed), unless a refresh posts the
+/// priorities.
 pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
     if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
-/// Asks for the number of nodes of the site if the size has a weight and the number is unknown.
+/// Asks for the number of nodes of the site, if the job size has a weight and the number is unknown.
 pub(super) fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns the eligible time with which a new job begins at `now`, in seconds since the epoch.
+/// Returns how long a new job has been eligible at `now`, in seconds since the epoch.
 pub(super) fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
     let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
 }
 
-/// Returns the seconds between two checks of ages, used if fair-share is not live; 0 if ages have no weight. The period keeps the error
-/// of a job at the largest age below a thousandth of the weight.
+/// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Within
+/// one period, the score of a job at the maximum age changes by less than a thousandth of the weight.
 pub(super) fn age_period(shared: &Shared) -> f64 {
     let is_of_use = shared.weighed.weight(AGE) != 0;
     if is_of_use { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
-/// Asks for the eventlogs of replayed pending jobs if ages had no weight before and have one now. Replayed jobs were not observed since
-/// their submission.
+/// Asks for the eventlogs of replayed pending jobs if the age has a weight now and had none before. The engine did not
+/// observe replayed jobs from their submission on.
 pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
@@ -203,7 +205,7 @@ pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i6
     pending.map(|(id, _)| Effect::ReadEventlog(id)).collect()
 }
 
-/// Returns true if time alone changes the priority of a pending job, because the job has reached the largest age.
+/// Returns true if the job's priority falls as time passes, because the job has reached the maximum age.
 pub(super) fn is_capped(shared: &Shared, job: &Job) -> bool {
     let is_due = matches!(job.phase, Phase::Priority | Phase::Sched);
     is_due && job.eligible.since().is_some_and(|since| shared.ages.is_capped(since, shared.now))

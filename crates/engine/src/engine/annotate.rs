@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The annotation of a job: `flux jobs` shows it.
+//! Posts the annotations of jobs, which `flux jobs` shows.
 //!
-//! Flux takes annotations in answers to few callbacks, not in answers to `job.priority.get`, and not by job id. So annotations are posted
-//! as volatile memos, which Flux shows among the annotations and writes to no eventlog. Each refresh posts those that are out of date.
+//! Flux accepts annotations only in the answers to a few callbacks. It accepts none in answers to `job.priority.get`,
+//! and none by job id. So annotations are posted as volatile memos. Flux shows these among the annotations, and does
+//! not write them to the eventlog. Each refresh posts the annotations that are out of date.
 
 use super::{Effect, Shared, Timer, answers::rank_of};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
-/// The last annotated job of a sweep over all jobs.
+/// The job at which a sweep over all jobs stopped.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Annotating(Option<JobId>);
 
-/// Returns the annotation of a job; `None` if the job has it already, or if annotations are switched off.
+/// Returns the effect that posts a job's annotation. Returns `None` if the job already has this annotation, or if
+/// annotations are off.
 pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     if !shared.settings.annotate {
         return None;
@@ -25,7 +27,7 @@ pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     Some(Effect::Annotate(id, text))
 }
 
-/// Annotates the next jobs. Returns where the sweep continues, or `None` at its end.
+/// Posts the annotations of the next jobs. Returns where the sweep continues, or `None` at its end.
 pub(super) fn annotate(
     shared: &mut Shared,
     Annotating(after): Annotating,

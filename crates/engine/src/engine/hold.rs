@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How limits hold a job: in DEPEND by dependencies, in PRIORITY by giving it no priority, and in SCHED by priority 0.
+//! Holds jobs that exceed limits: in DEPEND by dependencies, in PRIORITY by giving it no priority, and in SCHED by
+//! priority 0.
 //!
-//! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that there is no priority, and Flux leaves the job
-//! there until its priority is posted by id. So a job is held in PRIORITY ([`Grant::Awaited`](crate::limits::Grant)) if it waited for
-//! data, if it was there at a restart, or if other plugins released it while it was unwatched. A release scan releases it like any other
-//! held job.
+//! Flux accepts a dependency only in NEW and DEPEND. In PRIORITY, the plugin answers that the job has no priority, and
+//! Flux leaves the job there until its priority is posted by id. So a job is held in PRIORITY
+//! ([`Grant::Awaited`](crate::limits::Grant)) if it waited for data, if it was there at a restart, or if other plugins
+//! released it while it was unwatched. A release scan releases it like any other held job.
 //!
-//! A job in SCHED cannot go back: Flux rejects the answer "no priority" to `job.priority.get` there, logs an error, and leaves the job as
-//! it is. If the urgency or the jobspec of the job changes, Flux moves the job to PRIORITY while it asks for its priority. An update may
-//! have moved the job to a limit that is full, or the job may have lost its reservation at priority 0. The job must return to SCHED
-//! before the next reactor turn, because the scheduler may have decided on it, and Flux takes resources for a start only in SCHED. In
-//! PRIORITY the resources would be allocated but unused; after the release Flux would request them again, treat the second answer as an
-//! error, and send the scheduler no more requests. So the job gets priority 0, for which Flux requests no resources, and is held in SCHED
-//! ([`is_in_sched`](crate::limits::Job::is_in_sched)) without counting for any limit. If resources were on their way, the job runs, and
-//! counts as running. An expedited job cannot be held in SCHED, because Flux replaces priority 0: it is released whatever the limits say.
-//! A job in SCHED without data keeps its posted priority. After a reload or a restart, a job in SCHED at priority 0 whose urgency is not
-//! 0 is treated as held. If its score is 0, it stays at priority 0 after the release.
+//! A job in SCHED cannot go back: Flux rejects the answer "no priority" to `job.priority.get` there, logs an error, and
+//! leaves the job as it is. If the urgency or the jobspec of the job changes, Flux moves the job to PRIORITY while it
+//! asks for its priority. An update may have moved the job to a limit that is full, or the job may have lost its
+//! reservation at priority 0. The job must return to SCHED before the next reactor turn, because the scheduler may have
+//! decided on it, and Flux takes resources for a start only in SCHED. If the job stayed in PRIORITY, the resources
+//! would be allocated but unused. After the release Flux would request them again, treat the second answer as an error,
+//! and send the scheduler no more requests. So the job gets priority 0, for which Flux requests no resources, and is
+//! held in SCHED ([`is_in_sched`](crate::limits::Job::is_in_sched)) without counting for any limit. If the scheduler
+//! had already allocated resources, the job runs, and counts as running. An expedited job cannot be held in SCHED,
+//! because Flux replaces priority 0: it is released whatever the limits say. A job in SCHED without data keeps its
+//! posted priority. After a reload or a restart, a job in SCHED at priority 0 whose urgency is not 0 is treated as
+//! held. If its score is 0, it stays at priority 0 after the release.
 
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, rows_of_queues};
 
-/// Holds a job in PRIORITY that has no priority, for whatever reason.
+/// Holds a job in PRIORITY that has no priority. The reason does not matter.
 pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
         shared.ledger.change(id, Job::await_headroom);
@@ -31,7 +34,7 @@ pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
 
 /// Holds a job that was in SCHED. It returns its headroom.
 pub(super) fn hold_scheduled(shared: &mut Shared, id: JobId) {
-    // A job that a restart has moved to PRIORITY, and that got no priority there, is still in PRIORITY.
+    // A restart may have moved the job to PRIORITY. If it got no priority, it is still there.
     let is_in_priority = shared.unpriced.contains(&id);
     shared.ledger.change(id, |job| {
         job.await_headroom();
@@ -41,16 +44,17 @@ pub(super) fn hold_scheduled(shared: &mut Shared, id: JobId) {
     shared.posted.note_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0 that can run again but finds no headroom. Its headroom is for other jobs in the next reactor turn,
-/// when Flux has its new priority.
+/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs get its
+/// headroom in the next reactor turn, after Flux has its new priority.
 pub(super) fn hold_woken(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
     hold_scheduled(shared, id);
     association.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)).collect()
 }
 
-/// Holds a job that an update takes from SCHED to PRIORITY if a limit is exceeded there. The limits of its association count only if
-/// `is_all` is true: the association has changed, or the job counts by another rule. Returns true if the job is held.
+/// Holds a job that an update takes from SCHED to PRIORITY, if it exceeds a limit. If `is_all` is true (the association
+/// has changed, or the job counts by another rule), the limits of its association count too. Returns true if the job is
+/// held.
 pub(super) fn hold_moved_from_sched(
     shared: &mut Shared,
     id: JobId,
@@ -68,16 +72,16 @@ pub(super) fn hold_moved_from_sched(
     is_late
 }
 
-/// Counts an expedited job that Flux moves from SCHED through PRIORITY back to SCHED as scheduled. Priority 0 cannot hold it there. This
-/// corrects the record if no callback reported the job's first way to SCHED.
+/// Counts an expedited job as scheduled when Flux moves it from SCHED through PRIORITY back to SCHED. Priority 0 cannot
+/// hold such a job. This also corrects the record if no callback reported that the job had entered SCHED.
 pub(super) fn release_expedited(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase < Phase::Sched) {
         advance_phase(shared, id, Phase::Sched);
     }
 }
 
-/// Adds a name for each limit that a job in DEPEND exceeds now. An unwatched job without names gets none, because nothing would report
-/// when it may go.
+/// Adds a dependency for each limit that a job in DEPEND exceeds now. An unwatched job without dependencies of this
+/// plugin gets none, because no event would report when it can be released.
 pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.is_unwatched(id) && !shared.ledger.job(id).is_some_and(Job::is_held) {
         return Vec::new();
@@ -94,7 +98,7 @@ pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     names.unwrap_or_default().into_iter().map(|name| Effect::AddDependency(id, name)).collect()
 }
 
-/// Moves a job to a later phase. The reservation of a released job that other plugins blocked is made again.
+/// Moves a job to a later phase. If other plugins blocked the released job, its reservation is made again.
 pub(super) fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     shared.ledger.change(id, |job| {
         job.phase = phase;
@@ -105,7 +109,8 @@ pub(super) fn advance_phase(shared: &mut Shared, id: JobId, phase: Phase) {
     });
 }
 
-/// Stores whether the job would be scheduled. Returns its association if that frees the headroom that the job has reserved.
+/// Stores whether the scheduler would consider the job. Returns the association of the job if this frees headroom that
+/// the job has reserved.
 pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Option<AssociationId> {
     let job = shared.ledger.job(id).filter(|job| job.demand != demand)?;
     let (association, footprint) = (job.association(), job.footprint());
@@ -114,8 +119,8 @@ pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Opti
     association.filter(|_| demand == Demand::Resting && is_freed)
 }
 
-/// Returns true if a job in SCHED at priority 0 that could run again exceeds a limit on running jobs, under the strict rule. Flux asks
-/// about every job, so a cheap test excludes jobs that were not at priority 0.
+/// Returns true if, under the strict rule, a job in SCHED at priority 0 could run again but exceeds a limit on running
+/// jobs. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
 pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
@@ -123,7 +128,7 @@ pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64
         && shared.ledger.holding(&shared.book, id).iter().any(is_full)
 }
 
-/// Returns true if only this plugin holds the job in DEPEND, so that it can be put into SCHED at urgency 0.
+/// Returns true if only this plugin holds the job in DEPEND, so that the plugin can move it to SCHED at urgency 0.
 pub(super) fn may_rest(job: &Job) -> bool {
     job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }

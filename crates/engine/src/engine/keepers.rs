@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Dependencies of other plugins: which jobs they block in DEPEND, and the consequences when they release a job.
+//! Observes the dependencies of other plugins: which jobs they block in DEPEND, and when they release a job.
 //!
-//! Flux reports the events of a job only to plugins that subscribed to the job, and it searches its list of subscriptions from the front
-//! when one ends. So the plugin subscribes to a job only while other plugins may block it, at most from NEW to the end of DEPEND. It
-//! subscribes at once if the jobspec declares dependencies, and otherwise when the job stays in DEPEND without a name of this plugin.
+//! Flux reports the events of a job only to plugins that subscribed to the job, and searches its list of subscriptions
+//! from the front when a subscription ends. So the plugin subscribes to a job only while other plugins may block it, at
+//! most from NEW to the end of DEPEND. It subscribes at once if the jobspec declares dependencies, and otherwise when
+//! the job stays in DEPEND without a dependency of this plugin.
 //!
-//! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number of jobs that wait for other
-//! jobs or for a begin time. Any further job is unwatched: nothing reports when other plugins release it. An unwatched job gets no name
-//! of this plugin, which would hold it indefinitely as a blocked job. If it has names from before a reload, it is held as if no other
-//! plugin blocked it. When other plugins release it, it comes to PRIORITY, and is held there if there is no headroom.
+//! There are at most [`Batches::subscribed`](super::Batches) subscriptions, because users can have any number of jobs
+//! that wait for other jobs or for a begin time. Any further job is unwatched: no event reports when other plugins
+//! release it. An unwatched job gets no dependency of this plugin, because the engine would take the job for blocked
+//! and never release it. If the job has such dependencies from before a reload, it is held as if no other plugin
+//! blocked it. When other plugins release the job, it enters PRIORITY, and is held there if there is no headroom.
 
 use super::{Effect, Shared, State, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
@@ -32,7 +34,7 @@ pub(super) fn subscribe_at_creation(
     subscribe(shared, id, others).unwrap_or_default()
 }
 
-/// Subscribes to a job that other plugins block, and reads its eventlog for their names.
+/// Subscribes to a job that other plugins block, and reads the names of their dependencies from its eventlog.
 pub(super) fn watch(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.names(id).is_some() {
         return Vec::new();
@@ -55,8 +57,8 @@ fn subscribe(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<
     }
 }
 
-/// Notes that nothing reports when other plugins release the job. For its age and in answers, the job counts as blocked unless limits
-/// hold it.
+/// Marks a job as unwatched: no event reports when other plugins release it. For its age and in answers, an unwatched
+/// job counts as blocked unless limits hold it.
 pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
     shared.subscriptions.leave_unwatched(id);
     shared.ledger.change(id, |job| {
@@ -72,8 +74,8 @@ pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.subscriptions.end(id)
 }
 
-/// Subscribes to jobs that are still in DEPEND without a name of this plugin. Flux moves a job on from DEPEND within the turn if it has
-/// no dependency, so other plugins block these jobs.
+/// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. Flux moves a job without
+/// dependencies on within the same turn, so other plugins block these jobs.
 pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
     let is_here = |job: &Job| job.phase == Phase::Depend;
     let unheld = std::mem::take(&mut shared.due.unheld);
@@ -86,7 +88,7 @@ pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
         .collect()
 }
 
-/// Notes that a dependency of the job was added or removed.
+/// Records that the dependency `name` of a job was added or removed.
 pub(super) fn take_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
@@ -99,8 +101,8 @@ pub(super) fn take_dependency(shared: &mut Shared, id: JobId, name: &str, added:
     effects
 }
 
-/// Stores whether other plugins block the job. If they do not any more and the job is held, a release scan follows in the next reactor
-/// turn, because the running callback is the job's own.
+/// Records whether other plugins block the job. If they have ceased to block a held job, a release scan follows in the
+/// next reactor turn, because the running callback belongs to the job itself.
 pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
@@ -117,19 +119,19 @@ pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     }
 }
 
-/// Holds a job without names of this plugin that other plugins may have released, if it exceeds a limit now. The job leaves DEPEND when
-/// the running callback is over, so this is the last chance. Of several dependents of one job, each is tested after the ones released
-/// before it.
+/// Holds a job that exceeds a limit now, if it has no dependency of this plugin and other plugins may have released it.
+/// The job leaves DEPEND after the running callback, so it can be held in DEPEND only now. If several jobs depend on
+/// one job, each is tested after the ones that were released before it.
 fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id).filter(|job| job.is_only_blocked()) else {
         return Vec::new();
     };
-    // A reservation of the scan in progress is counted already.
+    // A job that the running release scan has released already has its reservation.
     if job.grant == Grant::Given { Vec::new() } else { hold::hold_in_depend(shared, id) }
 }
 
-/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all of them are ended first. The
-/// eventlog has the names that other plugins changed meanwhile.
+/// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all earlier ones
+/// are ended first. The eventlog shows the dependencies that other plugins changed meanwhile.
 pub(super) fn watch_again(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let others = shared.subscriptions.take_names(id);
     shared.expirations.forget(id);

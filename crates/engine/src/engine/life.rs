@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A job's life from `job.new` to INACTIVE.
+//! Handles the events of a job from `job.new` to INACTIVE.
 
 use super::{
     Effect, JobFacts, Posting, Shared, State, Timer,
@@ -21,12 +21,14 @@ use std::collections::BTreeSet;
 /// Jobs between validation and their end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lives {
-    /// Jobs that passed validation and have not had `job.new`. `job.new` of such a job is a submission, of any other job a replay.
+    /// Jobs that passed validation but did not have `job.new` yet. If `job.new` is about such a job, the job was
+    /// submitted; otherwise it is replayed.
     validated: BTreeSet<JobId>,
 }
 
 impl Lives {
-    /// Notes that a new job passed validation. It is not counted yet: another plugin may reject it.
+    /// Records that a new job passed validation. The job does not count yet, because another plugin may still reject
+    /// it.
     pub fn note_validated(&mut self, id: JobId) {
         self.validated.insert(id);
     }
@@ -47,7 +49,7 @@ impl Lives {
         self.validated.len()
     }
 
-    /// Adds an accepted job. Flux ignores return codes here, so nothing is rejected.
+    /// Adds an accepted job. Flux ignores errors of this callback, so the engine cannot reject the job here.
     pub(super) fn new_job(
         &mut self,
         shared: &mut Shared,
@@ -108,7 +110,7 @@ impl Lives {
         effects
     }
 
-    /// Removes a job. An unknown id is no error: a job may end during a restart before the plugin sees it.
+    /// Removes a job. An unknown id is not an error: during a restart a job may end before the plugin gets it.
     pub(super) fn inactive(
         &mut self,
         shared: &mut Shared,
@@ -118,7 +120,7 @@ impl Lives {
         let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
         effects.extend(shared.expirations.follow(&shared.ledger, id, false));
         let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
-        // A scope may keep headroom for a held job, which takes none itself.
+        // A limit scope may keep headroom for a held job, although the job itself takes none.
         let makes_room = takes_room || shared.ledger.keeps_headroom_for(id);
         let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
         recovery.end_comparison_if_known(shared);
@@ -134,13 +136,13 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     if matches!(job.admission, Admission::Broken(_)) {
         return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
     }
-    // A replayed job is already in DEPEND; its names are read from its eventlog.
+    // A replayed job is already in DEPEND. Its dependencies are read from its eventlog.
     if job.phase != Phase::New {
         return Vec::new();
     }
     let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
-    // One more job may bring a limit in reach.
+    // With one more job, a limit may be within reach.
     let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
     if effects.is_empty() && !is_kept {
@@ -154,8 +156,8 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     effects
 }
 
-/// Notes that a job has ended or was cancelled. A job that ran counts until INACTIVE. A job that never came to SCHED returns its headroom
-/// at once, because epilogs may keep it in CLEANUP for long.
+/// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never reached SCHED
+/// returns its headroom at once, because epilogs may keep it in CLEANUP for a long time.
 pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
     effects.extend(shared.expirations.follow(&shared.ledger, id, false));
@@ -174,7 +176,7 @@ pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -
     effects
 }
 
-/// Schedules release scans for jobs that waited for the job's eventlog to be read, or for its headroom.
+/// Schedules release scans for jobs that waited until this job's eventlog was read, or for its headroom.
 fn scan_after_leaving(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -190,7 +192,7 @@ fn scan_after_leaving(
     effects
 }
 
-/// Notes that a job has left DEPEND for PRIORITY, or was sent back there. Returns `None` for an unknown job.
+/// Records that a job has left DEPEND for PRIORITY, or was sent back to PRIORITY. Returns `None` if the job is unknown.
 pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
     let was_judged = was_judged(shared, recovery.is_doubtful(), id);
@@ -209,7 +211,8 @@ fn hold_unjudged(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     association.map(|association| shared.due.scan_later(association, Line::All)).unwrap_or_default()
 }
 
-/// Counts a job in SCHED, once however often it comes there, unless it is held in SCHED. This may be within Flux's loop over its jobs.
+/// Counts a job in SCHED, unless it is held there. A job that enters SCHED several times counts once. Flux may call
+/// this within its loop over all jobs.
 pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
     if shared.ledger.job(id).is_some_and(comes) {
@@ -218,7 +221,7 @@ pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Counts a job as running, and frees the headroom that it held only in SCHED.
+/// Counts a job as running, and returns the headroom that it needed only in SCHED.
 pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
@@ -261,15 +264,16 @@ pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueNa
     queue.map(|queue| shared.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
 }
 
-/// Returns the rule by which jobs of a queue count for limits on running jobs.
+/// Returns the rule that decides from when on jobs of a queue count under limits on running jobs.
 pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> RunningLimits {
     shared.settings.running.queue(queue)
 }
 
-/// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or all its names were known and it exceeded
-/// no limit. A job may leave DEPEND without a name though it exceeds a limit. So this returns false after a panic, while the job's
-/// eventlog is unread, within a push, and for an unwatched job. It also returns false while the eventlog of a job that counts together
-/// with it is unread: no job is released then, and the headroom is for jobs that were held before.
+/// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or the job exceeded no
+/// limit while all its dependencies were known. A job may leave DEPEND without a dependency of the plugin although it
+/// exceeds a limit. So this returns false after a panic, while the job's eventlog is unread, during a push, and for an
+/// unwatched job. It also returns false while the eventlog of another job in a common limit scope is unread. No job is
+/// released then, because the headroom is for jobs that were held before.
 fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };
@@ -283,7 +287,7 @@ fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
     })
 }
 
-/// Returns the project of a jobspec. A project that was not validated is stored until it can be.
+/// Returns the project of a jobspec. A project that was not validated is stored until the engine can validate it.
 pub(super) fn project_of(association: Option<AssociationId>, project: Option<&str>) -> Project {
     match (association, project) {
         (_, None) => Project::Missing,

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that ended since the snapshot took them last.
+//! Stores the jobs that ended since the plugin last took ended jobs for the snapshot.
 
 use crate::standing::{self, Ended};
 
-/// The largest number of stored jobs. If more end between two snapshots, the snapshot reads all ended jobs again.
-const MOST_NEWS: usize = 20_000;
+/// The maximum number of stored jobs. If more jobs end before the plugin takes them, the snapshot reads all ended jobs
+/// again.
+const MAX_STORED: usize = 20_000;
 
-/// Jobs that ended since the snapshot took them last.
+/// The jobs that ended since the plugin last took ended jobs.
 #[derive(Clone, Debug, Default)]
 pub struct News {
     ended: Vec<Ended>,
@@ -16,7 +17,7 @@ pub struct News {
 impl News {
     /// Stores a job that ended at `end`, in seconds since the epoch.
     pub(super) fn note(&mut self, job: standing::Job, end: f64) {
-        self.too_many |= self.ended.len() >= MOST_NEWS;
+        self.too_many |= self.ended.len() >= MAX_STORED;
         if self.too_many {
             self.ended = Vec::new();
         } else {
@@ -24,14 +25,15 @@ impl News {
         }
     }
 
-    /// Takes at most `most` of the jobs that ended since the last call. Returns `None` if more jobs ended than are stored: then the
-    /// snapshot reads [`uncovered`](super::uncovered).
+    /// Removes and returns at most `most` stored jobs. Returns `None` if more jobs ended than are stored: then the
+    /// snapshot must read [`uncovered`](super::uncovered).
     pub fn take(&mut self, most: usize) -> Option<Vec<Ended>> {
         let many = self.ended.len().min(most);
         (!self.too_many).then(|| self.ended.drain(..many).collect())
     }
 
-    /// Drops all jobs, because the snapshot reads [`uncovered`](super::uncovered).
+    /// Drops the stored jobs. Called when a new snapshot begins, because that snapshot reads all ended jobs with
+    /// [`uncovered`](super::uncovered).
     pub fn clear(&mut self) {
         *self = News::default();
     }

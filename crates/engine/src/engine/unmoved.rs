@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Jobs in PRIORITY that get their priority by id, because Flux would leave them there.
 //!
-//! Flux keeps pending jobs in one list, ordered by priority. It finds the place of a new job by a walk from the end of the list; for
-//! priorities in the upper half of the range, from its beginning. After a restart all of them are in PRIORITY without a priority. Flux's
-//! loop asks for their priorities in no order, so each insertion walks over half the list, and the broker serves no request until the
-//! loop ends. So if there are many, the loop leaves them in PRIORITY, and they get their priorities by id, in the order of the list. Then
-//! each job is the last of the list, or the first. With 20,000 jobs, the push that makes Flux loop takes a quarter of the time.
+//! Flux keeps pending jobs in one list, ordered by priority. To insert a job, Flux searches from the end of the list,
+//! or from its beginning if the priority is in the upper half of the range. After a restart all pending jobs are in
+//! PRIORITY without a priority. Flux's loop asks for their priorities in no order, so each insertion searches half the
+//! list, and the broker serves no request until the loop ends. So if there are many jobs, the engine leaves them in
+//! PRIORITY during the loop, and posts their priorities by id in the order of the list. Then each job becomes the last
+//! or the first of the list. With 20,000 jobs, the push that makes Flux loop takes a quarter of the time.
 
 use super::{Effect, Shared, Timer};
 use crate::ids::JobId;
@@ -16,7 +17,8 @@ use std::collections::BTreeSet;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Unmoved {
     jobs: BTreeSet<JobId>,
-    /// The order in which many jobs get their priorities, the first at the end. Jobs in it may have left the set.
+    /// If there are many jobs, the order in which they get their priorities; the last element comes first. It may
+    /// contain jobs that have left the set.
     order: Vec<JobId>,
 }
 
@@ -49,14 +51,14 @@ impl Unmoved {
     }
 }
 
-/// Returns the answer for a job that gets its priority by id in a later reactor turn.
+/// Returns the answer for a job whose priority is posted by id in a later reactor turn.
 pub(super) fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.due.unmoved.insert(id);
     vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
 }
 
-/// Notes that a job in PRIORITY gets its priority from a reprioritize. If that equals the priority before, Flux does nothing; so the job
-/// gets its then current priority by id in the next reactor turn.
+/// Records that a job in PRIORITY gets its priority from a reprioritize. If the priority is the same as before, Flux
+/// leaves the job in PRIORITY. So the job gets its current priority by id in the next reactor turn.
 pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.unpriced.remove(&id).then(|| {
         shared.due.unmoved.insert(id);
@@ -64,7 +66,8 @@ pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
     })
 }
 
-/// Asks for the urgencies of the jobs that get their priority by id: of all, or of the next ones if there are many.
+/// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only for the next
+/// ones.
 pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
     if shared.due.unmoved.order.is_empty() {
         if shared.due.unmoved.jobs.len() <= shared.batches.put_off {
@@ -84,7 +87,8 @@ pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
 }
 
-/// Orders jobs so that Flux finds the place of each without a walk, the first at the end. Uses the urgencies that Flux reported last.
+/// Orders jobs so that Flux inserts each without a search; the last element comes first. Uses the urgencies that Flux
+/// reported last.
 pub(super) fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> {
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()

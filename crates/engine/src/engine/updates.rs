@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Updates of a live job's jobspec: first whether an update is allowed, then its consequences.
+//! Handles updates of a live job's jobspec: decides whether an update is allowed, and applies it.
 
 use super::{
     Effect, JobFacts, Level, Shared, State, Timer, accrual,
@@ -12,7 +12,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
 
-/// Applies an update of a jobspec. All counts and reservations of the job move with it.
+/// Applies an update of a jobspec. The counts and reservations of the job change with it.
 pub(super) fn apply_update(
     shared: &mut Shared,
     recovery: &mut Recovery,
@@ -47,7 +47,7 @@ pub(super) fn apply_update(
     let (bank, queue) = (bank_name(shared, association, facts.bank), queue_name(shared, facts.queue));
     let running = running_limits(shared, queue.as_ref());
     let project = match (&job.project, facts.project) {
-        // Not every update is validated. The project is validated when the job gets an association.
+        // Flux does not validate every update. The project is validated when the job gets an association.
         (Project::Unjudged(_), Some(project)) => Project::Unjudged(project.into()),
         (_, project) => project_of(association, project),
     };
@@ -71,7 +71,7 @@ pub(super) fn apply_update(
             given.expiration = end.filter(|_| facts.duration > 0.0);
         }
         job.duration = facts.duration;
-        // The size of a job that counts is fixed.
+        // The size of a job in SCHED or RUN is fixed: the ledger subtracts the size that it has added.
         if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
             job.size = *size;
         }
@@ -83,7 +83,7 @@ pub(super) fn apply_update(
     if after.as_ref() == Some(&before) {
         return effects;
     }
-    // In its new place a limit may be in reach for the job, and with the job there, for other jobs.
+    // In the new association or queue, a limit may be within reach of the job or, because of the job, of other jobs.
     if recovery.forget_unasked(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
@@ -95,20 +95,20 @@ pub(super) fn apply_update(
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
         is_taken_back = hold::hold_moved_from_sched(shared, id, before.0, is_all);
-        // If the job has this priority there already, Flux does not ask for it.
+        // If the job has the same priority already, Flux does not ask for it.
         if before.0.is_none() && association.is_some() {
             shared.due.unmoved.insert(id);
             effects.push(Effect::Arm(Timer::Turn));
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
-        // If the job is held from now on, other jobs get its headroom only when Flux has the answer.
+        // If the job is held from now on, other jobs get its headroom only after Flux has the new priority.
         match is_taken_back {
             true => effects.extend(shared.due.scan_later(association, Line::All)),
             false => shared.due.scan(association),
         }
     }
-    // The job may have been the last with an unread eventlog in its former association.
+    // In its former association, the job may have been the last with an unread eventlog.
     match before.0.filter(|_| was_unread) {
         Some(left) if is_taken_back => {
             shared.due.unread_left.insert(left);
@@ -152,15 +152,16 @@ pub(super) fn update_bank(
     bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
 }
 
-/// Holds a job in DEPEND by the limits of its new place. Names that no longer apply go in the next release scan.
+/// Holds a job in DEPEND by the limits of its new association or queue. The next release scan removes dependencies of
+/// limits that no longer apply.
 fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let is_ours = job.phase == Phase::Depend && (job.is_held() || job.is_only_blocked());
     if is_ours && job.grant != Grant::Given { hold::hold_in_depend(shared, id) } else { Vec::new() }
 }
 
-/// Returns the bank of a new job if the update only adds the default bank and project to the jobspec. The plugin posts such an update for
-/// most submissions, and Flux then shows the job again.
+/// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
+/// such an update for most submissions, and Flux then passes the job to the plugin again.
 pub(super) fn completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
@@ -189,7 +190,7 @@ fn queue_rejection(
     full_queue(shared, job, association, queue)
 }
 
-/// Returns the text that rejects the update if the job would exceed a limit of the queue in `association` and `queue`.
+/// Returns the text that rejects the update, if in `association` and `queue` the job would exceed a limit of the queue.
 fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
     let wanted = QueueName::from(queue);
     let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, association, Some(&wanted));
@@ -201,8 +202,8 @@ fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &st
     ))
 }
 
-/// Returns the text that rejects a change of bank and queue in one update. `update_queue` and `update_bank` test each against the present
-/// value of the other; only `job.validate`, which comes after, shows both.
+/// Returns the text that rejects a change of bank and queue in one update. `update_queue` and `update_bank` each test
+/// one of them together with the old value of the other. Only the later `job.validate` shows both new values.
 pub(super) fn move_rejection(
     shared: &Shared,
     association: AssociationId,
@@ -249,13 +250,13 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     if !limits.max_running_jobs.admits(running, 1) {
         return rejected("max-run-jobs");
     }
-    // A job in DEPEND is held by the limits of the new bank instead.
+    // The limits of the new bank hold a job in DEPEND instead.
     if !matches!(state, State::Priority | State::Sched) {
         return None;
     }
     let rules = shared.ledger.rules();
     let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, wanted, job.queue.as_ref());
-    // A job in PRIORITY or SCHED may wait there for its turn to run, if that limit did not hold it before.
+    // A job in PRIORITY or SCHED may wait there for a limit on running jobs, if that limit did not hold it before.
     let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! `job.validate`: may the job be accepted, or updated as shown? The order of the checks is part of the interface.
+//! Handles `job.validate`: decides whether a job is accepted, or an updated job stays valid. Programs depend on the
+//! order of the checks.
 
 use super::{
     Effect, JobFacts, Level, Shared, State, admission::unknown_association, life::Lives, shared::joined,
@@ -8,10 +9,10 @@ use super::{
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
 
-/// The largest number of a user's banks that a text names, or that are searched.
-const MOST_NAMED: usize = 16;
-/// The largest length of a name in bytes. Names are stored, and shown in answers, in full.
-const LONGEST_NAME: usize = 1024;
+/// The maximum number of a user's banks that a text names or that the engine searches.
+const MAX_NAMED_BANKS: usize = 16;
+/// The maximum length of a name in bytes. Names are stored and shown in full.
+const MAX_NAME_BYTES: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
 impl Lives {
@@ -35,14 +36,14 @@ impl Lives {
     }
 }
 
-/// Returns the text that rejects a name that is too long. If there are no data, no other check bounds it.
+/// Returns the text that rejects a name that is too long. Without data, no other check limits its length.
 fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (what, length) = names
         .into_iter()
         .filter_map(|(what, name)| Some((what, name?.len())))
-        .find(|(_, length)| *length > LONGEST_NAME)?;
-    Some(format!("{what}: a name of {length} bytes; no name has more than {LONGEST_NAME}"))
+        .find(|(_, length)| *length > MAX_NAME_BYTES)?;
+    Some(format!("{what}: a name of {length} bytes; no name has more than {MAX_NAME_BYTES}"))
 }
 
 pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
@@ -113,10 +114,10 @@ pub(super) fn too_large(
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
 }
 
-/// Returns the end of a rejection that names the banks of the user; empty if there are none.
+/// Returns the last sentence of a rejection, which names the banks of the user; empty if the user has none.
 fn own_banks(shared: &Shared, user: UserId) -> String {
     let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
-    let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MOST_NAMED).collect();
+    let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MAX_NAMED_BANKS).collect();
     let default = shared.book.default_bank(user).filter(|default| banks.contains(default));
     match (banks.as_slice(), default) {
         ([], _) => String::new(),
@@ -137,7 +138,7 @@ fn fitting_bank<'a>(
     facts: &JobFacts<'_>,
     fits: impl Fn(AssociationId, &Association) -> bool,
 ) -> Option<&'a BankName> {
-    let mut others = shared.book.associations_of(facts.user).take(MOST_NAMED);
+    let mut others = shared.book.associations_of(facts.user).take(MAX_NAMED_BANKS);
     let (_, record) = others.find(|(other, record)| {
         *other != id
             && record.active

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads idsets (RFC 22) range by range: a range has the same cost whatever its size is.
+//! Reads idsets (RFC 22) range by range: the time does not depend on the sizes of the ranges.
 
 /// Calls `call` for each range of an idset, in ascending order. Returns `None` if the text is not an idset.
 pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
@@ -36,7 +36,7 @@ fn id(text: &str) -> Option<u32> {
     if !digits || padded { None } else { text.parse().ok() }
 }
 
-/// The ranks of a resource set, to find repeated ones. A resource set with a repeated rank is invalid.
+/// The ranks of a resource set. It detects repeated ranks, which make a resource set invalid.
 #[derive(Debug, Default)]
 pub struct Ranks {
     ranges: Vec<(u32, u32)>,
@@ -77,7 +77,7 @@ mod tests {
             ("0-3,5,9-10", Some(7)),
             ("0-4294967295", Some(1 << 32)),
             ("4294967296", None),
-            // Wrong order, repeated, descending, and a range of one id.
+            // Wrong order, a repeated id, a descending range, and a range of one id.
             ("5,3", None),
             ("3,3", None),
             ("1-3,3", None),

@@ -7,8 +7,8 @@ use super::JobId;
 const F58: &str = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 impl JobId {
-    /// Parses the decimal, hexadecimal, dotted, KVS or F58 form. Returns `None` for other text, and for the forms in words and
-    /// emoji.
+    /// Parses the decimal, hexadecimal, dotted, KVS or F58 form of a job id. Returns `None` for other texts, including
+    /// Flux's forms in words and in emoji.
     pub fn parse(text: &str) -> Option<JobId> {
         let number = if let Some(digits) = text.strip_prefix("0x") {
             u64::from_str_radix(digits, 16).ok()
@@ -38,7 +38,7 @@ pub fn f58(id: u64) -> String {
     std::iter::once('ƒ').chain(letters.into_iter().rev()).collect()
 }
 
-/// Returns `text` with the number after each `job ` in F58.
+/// Returns `text` with each number after `job ` replaced by its F58 form.
 pub fn with_f58(text: &str) -> String {
     let mut named = String::with_capacity(text.len());
     let mut parts = text.split("job ");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A map with job ids as keys, with lookup by hash and iteration in the order of ids.
+//! A map with job ids as keys. It looks up jobs by hash, and iterates in the order of ids.
 //!
-//! While Flux asks for all priorities, each job is looked up several times, in an order unrelated to ids. A tree alone would
-//! search each of its levels.
+//! While Flux asks for all priorities, the engine looks up each job several times, in an order unrelated to ids. In a
+//! tree, each lookup would search all levels.
 
 use super::JobId;
 use rustc_hash::FxHashMap;
@@ -28,12 +28,12 @@ impl<T> JobMap<T> {
         self.values.get(&id)
     }
 
-    /// Returns the value of a job for a change.
+    /// Returns a mutable reference to the value of a job.
     pub fn get_mut(&mut self, id: JobId) -> Option<&mut T> {
         self.values.get_mut(&id)
     }
 
-    /// Sets the value of a job. Returns the former value.
+    /// Sets the value of a job. Returns the previous value.
     pub fn insert(&mut self, id: JobId, value: T) -> Option<T> {
         let before = self.values.insert(id, value);
         if before.is_none() {
@@ -58,13 +58,13 @@ impl<T> JobMap<T> {
         self.values.is_empty()
     }
 
-    /// Returns the ids in ascending order, from the next one after `after` on.
+    /// Returns the ids after `after`, in ascending order.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.order.range((from, Bound::Unbounded)).copied()
     }
 
-    /// Returns the jobs in ascending order of ids, from the next one after `after` on.
+    /// Returns the jobs after `after`, in ascending order of ids.
     pub fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &T)> {
         self.ids_after(after).filter_map(|id| Some((id, self.get(id)?)))
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The amounts that limits count: measures of jobs in certain states.
+//! The amounts that limits count: a measure, summed over jobs in certain states.
 
 use std::fmt;
 
-/// The measure of a job.
+/// What a limit counts of each job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Measure {
     /// The number of jobs.
@@ -31,14 +31,14 @@ impl Measure {
     }
 }
 
-/// The states of the jobs that are counted.
+/// The states of the jobs that a limit counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Jobs that have resources, and jobs with a reservation under the limits on running jobs.
     Running,
     /// Jobs in SCHED, and released jobs that are about to enter SCHED.
     Scheduled,
-    /// Both. A released job has a reservation as a scheduled job only, so that it counts once.
+    /// Both. A released job has a reservation only as a scheduled job, so that the job counts once.
     RunningAndScheduled,
 }
 
@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// Returns the adjective for texts.
+    /// Returns the adjective in error texts.
     pub fn adjective(self) -> &'static str {
         match self {
             Stage::Running => "running",
@@ -83,8 +83,8 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// The amounts that a site can limit over a limit scope. A job in SCHED holds no nodes, cores or GPUs, so of jobs in SCHED only their
-    /// number is one of them.
+    /// The amounts that a site can limit over a limit scope. A job in SCHED holds no nodes, cores or GPUs, so a limit
+    /// on jobs in SCHED can count only their number.
     pub const ALL: [Amount; 9] = {
         use Measure::{Cores, Gpus, Jobs, Nodes};
         use Stage::{Running, RunningAndScheduled, Scheduled};
@@ -106,7 +106,8 @@ impl Amount {
         Amount::ALL.into_iter().find(|amount| amount.to_string() == text)
     }
 
-    /// If `text` names a measure of jobs in SCHED that no limit can be on, returns the reason and what to set instead.
+    /// If `text` names an amount of jobs in SCHED that cannot be limited, returns the reason and the limit to set
+    /// instead.
     pub fn refusal(text: &str) -> Option<String> {
         let measure = text.strip_prefix("sched-")?;
         let is_held = |known: Measure| known != Measure::Jobs && known.name() == measure;

@@ -4,7 +4,7 @@
 use fairshare::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Shares, as JSON has them.
+/// Shares as written in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Written {

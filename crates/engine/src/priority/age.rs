@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ages of jobs at a common reference time.
 //!
-//! All eligible jobs age at the same rate, so aging does not change their order. The value of an age is therefore computed for a
-//! **reference** time in the future: `(reference - eligible since) / age-max`. This value is constant, so no priority has to be
-//! posted again. It exceeds the real age by `(reference - now) / age-max`, at most 1, which is equal for all jobs, so all
-//! differences are exact. A job whose age has reached 1 stops aging: its value falls as the reference comes closer, and only such
-//! jobs are posted again. When time reaches the reference, the reference moves on by `age-max`, and all priorities rise equally.
+//! All eligible jobs age at the same rate, so aging does not change their order. The value of an age is therefore
+//! computed for a **reference** time in the future: `(reference - eligible since) / age-max`. This value is constant,
+//! so the plugin need not post priorities again as time passes. It exceeds the real age by `(reference - now) /
+//! age-max`, at most 1, which is equal for all jobs, so all differences are exact. A job whose age has reached 1 stops
+//! aging: its value falls as the reference comes closer. Only the priorities of such jobs are posted again. When the
+//! time reaches the reference, the reference moves on by `age-max`, and all priorities rise equally.
 //!
-//! With `max-wait-behind` an age has no cap: otherwise two jobs at the cap would be equal, however much later one of them became
-//! eligible.
+//! With `max-wait-behind` an age has no cap. With a cap, two jobs at the cap would have the same age, even if one
+//! became eligible much later.
 
 /// The reference time, and the rules for ages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -25,8 +26,8 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// Returns the ages for the time `now`. The reference stays the same if it lies ahead by at most `age_max` and the other
-    /// arguments are unchanged.
+    /// Returns the ages at the time `now`. The reference does not change if it is at most `age_max` after `now` and the
+    /// other arguments are unchanged.
     #[must_use]
     pub fn at_time(self, now: f64, age_max: f64, has_cap: bool) -> Ages {
         let ahead = self.reference - now;
@@ -45,21 +46,23 @@ impl Ages {
         if self.is_capped(since, now) {
             return (1.0 + ahead).max(0.0);
         }
-        // A job that becomes eligible after the reference, before the reference moves, gets the value 0.
+        // After the reference time and before the reference moves, a job may become eligible. Its value is 0.
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Returns true if the job has reached the maximum age: its value falls as time passes.
+    /// Returns true if the job that became eligible at `since` has reached the maximum age. Its value then falls as
+    /// time passes.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }
 }
 
-/// Returns the weight of the age with which a job is not overtaken by jobs that became eligible more than `wait` seconds later.
-/// `spread` is the maximum difference of the other terms of two jobs. The weight includes one point for roundings.
+/// Returns the weight of the age for `max-wait-behind`: jobs that became eligible more than `wait` seconds after a job
+/// do not overtake it. `spread` is the maximum difference of the other terms of two jobs. The weight includes one point
+/// for rounding.
 pub fn age_weight_for_wait(spread: f64, wait: f64, age_max: f64) -> i64 {
     let weight = ((spread + 1.0) / wait * age_max).ceil();
-    // A larger weight would exceed a priority of 32 bits for any age.
+    // The clamp does no harm: with a larger weight, the priority of a job of any age would exceed 32 bits.
     weight.clamp(0.0, 1e15) as i64
 }
 
@@ -134,7 +137,7 @@ mod tests {
             prop_assert!((0.0..=2.0 + 1e-6).contains(&one));
         }
 
-        /// The other terms are arbitrary within the spread.
+        /// The other terms may have any values within the spread.
         #[test]
         fn a_job_is_not_overtaken_by_jobs_beyond_max_wait_behind(
             spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, part in 0.0..1.0f64,

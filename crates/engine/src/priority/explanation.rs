@@ -7,7 +7,7 @@ use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A factor times its weight, for one job. In answers, names are of type `Word`.
+/// A factor times its weight, for one job. In answers, `Name` is `Word`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Term<Name = &'static str> {
     /// The name of the factor.
@@ -20,14 +20,14 @@ pub struct Term<Name = &'static str> {
     pub product: f64,
 }
 
-/// How the priority follows from the rounded sum.
+/// How the priority is derived from the rounded sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The priority is the rounded sum.
     Taken,
     /// The sum is 0 or less, and the site holds such jobs.
     HeldByScore,
-    /// The sum is 0 or less, and the site gives such jobs the priority 1.
+    /// The sum is 0 or less, and the site raises such priorities to 1.
     Raised,
     /// The sum exceeds the largest priority of a job that is not expedited.
     Lowered,
@@ -52,7 +52,7 @@ impl Outcome {
         Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// Returns its name for programs.
+    /// Returns the name of the outcome in answers.
     pub fn name(self) -> &'static str {
         match self {
             Outcome::Taken => "taken",
@@ -65,30 +65,31 @@ impl Outcome {
     }
 }
 
-/// How a priority came about.
+/// The terms of a job's priority, their sum, and the priority.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Explanation {
     terms: [Term; MAX_FACTORS],
-    /// How many of them there are.
+    /// The number of terms.
     count: usize,
-    /// Sum of the terms, in their order. Never NaN: opposite infinities of absurd weights count as 0.
+    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only absurd
+    /// weights make, count as 0.
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
-    /// How the priority follows from `rounded`.
+    /// How the priority is derived from `rounded`.
     pub outcome: Outcome,
-    /// The priority: what Flux gets.
+    /// The priority that Flux gets.
     pub priority: u32,
 }
 
 impl Explanation {
-    /// The terms, in the order of the table. None where the urgency alone decides.
+    /// Returns the terms in the order of the table of factors. If the urgency alone decides, there are none.
     pub fn terms(&self) -> &[Term] {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns the terms for a person. The term of the age is computed from the real age `age`, and a term for the difference to
-    /// the common reference ([`super::Ages`]) follows. The sum is unchanged.
+    /// Returns the terms to show to a person. The term of the age is computed from the real age `age`, and another term
+    /// has the difference to the common reference ([`super::Ages`]). The sum is the same.
     pub fn shown_terms(&self, age: f64) -> Vec<Term<Word>> {
         let mut shown = Vec::with_capacity(self.count + 1);
         let mut show = |name, value, weight, product| {
@@ -106,17 +107,18 @@ impl Explanation {
         shown
     }
 
-    /// The values of the terms, in their order, and 0 where there are no more: with weights they say it all again.
+    /// Returns the values of the terms in their order, followed by zeros. Together with the weights they give the terms
+    /// again.
     pub fn values(&self) -> [f64; MAX_FACTORS] {
         self.terms.map(|term| term.value)
     }
 
-    /// Whether the terms decide, and not the urgency alone.
+    /// Returns true if the terms decide the priority, and false if the urgency alone decides.
     pub fn is_by_terms(&self) -> bool {
         !matches!(self.outcome, Outcome::HeldByUrgency | Outcome::Expedited)
     }
 
-    /// Computes the explanation from names, weights and values.
+    /// Computes the explanation from the name, the weight and the value of each term.
     pub(super) fn from_terms(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
         for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
@@ -137,12 +139,12 @@ impl Explanation {
     }
 
     /// Returns the explanation of a job that its urgency holds.
-    pub(super) fn of_urgency_hold() -> Self {
+    pub(super) fn held_by_urgency() -> Self {
         Explanation::without_terms(Outcome::HeldByUrgency, 0)
     }
 
     /// Returns the explanation of an expedited job.
-    pub(super) fn of_expedite() -> Self {
+    pub(super) fn expedited() -> Self {
         Explanation::without_terms(Outcome::Expedited, PRIORITY_MAX)
     }
 
@@ -155,20 +157,22 @@ impl Explanation {
 /// A priority that is computed from terms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Score {
-    /// Sum of the terms, in their order. Never NaN: opposite infinities of absurd weights count as 0.
+    /// The sum of the terms, added in their order. It is never NaN: infinite terms of opposite signs, which only absurd
+    /// weights make, count as 0.
     pub sum: f64,
     /// The sum, rounded half away from zero.
     pub rounded: f64,
-    /// How the priority follows from `rounded`.
+    /// How the priority is derived from `rounded`.
     pub outcome: Outcome,
     /// The priority.
     pub priority: u32,
-    /// Whether the age is in the sum. If the other terms sum to 0 or less, the age does not count: waiting does not let such a job run.
+    /// True if the age is in the sum. If the other terms sum to 0 or less, the age does not count, so that no such job
+    /// runs because it has waited long.
     pub counts_age: bool,
 }
 
-/// Computes the priority that terms of these names, weights and values make. This is the formula, for the plugin and for
-/// `why JOBID JOBID2`.
+/// Computes the priority from terms, each a name, a weight and a value. The plugin and `why JOBID JOBID2` both use this
+/// formula.
 pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, zero: ZeroScore) -> Score {
     let (mut all, mut without_age, mut has_age) = (0.0, 0.0, false);
     for (name, weight, value) in terms {
@@ -188,8 +192,8 @@ pub fn score<'a>(terms: impl Iterator<Item = (&'a str, i64, f64)>, zero: ZeroSco
     Score { sum, rounded, outcome, priority, counts_age }
 }
 
-/// Returns the priority for a rounded sum: a sum of 0 or less is treated as the site chose, and the largest priority is reserved
-/// for expedited jobs.
+/// Returns the priority for a rounded sum. `zero` says what priority a sum of 0 or less gives. The largest priority is
+/// reserved for expedited jobs.
 fn clamp_sum(rounded: f64, zero: ZeroScore) -> (Outcome, u32) {
     if rounded <= 0.0 {
         return match zero {

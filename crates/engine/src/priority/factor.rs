@@ -22,13 +22,13 @@ pub struct Subject<'a> {
     pub fairshare: f64,
     /// The queue that the job names.
     pub queue: Option<&'a str>,
-    /// From 0 to 31.
+    /// The urgency, from 0 to 31.
     pub urgency: i64,
     /// Requested nodes.
     pub nodes: u64,
     /// Nodes of the site; 0 if unknown.
     pub site_nodes: u64,
-    /// The time since the job became eligible, relative to `age-max`, at the common reference ([`super::Ages`]).
+    /// The time since the job became eligible, divided by `age-max`, at the common reference ([`super::Ages`]).
     pub age: f64,
 }
 
@@ -41,8 +41,8 @@ pub struct Factor {
     pub default_weight: i64,
     /// Computes the value for a job.
     pub value: fn(&Subject<'_>) -> f64,
-    /// Returns the maximum difference between the values of two jobs of equal size and age. With `max-wait-behind`, age outweighs
-    /// it.
+    /// Returns the maximum difference between the values of two jobs of equal size and age. With `max-wait-behind`, the
+    /// age outweighs this difference.
     pub range: fn(&Book) -> f64,
 }
 
@@ -68,7 +68,7 @@ pub const FACTORS: [Factor; 6] = [
         name: "urgency",
         default_weight: 1_000,
         value: |subject| subject.urgency.saturating_sub(URGENCY_DEFAULT) as f64,
-        // At urgency 0 and 31 the terms do not count.
+        // At urgency 0 and 31 the urgency alone decides, so the range is that of urgencies 1 to 30.
         range: |_| (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64,
     },
     Factor { name: AGE, default_weight: 0, value: |subject| subject.age, range: NO_RANGE },
@@ -81,7 +81,7 @@ pub const FAIRSHARE: &str = "fairshare";
 pub const AGE: &str = "age";
 /// The name of the term that is equal for all ages, in answers.
 pub const AGE_OFFSET: &str = "age_offset";
-/// The name of the factor that is the job's part of the site's nodes.
+/// The name of the factor that is the job's nodes divided by the site's nodes.
 pub const SIZE: &str = "size";
 
 /// Returns the priority of the job's queue; 0 without a known queue.
@@ -94,8 +94,8 @@ fn bank_priority(subject: &Subject<'_>) -> f64 {
     subject.book.bank_priority(subject.association.bank.as_str()).unwrap_or(0.0)
 }
 
-/// Returns the difference between the largest and the smallest of `values` and 0. The value 0 is always possible: a job may name
-/// no queue, and a bank may have no priority.
+/// Returns the range of `values` and 0. The value 0 is always possible: a job may name no queue, and a bank may have no
+/// priority.
 fn range_with_0(values: impl Iterator<Item = f64>) -> f64 {
     let (low, high) = values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)));
     high - low
@@ -114,7 +114,7 @@ fn part_of_site(subject: &Subject<'_>) -> f64 {
 pub struct Factors(&'static [Factor]);
 
 impl Factors {
-    /// Returns a table with `rows`. More than [`MAX_FACTORS`] rows do not compile.
+    /// Returns a table with `rows`. A table with more than [`MAX_FACTORS`] rows does not compile.
     pub const fn from_rows<const N: usize>(rows: &'static [Factor; N]) -> Self {
         const { assert!(N <= MAX_FACTORS, "a table has at most MAX_FACTORS rows") };
         Factors(rows)
@@ -141,7 +141,8 @@ pub struct WeightedFactors {
 }
 
 impl WeightedFactors {
-    /// Sets the weights: first those that were pushed (`given`), then those of the configuration, then the defaults.
+    /// Sets the weights. A pushed weight (`given`) takes precedence over the configuration, and the configuration over
+    /// the default.
     pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
         for (weight, factor) in weights.iter_mut().zip(factors.all()) {
@@ -162,17 +163,17 @@ impl WeightedFactors {
         self.factors.all().zip(self.weights)
     }
 
-    /// Returns the maximum difference between the sums of two jobs of equal size and age.
+    /// Returns the maximum difference between the sums of the terms of two jobs of equal size and age.
     pub fn spread(&self, book: &Book) -> f64 {
         self.all().map(|(factor, weight)| (weight as f64 * (factor.range)(book)).abs()).sum()
     }
 
-    /// Returns the weight of the factor `name`; 0 if there is no such row.
+    /// Returns the weight of the factor `name`, or 0 if the table has no such factor.
     pub fn weight(&self, name: &str) -> i64 {
         self.all().find(|(factor, _)| factor.name == name).map_or(0, |(_, weight)| weight)
     }
 
-    /// Returns the same weights except that of the factor `name`.
+    /// Returns the weights with the weight of the factor `name` replaced.
     #[must_use]
     pub fn with_weight(mut self, name: &str, weight: i64) -> WeightedFactors {
         for (slot, factor) in self.weights.iter_mut().zip(self.factors.all()) {
@@ -183,16 +184,16 @@ impl WeightedFactors {
         self
     }
 
-    /// Returns true if all weights are equal. Both must have the same table.
+    /// Returns true if all weights are equal. Both values must have the same table.
     pub fn has_equal_weights(&self, other: &WeightedFactors) -> bool {
         self.weights == other.weights
     }
 
-    /// Computes the explanation from stored values of the factors, for a job with this urgency.
+    /// Computes the explanation for a job with this urgency from stored values of the factors.
     pub fn explain_values(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
         match urgency {
-            URGENCY_HOLD => Explanation::of_urgency_hold(),
-            URGENCY_EXPEDITE => Explanation::of_expedite(),
+            URGENCY_HOLD => Explanation::held_by_urgency(),
+            URGENCY_EXPEDITE => Explanation::expedited(),
             _ => {
                 let terms =
                     self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
@@ -204,8 +205,8 @@ impl WeightedFactors {
     /// Computes the explanation of a job's priority. A held or expedited job has no terms.
     pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
         match subject.urgency {
-            URGENCY_HOLD => Explanation::of_urgency_hold(),
-            URGENCY_EXPEDITE => Explanation::of_expedite(),
+            URGENCY_HOLD => Explanation::held_by_urgency(),
+            URGENCY_EXPEDITE => Explanation::expedited(),
             _ => {
                 let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
                 Explanation::from_terms(terms, subject.book.config().zero_score)

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Decides which pending jobs to post a priority for, so that the head of each queue is in the correct order.
+//! Decides for which pending jobs to post a priority, so that the head of each queue is in the correct order.
 //!
-//! A job has a posted priority, by which the scheduler sorts, and a current one. Of two equal priorities the earlier job id comes
-//! first. A plan posts the current priority of a job and no other number, so that the terms explain each posted priority.
+//! A job has a posted priority, by which the scheduler sorts, and a current one. If two priorities are equal, the
+//! smaller job id comes first. A plan posts only current priorities, so that the terms explain each posted priority.
 //!
-//! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority, in that
-//! order. Priorities of jobs behind them may be stale. Priorities of jobs in the head may be stale too, if the order does not
-//! show it. Priorities of held and expedited jobs are never stale. `Head::least` finds the fewest jobs to post. Each of the first K
-//! jobs by current priority either keeps its posted priority or gets the current one, and only neighbours have to be compared.
-//! All other jobs whose posted priority is above the last of the K are posted too. This is one pass over the queue, after the
-//! first K jobs are sorted.
+//! A queue is **correct to a depth K** if its first K jobs by posted priority are also the first K by current priority,
+//! in that order. Priorities of jobs behind them may be stale. Priorities of jobs in the head may be stale too, if the
+//! order is still correct. Priorities of held and expedited jobs are never stale. `Head::least` finds the fewest jobs
+//! to post. Each of the first K jobs by current priority either keeps its posted priority or gets the current one, and
+//! only neighbours have to be compared. The plan also posts all other jobs whose posted priority is above the priority
+//! of the last of the K jobs. This is one pass over the queue, after the first K jobs are sorted.
 //!
 //! A stale priority alone is no reason to post: if the order of a queue is correct, the plan for the queue is empty.
 //!
-//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale job if the
-//! budget allows. If the budget is smaller, no **incomparable** priority stays in the head. Suppose that all priorities fell, and
-//! that the budget does not cover the jobs that would then precede the first one. The head then keeps its incomparable
-//! priorities, because posting a part of them would move the head behind the others.
+//! A push or a request may refresh stale priorities too ([`Bounds::refreshes_stale`]). The plan then posts every stale
+//! job if the budget allows. If the budget is smaller, no **incomparable** priority stays in the head. There is one
+//! exception: all priorities fell, and the budget does not cover the jobs that would precede the first job. Then the
+//! head keeps its incomparable priorities, because posting only some of them would move the head behind other jobs.
 
 use super::PRIORITY_MAX;
 use super::pending::{Pending, PendingJob};
@@ -25,27 +25,27 @@ use crate::ids::JobId;
 /// The limits of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// The depth to which each queue must be correct, in jobs.
+    /// The number of jobs at the head of each queue that must be in the correct order.
     pub depth: usize,
     /// The maximum number of jobs to post.
     pub budget: usize,
-    /// True to post all stale priorities: for a push or a request.
+    /// True if all stale priorities are posted, as for a push or a request.
     pub refreshes_stale: bool,
 }
 
 /// The priorities to post.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Each job with its current priority. The head of a queue comes first.
+    /// The jobs to post, each with its current priority. The head of a queue comes first.
     pub touch: Vec<(JobId, u32)>,
     /// The number of stale priorities that remain.
     pub stale: usize,
-    /// The depth to which each queue will be correct; `None` if that is the requested depth.
+    /// The depth to which each queue will be correct; `None` if it is `Bounds::depth`.
     pub correct_depth: Option<usize>,
 }
 
 impl PendingJob {
-    /// Returns true if the job becomes held or expedited, or ceases to be.
+    /// Returns true if the job becomes held or expedited by its urgency, or ceases to be.
     fn is_urgent(&self) -> bool {
         let special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
         self.is_stale() && (special(self.posted) || special(self.current))
@@ -65,7 +65,8 @@ impl PendingJob {
     }
 }
 
-/// A number that sorts as the scheduler does: higher priorities first, then earlier ids. It is unique.
+/// A number by which jobs sort as in the scheduler: higher priorities first, then smaller ids. Each job has another
+/// number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u128);
 
@@ -80,7 +81,7 @@ impl Place {
 }
 
 impl<T> Pending<T> {
-    /// Returns the jobs to post. O(1) if no priority is stale, else O(pending + depth log depth).
+    /// Returns the jobs to post. Takes O(1) if no priority is stale, otherwise O(pending + depth log depth).
     pub fn plan(&self, bounds: Bounds) -> Plan {
         let stale = self.stale_count();
         if stale == 0 || bounds.refreshes_stale && stale <= bounds.budget {
@@ -94,7 +95,7 @@ impl<T> Pending<T> {
         };
         let has_stale = |jobs: &&[PendingJob]| jobs.iter().any(PendingJob::is_stale);
         let heads: Vec<Head> = self.queues().filter(has_stale).map(head).collect();
-        // Queues with the smallest need come first, so that the others get the rest of the budget.
+        // Queues with the smallest need come first, so that the other queues get the rest of the budget.
         let mut by_need: Vec<(usize, &Head)> =
             heads.iter().map(|head| (head.fewest(bounds.depth).touches, head)).collect();
         by_need.sort_by_key(|(wants, _)| *wants);
@@ -121,31 +122,33 @@ fn build_plan(touch: Vec<PendingJob>, stale: usize, correct_depth: Option<usize>
     Plan { touch: touch.into_iter().map(|job| (job.id, job.current)).collect(), stale, correct_depth }
 }
 
-/// Returns the fewest jobs of a queue to post so that the queue is correct to `depth`. The head comes first.
+/// Returns the fewest jobs of a queue that must be posted so that the queue is correct to `depth`. The jobs of the head
+/// come first.
 #[cfg(test)]
 fn least(jobs: &[PendingJob], depth: usize) -> Vec<PendingJob> {
     Head::new(jobs.to_vec(), depth).least(depth)
 }
 
-/// The jobs of a queue. The first ones by current priority are sorted.
+/// The jobs of a queue, of which the first ones by current priority are sorted.
 struct Head {
     jobs: Vec<PendingJob>,
-    /// The result for each of the sorted jobs.
+    /// The step for each of the sorted jobs.
     steps: Vec<Step>,
 }
 
-/// The fewest jobs to post so that a queue is correct to a depth. The list of the jobs is computed only when needed, because most
-/// depths exceed the budget.
+/// The fewest jobs to post so that a queue is correct to a depth. The list of these jobs is computed only when it is
+/// needed, because most depths exceed the budget.
 struct Fewest {
     touches: usize,
     /// True if the last job of the head keeps its posted priority.
     keeps_last: bool,
-    /// Jobs behind the head that would precede this place must be posted.
+    /// Jobs behind the head whose posted priority precedes this place must be posted.
     limit: Option<Place>,
 }
 
-/// The fewest jobs to post among the sorted jobs up to this one: `kept` if the job keeps its posted priority, `current` if it
-/// gets its current one. The flags are true if the job before it then keeps its posted priority.
+/// The fewest jobs to post among the sorted jobs up to this one. `kept` is the number if the job keeps its posted
+/// priority, `current` if it gets its current one. The flag of each is true if the previous job keeps its posted
+/// priority in that case.
 #[derive(Clone, Copy, Default)]
 struct Step {
     kept: Option<usize>,
@@ -178,7 +181,7 @@ impl Head {
         Head::new(jobs.collect(), depth)
     }
 
-    /// Computes the fewest jobs for `depth`, which must not exceed the depth of [`Head::new`].
+    /// Computes the fewest jobs to post for `depth`, which must not exceed the depth of [`Head::new`].
     fn fewest(&self, depth: usize) -> Fewest {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Some((last, end)) = head.iter().zip(&self.steps).next_back() else {
@@ -189,7 +192,8 @@ impl Head {
             keeps_last: false,
             limit: Some(last.by_current()),
         };
-        // If the last job of the head keeps a posted priority below its current one, no other priority may lie between.
+        // If the last job of the head keeps a posted priority below its current one, no other job may come between the
+        // two.
         let ends_before = |job: &PendingJob| {
             let touched = job.is_urgent() || job.by_posted().is_before(last.by_posted());
             touched && job.by_current().is_before(last.by_posted())
@@ -202,7 +206,7 @@ impl Head {
         kept.filter(|kept| kept.touches < current.touches).unwrap_or(current)
     }
 
-    /// Lists the fewest jobs to post for `depth`, the head first.
+    /// Lists the fewest jobs to post for `depth`. The jobs of the head come first.
     fn least(&self, depth: usize) -> Vec<PendingJob> {
         let (head, rest) = self.jobs.split_at(depth.min(self.steps.len()));
         let Fewest { touches, keeps_last: mut kept, limit } = self.fewest(depth);
@@ -219,8 +223,8 @@ impl Head {
         touch
     }
 
-    /// Lists jobs for a budget that is too small for `depth`, and returns the depth to which they suffice; `None` if that is
-    /// `depth`.
+    /// Lists the jobs to post if `budget` is too small for `depth`. Also returns the depth to which the queue is
+    /// correct after that, or `None` if it is `depth`.
     fn list_for_budget(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, Option<usize>) {
         let (within, to) = self.list_within(budget, depth);
         if to > 0 || !self.jobs.iter().any(|job| job.is_incomparable) {
@@ -234,7 +238,8 @@ impl Head {
         (within, Some(to))
     }
 
-    /// Lists as many jobs as `budget` allows, held and expedited ones first, and returns the depth to which they suffice.
+    /// Lists as many jobs as `budget` allows, held and expedited ones first. Also returns the depth to which the queue
+    /// is correct after that.
     fn list_within(&self, budget: usize, depth: usize) -> (Vec<PendingJob>, usize) {
         if self.fewest(0).touches > budget {
             let mut urgent = self.least(0);
@@ -242,7 +247,7 @@ impl Head {
             return (urgent, 0);
         }
         let (mut enough, mut too_deep) = (0, depth.min(self.jobs.len()).saturating_add(1));
-        // Jobs that suffice for a depth also suffice for each smaller depth.
+        // A list of jobs for a depth also suffices for each smaller depth, so this is a binary search.
         while enough + 1 < too_deep {
             let middle = enough + (too_deep - enough) / 2;
             if self.fewest(middle).touches <= budget {
@@ -256,8 +261,9 @@ impl Head {
         (touch, enough)
     }
 
-    /// Lists the part of the jobs for depth 1 that `budget` allows, so that a later plan has fewer to post and ends with the correct first
-    /// job. The jobs with the lowest posted priorities come first, because the order of the other jobs then stays as it is.
+    /// Lists as many of the jobs for depth 1 as `budget` allows, so that a later plan has fewer jobs to post and ends
+    /// with the correct first job. The jobs with the lowest posted priorities come first, because the order of the
+    /// other jobs then does not change.
     fn list_toward_first(&self, budget: usize) -> Vec<PendingJob> {
         let mut touch = self.least(0);
         let behind = find_jobs_behind(self.jobs.get(1..).unwrap_or_default(), self.fewest(1).limit);
@@ -268,7 +274,8 @@ impl Head {
     }
 }
 
-/// Returns the jobs behind the head that must be posted: held and expedited ones, and those that would precede `limit`.
+/// Returns the jobs behind the head that must be posted: jobs that become or cease to be held or expedited, and jobs
+/// that precede `limit`.
 fn find_jobs_behind(rest: &[PendingJob], limit: Option<Place>) -> impl Iterator<Item = &PendingJob> {
     let is_before = move |job: &PendingJob| limit.is_some_and(|limit| job.by_posted().is_before(limit));
     rest.iter().filter(move |job| job.is_urgent() || is_before(job))
@@ -279,13 +286,13 @@ fn compute_step(before: Option<(&PendingJob, Step)>, job: &PendingJob) -> Step {
     let Some((above, last)) = before else {
         return Step { kept: job.may_stay().then_some(0), current: touched, ..Step::default() };
     };
-    // Returns the fewest jobs to post so that `place` comes behind the job above.
+    // Returns the fewest jobs to post so that `place` comes behind the previous job.
     let behind = |place: Place| {
         let current = above.by_current().is_before(place).then_some((last.current, false));
         let kept = last.kept.filter(|_| above.by_posted().is_before(place)).map(|kept| (kept, true));
         [current, kept].into_iter().flatten().min()
     };
-    // Current priorities are always in the correct order.
+    // The current priorities of sorted jobs are always in the correct order.
     let (current, current_after_kept) = behind(job.by_current()).unwrap_or((last.current, false));
     let kept = behind(job.by_posted()).filter(|_| job.may_stay());
     Step {

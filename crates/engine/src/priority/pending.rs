@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! All pending jobs by queue, each with its posted and its current priority.
 //!
-//! Priorities are read and changed far more often than jobs come and go, so one lookup of the place finds everything about a job.
+//! The engine reads and changes priorities far more often than it adds and removes jobs. So one lookup of a job's place
+//! gives access to all its values.
 
 use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,8 +16,8 @@ pub struct PendingJob {
     pub posted: u32,
     /// The current priority.
     pub current: u32,
-    /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be compared
-    /// with current priorities.
+    /// True if the posted priority was computed with other weights or another reference of ages, so that it cannot be
+    /// compared with current priorities.
     pub is_incomparable: bool,
 }
 
@@ -27,7 +28,7 @@ impl PendingJob {
     }
 }
 
-/// The jobs of a queue. `notes` is parallel to `jobs`, and separate because a plan reads the priorities alone.
+/// The jobs of a queue. `notes` is parallel to `jobs`, and separate because a plan reads only the priorities.
 #[derive(Clone, Debug)]
 struct Queue<T> {
     name: Option<QueueName>,
@@ -63,7 +64,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Adds a job, or replaces its queue, priorities and note. Returns the former note.
+    /// Adds a job, or replaces its queue, priorities and note. Returns the previous note.
     pub fn put(&mut self, queue: Option<&QueueName>, job: PendingJob, note: T) -> Option<T> {
         let place = self.places.get(job.id).copied();
         if let Some(place) = place
@@ -128,7 +129,7 @@ impl<T> Pending<T> {
         Some(note)
     }
 
-    /// Sets the current priority of a job. Returns true if that is another one than before.
+    /// Sets the current priority of a job. Returns true if it has changed.
     pub fn set_current(&mut self, id: JobId, current: u32) -> bool {
         let before = self.change_job(id, |job, _| {
             let before = std::mem::replace(&mut job.current, current);
@@ -138,7 +139,7 @@ impl<T> Pending<T> {
         before.is_some_and(|before| before != current)
     }
 
-    /// Sets the posted priority of a job and its note. Returns the former job and note.
+    /// Sets the posted priority of a job and its note. Returns the previous job and note.
     pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
         self.change_job(id, |job, noted| {
             let before = *job;
@@ -168,7 +169,7 @@ impl<T> Pending<T> {
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Returns the jobs by id, from the next one after `after` on.
+    /// Returns the ids of the jobs after `after`.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         self.places.ids_after(after)
     }
@@ -193,8 +194,8 @@ impl<T> Pending<T> {
         self.stale.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
-    /// Returns true if a job among the first `depth` of its queue by either priority has other jobs before it by posted than by
-    /// current priority.
+    /// Returns true if more jobs precede the job by posted than by current priority. Only a job that is among the first
+    /// `depth` of its queue by either priority counts.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
         let queue = self.places.get(id).and_then(|place| self.queues.get(place.queue as usize));
         let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.stale_count() > 0) else {

@@ -71,8 +71,8 @@ fn opposite_infinities_make_a_score_of_0() {
 #[test]
 fn urgency_alone_decides_without_terms() {
     for (explained, outcome, priority) in [
-        (Explanation::of_urgency_hold(), Outcome::HeldByUrgency, 0),
-        (Explanation::of_expedite(), Outcome::Expedited, PRIORITY_MAX),
+        (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
+        (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
     ] {
         assert!(explained.terms().is_empty() && !explained.is_by_terms());
         assert_eq!((explained.outcome, explained.priority), (outcome, priority));
@@ -102,7 +102,7 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
-    for (urgency, explained) in [(0, Explanation::of_urgency_hold()), (31, Explanation::of_expedite())] {
+    for (urgency, explained) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
         assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
     }
     let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
