@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Values that the source system of a document had computed, for the comparison with our values.
+//! Values that the source system of a document had computed. The command compares them with its own values.
 
-/// The node of a value.
+/// The bank or association that a value belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimant {
     /// A bank, by its index in the builder's list.
@@ -10,12 +10,12 @@ pub enum Claimant {
     Association(usize),
 }
 
-/// The kind of a value. `Display` writes the name in Slurm or PBS.
+/// What a value measures. `Display` writes the name in Slurm or PBS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum Quantity {
     /// Slurm's FairShare, with six decimals.
     FairShare,
-    /// Slurm's LevelFS, with six decimals. Slurm computed it from usages whose decimals are not in the document.
+    /// Slurm's LevelFS, with six decimals. Slurm computed it from usages with more decimals than the document has.
     #[strum(serialize = "LevelFS")]
     LevelFs,
     /// PBS's percentage of the tree, as a fraction from 0 to 1.
@@ -32,12 +32,12 @@ pub enum Quantity {
 /// A value of the source system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Claim {
-    /// The node of the value.
+    /// The bank or association that the value belongs to.
     pub node: Claimant,
-    /// The kind of the value.
+    /// What the value measures.
     pub quantity: Quantity,
-    /// The value as printed.
+    /// The value as it was printed.
     pub value: f64,
-    /// Half a unit of the last printed digit.
+    /// Half a unit of the last printed digit, which is the largest rounding error.
     pub half_unit: f64,
 }

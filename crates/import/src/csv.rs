@@ -9,7 +9,7 @@ use fairshare::{Builder, InactiveUsage, Shares};
 use fairshare_accounting::store::{BankRow, add_banks};
 use fairshare_accounting::store::{Reason, StoreError};
 
-/// File name of the associations; the file of the banks is in the same directory.
+/// The name of the file of associations. The file of banks is in the same directory.
 pub(super) const ASSOCIATIONS: &str = "association_table.csv";
 const BANKS: &str = "bank_table.csv";
 
@@ -18,8 +18,8 @@ pub(super) fn is_header(line: &str) -> bool {
     has("username") && has("bank") && has("shares")
 }
 
-/// Reads both tables from a directory, or the associations from `text` (the content of `path`) and the banks from its
-/// directory.
+/// Reads both tables from the directory `path`. If `text` is given, it is the content of the file of associations
+/// `path`, and only the banks are read from the directory.
 pub(super) fn read_tables(
     path: &Path,
     text: Option<&str>,
@@ -65,8 +65,8 @@ fn read_banks(path: &Path) -> Result<Vec<BankRow>, StoreError> {
     Ok(banks)
 }
 
-/// Removes the historical rows of banks, like `Table::without_history` in a database: an inactive row is historical
-/// if another row with its name is active or newer.
+/// Removes the historical rows of banks, as `Table::without_history` does for a database. An inactive row is historical
+/// if another row with the same bank is active or newer.
 fn drop_history(banks: &mut Vec<BankRow>) {
     let mut current: HashMap<String, (bool, usize)> = HashMap::new();
     for (index, bank) in banks.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Table {
         let mut rows = records.into_iter().filter(|row| row.iter().any(|field| !field.is_empty()));
         let header = rows.next().unwrap_or_default();
         let table = Table { path: path.to_owned(), header, rows: rows.collect(), text };
-        // The reader accepts a missing end quote; the last record then contains the rest of the file.
+        // The reader accepts a missing closing quote. The last record then contains the rest of the file.
         let last = table.rows.last().unwrap_or(&table.header);
         if table.text.get(table.start(last)..).is_some_and(|text| text.matches('"').count() % 2 == 1) {
             return Err(table.fail(last, "a quote is not closed"));
@@ -153,8 +153,8 @@ impl Table {
         self.text.get(..self.start(row)).map_or(0, |before| before.matches('\n').count()) + 1
     }
 
-    /// Returns the byte offset at which `row` starts. `StringRecord::position` can be earlier: before the second byte of
-    /// CRLF and before empty lines (issues 395 and 208 of rust-csv).
+    /// Returns the byte offset at which `row` starts. `StringRecord::position` can be too small: before the second byte
+    /// of CRLF, and before empty lines (issues 395 and 208 of rust-csv).
     fn start(&self, row: &StringRecord) -> usize {
         let start = row.position().map_or(0, |position| position.byte() as usize);
         let rest = self.text.get(start..).unwrap_or_default();
@@ -171,7 +171,7 @@ fn field(row: &StringRecord, column: usize) -> &str {
 mod tests {
     use super::*;
 
-    /// Returns the line and the fields of each record of `text` after the header, or the error.
+    /// Returns the line and the fields of each record of `text` after the header, or the error text.
     fn parsed(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
         let table = Table::parse(Path::new("x.csv"), text.to_owned()).map_err(|error| error.to_string())?;
         let record = |row| (table.line(row), row.iter().map(str::to_owned).collect());

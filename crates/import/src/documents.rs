@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads JSON documents: detects their kind, and reads our plain tree and flux-accounting's site document for the
-//! plugin.
+//! Reads JSON documents: detects the kind of a document, and reads flux-fairshare's plain tree and flux-accounting's
+//! site document.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::fields::{self, Raw};
 use fairshare::{Builder, Shares};
 use fairshare_accounting::store::{PolicyData, Reason, StoreError};
 
-/// The plain document. Unknown keys are ignored; the order of lists is preserved.
+/// The plain tree document. Unknown keys are ignored, and lists keep their order.
 #[derive(Deserialize)]
 struct Document<'a> {
     #[serde(borrow)]
@@ -62,10 +62,11 @@ struct Keys {
     config: Option<de::IgnoredAny>,
 }
 
-/// Detects the kind of a JSON document. Returns `None` if it contains no tree.
+/// Detects the format of a JSON document. Returns `None` if the document contains no tree.
 pub(super) fn detect_format(text: &str) -> Option<Format> {
     let Ok(keys) = serde_json::from_str::<Keys>(text) else {
-        // The reader of the format reports the position of a syntax error. sshare writes its shares first.
+        // If the text has a syntax error, the reader of the format reports its position. sshare writes the shares
+        // first.
         let start = text.trim_start_matches(|letter: char| letter == '{' || letter.is_whitespace());
         let of_sshare = start.starts_with("\"shares\"");
         return Some(if of_sshare { Format::SshareJson } else { Format::Tree });
@@ -126,8 +127,8 @@ pub(super) fn read_tree(text: &str) -> Result<Builder, String> {
     Ok(builder)
 }
 
-/// Reads the text of a `flux account export-json` document, for a push without the database. Returns `None` if the
-/// file is a database. A pipe is read to its end and must contain a document.
+/// Reads a `flux account export-json` document, for a push without the database. Returns `None` if the file is a
+/// database. A pipe is read to its end and must contain a document.
 pub fn read_site_text(path: &Path) -> Result<Option<String>, StoreError> {
     if path.is_file() && !super::starts_like_json(path) {
         return Ok(None);

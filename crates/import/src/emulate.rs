@@ -14,10 +14,10 @@ struct Document<'a> {
     root: &'a RawValue,
 }
 
-/// A bank or a user with its unparsed values. The usage of a bank is the sum of its children and is not read.
+/// A bank or a user with its unparsed values. The usage of a bank is the sum of its children's usages and is not read.
 #[derive(Default)]
 struct Node<'a> {
-    /// Index of the parent node in the list.
+    /// The index of the parent node in the list.
     above: Option<usize>,
     bank: Raw<'a>,
     username: Raw<'a>,
@@ -27,7 +27,7 @@ struct Node<'a> {
 }
 
 impl Node<'_> {
-    /// Returns the name of the bank, if it was read already.
+    /// Returns the name of the bank, or `None` if it was not read yet.
     fn bank_name(&self) -> Option<String> {
         fields::parse_optional_text(self.bank).ok().flatten()
     }
@@ -45,7 +45,7 @@ pub(super) fn read_nested(text: &str) -> Result<Builder, String> {
     Ok(builder)
 }
 
-/// Adds a node to the tree. Returns the name if the node is a bank.
+/// Adds a node to the builder. Returns the name if the node is a bank.
 fn add_node(node: &Node<'_>, parent: Option<&str>, builder: &mut Builder) -> Result<Option<String>, String> {
     let place = || parent.map_or("the root".to_owned(), |bank| format!("a child of bank \"{bank}\""));
     let name =
@@ -77,7 +77,7 @@ fn add_node(node: &Node<'_>, parent: Option<&str>, builder: &mut Builder) -> Res
 /// Returns all nodes, parents first. `root` is valid JSON, so only the types of values need checks.
 fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
-    // Indices of the nodes that enclose the present position.
+    // The indices of the nodes that enclose the current position.
     let mut open: Vec<usize> = Vec::new();
     let mut rest = root.get();
     // True between the brackets of a list of nodes, false between the braces of a node. The root is treated as a list

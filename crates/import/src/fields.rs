@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Parses single values of JSON documents. The values are parsed after the node is known, so that errors can name the
-//! node. Messages of serde do not.
+//! Parses single values of JSON documents. A value is parsed after its node is known, so that the error text can name
+//! the node, which serde's error texts cannot.
 
 use std::borrow::Cow;
 
@@ -11,11 +11,11 @@ use fairshare::{MAX_USAGE, Shares};
 /// An unparsed value of any type; `None` if it is missing or null.
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
-/// Longest value that a message shows in full, in characters.
+/// The maximum number of characters of a value that an error text shows in full.
 const SHOWN: usize = 40;
 
-/// Adds quotes around `Infinity`, `-Infinity` and `NaN`, which JSON lacks but Slurm's programs and Python write. Each
-/// is then a text for the parser of the value.
+/// Adds quotes around `Infinity`, `-Infinity` and `NaN`. JSON lacks these values, but Slurm's programs and Python write
+/// them. The parser of the value then reads a text.
 pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     let mut quoted = String::new();
     let mut done = 0;
@@ -53,7 +53,7 @@ pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// Parses a required text. Errors begin with a verb, because the caller prefixes node and key.
+/// Parses a required text. The error text begins with a verb, because the caller puts node and key before it.
 pub(super) fn parse_text(raw: Raw<'_>) -> Result<String, String> {
     let value = raw.ok_or_else(missing)?;
     serde_json::from_str(value.get()).map_err(|_| type_error(value, "text"))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Describes texts that can't be read, with the command that prints a readable form.
+//! Recognizes texts that cannot be read, and names the command that prints a readable form.
 
 use super::slurm;
 
@@ -18,7 +18,7 @@ fn is_sreport(text: &str) -> bool {
     text.lines().take(10).any(|line| is_title(line.trim()) || has_columns(line))
 }
 
-/// Returns a sentence about a text that is given as a list of usages and contains none.
+/// Returns a sentence about a text that was given as a list of usages but has no usages.
 pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
     if is_sreport(text) {
         return Some(format!("{SREPORT}: a list of usages has a name and a usage per line"));

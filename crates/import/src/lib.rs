@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads trees from files other than an accounting database: our own document, flux-accounting's exports, and files
-//! of PBS and Slurm.
+//! Reads trees from files that are not accounting databases: flux-fairshare's own document, flux-accounting's exports,
+//! and files of PBS and Slurm.
 #![forbid(unsafe_code)]
 
 mod claims;
@@ -30,21 +30,21 @@ pub use slurm::SLURM_FORMULAS;
 const STDIN: &str = "-";
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// Format of a file.
+/// The input formats that the command recognizes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Display, EnumString, VariantNames)]
 #[strum(serialize_all = "kebab-case", parse_err_ty = String, parse_err_fn = unknown_format)]
 pub enum Format {
     /// flux-accounting's SQLite database.
     Database,
-    /// Our plain document: `{"banks": [..], "associations": [..]}`.
+    /// flux-fairshare's plain document: `{"banks": [..], "associations": [..]}`.
     Tree,
     /// `flux account export-db --fairshare-emulate`: `{"root": {..}}`.
     #[strum(serialize = "export-db")]
     Emulate,
     /// `flux account export-json`: the site document for the plugin. It has neither shares nor usage.
     ExportJson,
-    /// `flux account export-db`: a directory with `association_table.csv` and `bank_table.csv`, or the path of the
-    /// former.
+    /// `flux account export-db`: a directory with `association_table.csv` and `bank_table.csv`, or the path of
+    /// `association_table.csv`.
     Csv,
     /// PBS's `resource_group` file. Usages are in a separate list.
     ResourceGroup,
@@ -85,16 +85,16 @@ fn unknown_format(name: &str) -> String {
     format!("unknown format \"{name}\"; known are {}", Format::VARIANTS.join(", "))
 }
 
-/// A tree from a document.
+/// A tree that was read from a document.
 #[derive(Debug)]
 pub struct Document {
     /// Banks and associations, not yet checked.
     pub builder: Builder,
     /// Format of the document.
     pub format: Format,
-    /// Ranking policy of the source system, according to the content or else to the format.
+    /// The ranking policy of the source system: the policy that the content shows, otherwise the policy of the format.
     pub policy: Policy,
-    /// Set if the document does not show the ranking policy of its system: the reason.
+    /// If the document does not show the ranking policy of its system, the reason why.
     pub undecided: Option<String>,
     /// Notes about input that was left out, each with its reason.
     pub notes: Vec<String>,
@@ -138,17 +138,17 @@ impl Parsed {
     }
 }
 
-/// Input in addition to the file of the tree.
+/// Additional input besides the file of the tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extras<'a> {
-    /// List of usages, if the file has none.
+    /// The list of usages, if the file of the tree has no usages.
     pub usage: Option<&'a Path>,
     /// PBS: shares of the group `unknown`, as set in `sched_config`.
     pub unknown_shares: Option<u64>,
 }
 
-/// Reads a tree from a file of the given format, or of the detected one. The file is read once, so a pipe is
-/// possible; `-` is standard input. Returns `None` for a database, which the caller opens.
+/// Reads a tree from a file in the given format, or in the format that the content shows. The file is read once, so it
+/// may be a pipe; `-` is standard input. Returns `None` for a database, which the caller opens.
 pub fn load(
     path: &Path,
     format: Option<Format>,
@@ -214,7 +214,7 @@ fn decode_output(path: &Path, bytes: Vec<u8>, notes: &mut Vec<String>) -> Result
     Ok(if is_json { fields::quote_bare_numbers(&text).into_owned() } else { text.into_owned() })
 }
 
-/// Returns an error if the user named a format that the file can't have.
+/// Returns an error if the user named a format that is not among the formats `possible` for the file.
 fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Result<(), StoreError> {
     match named.filter(|named| !possible.contains(named)) {
         None => Ok(()),
@@ -226,7 +226,7 @@ fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Resu
     }
 }
 
-/// Returns an error for extra input that does not belong to `format`.
+/// Returns an error if `extras` contains input that does not belong to `format`.
 fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
     let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
@@ -257,7 +257,7 @@ fn detect_format(text: &str) -> Option<Format> {
         return documents::detect_format(start);
     }
     let line = start.lines().next()?;
-    // Both headers are also found below lines that another program printed.
+    // The headers of these formats may come after lines that another program printed.
     let any = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
     if any(slurm::is_header) {
         Some(Format::Sshare)
@@ -319,7 +319,7 @@ fn read_document(
     Ok(document)
 }
 
-/// Reads a list of usages: PBS's own usage file, or a text.
+/// Reads a list of usages: PBS's own usage file, or a text file.
 fn read_usages(list: &Path, notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, StoreError> {
     let bytes = read_bytes(list)?;
     let usages = if pbs::is_usage_file(&bytes) {
@@ -358,7 +358,7 @@ fn decode_utf_8(path: &Path, bytes: Vec<u8>) -> Result<String, StoreError> {
     Ok(text)
 }
 
-/// Returns true if a file starts like a JSON object. Opens the file, so it must not be a pipe.
+/// Returns true if the file starts like a JSON object. Do not call this for a pipe, which would lose the bytes read.
 fn starts_like_json(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));

@@ -99,7 +99,7 @@ fn a_nested_export_is_read() {
     );
     let error = emulate::read_nested(r#"{"root": {"bank": "r", "shares": 1, "children": [{"shares": 1}]}}"#);
     assert_eq!(error.expect_err("nameless"), "a child of bank \"r\" has neither bank nor username");
-    // Keys in any order, and names that look like JSON.
+    // The keys are in an unusual order, and names look like JSON.
     let text = r#"{"root": {"children": [{"username": "}]", "extra": {"children": [{}]}, "usage": 2, "shares": 1},
         {"children": [], "bank": "A[{", "shares": 1}], "shares": 1, "bank": "root"}}"#;
     assert_eq!(to_lines(emulate::read_nested(text).expect("read")), ["0 root 1 -", "1 }] 1 2", "1 A[{ 1 -"]);
@@ -168,7 +168,8 @@ root|||0.000000|1000||1.000000||||cpu=0
 #[test]
 fn usage_of_deleted_users_is_own_usage_of_their_account() {
     assert_eq!(detect_format(SSHARE), Some(Format::Sshare));
-    // c has no users left, so its 100 are its own usage. The difference of 1 in b is rounding; the 100 of a is not.
+    // Account c has no users left, so its usage of 100 is its own. The difference of 1 in account b is rounding; the
+    // difference of 100 in account a is not.
     let expected =
         ["0 root 1 -", "1 root 1 0", "1 a 10 100", "2 u1 parent 400", "2 b 3 -", "3 u1 7 399", "1 c 5 100"];
     assert_eq!(to_lines(slurm::read_sshare(SSHARE).expect("read").builder), expected);
@@ -176,7 +177,7 @@ fn usage_of_deleted_users_is_own_usage_of_their_account() {
 
 #[test]
 fn errors_in_sshare_output_name_the_line_and_the_value() {
-    // Cut within the last line. The rest of that line must not count as a user without usage.
+    // The output is cut within its last line. The rest of that line must not count as a user without usage.
     let cut = SSHARE.split_inclusive('\n').take(6).chain(["   b|u2"]).collect::<String>();
     let flat = SSHARE.replace("\n ", "\n").replace("\n ", "\n").replace("\n ", "\n");
     let rows = [

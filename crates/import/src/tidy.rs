@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Removes what terminals, mails and editors add before, after and inside the output of a program.
+//! Removes text that terminals, mails and editors add before, after and inside the output of a program.
 
 use std::borrow::Cow;
 
-/// Number of lines that may precede the output.
+/// The maximum number of lines before the output.
 pub(super) const MAX_LINES_BEFORE: usize = 40;
-/// Prefix of the line that a program prints above the output of each of several clusters.
+/// The start of the line that a program prints above the output of each cluster, if there are several.
 pub(super) const CLUSTER: &str = "CLUSTER:";
 
 /// Decodes bytes that are not UTF-8 as Latin-1. Returns `None` for UTF-16 and for control characters that no text
@@ -44,8 +44,8 @@ pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
     Cow::Owned("\n".repeat(first) + &output.join("\n") + "\n")
 }
 
-/// Returns true for a line that belongs to the terminal, the mail or the log around the output: a fence, a comment, a
-/// prompt, a message of a program.
+/// Returns true if the line does not belong to the output but to the terminal, the mail or the log around it: a fence,
+/// a comment, a prompt, or a message of a program.
 pub(super) fn is_around(line: &str) -> bool {
     let line = line.trim();
     if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {

@@ -8,8 +8,8 @@ use fairshare::Shares;
 use fairshare_engine::ids::BankName;
 use fairshare_engine::standing::{Bank, SitePart};
 
-/// Returns by bank its part of the whole: the product of its part among its siblings and the parts of the banks
-/// above.
+/// Returns the share of each bank in the whole site: its fraction of the shares among its siblings, times the fractions
+/// of the banks above.
 pub(super) fn bank_shares(site: &SitePart) -> BankShares {
     let count = |shares: Shares| match shares {
         Shares::Count(shares) => shares as f64,
@@ -48,7 +48,7 @@ pub(super) struct Delivered {
     /// Usage of all jobs while the bank had jobs.
     pub(super) all: f64,
     active: u32,
-    /// Usage of all jobs when the bank got its first present job.
+    /// The usage of all jobs at the time when the bank last changed from no jobs to one.
     since: f64,
 }
 
@@ -83,7 +83,7 @@ impl Meter {
         bank.active += 1;
     }
 
-    /// Counts the end of a job of a bank, which had used `used` core-seconds.
+    /// Counts the end of a job of a bank that had used `used` core-seconds.
     pub(super) fn remove_job(&mut self, bank: usize, used: f64) {
         let total = self.total;
         let Some(bank) = self.banks.get_mut(bank) else { return };

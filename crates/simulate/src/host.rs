@@ -23,7 +23,7 @@ use fairshare_engine::standing::Retention;
 const OWNER: UserId = UserId(u32::MAX - 1);
 /// Urgency of a job by default.
 const URGENCY: i64 = 16;
-/// No later push changes the usage, so the engine need not store ended jobs.
+/// In a simulation no later push changes the usage, so the engine need not store ended jobs.
 const MEMORY: Retention = Retention { jobs: 0, each: 16 };
 /// Number of completed jobs after which the shared counter is updated.
 const COUNTED: u64 = 1024;
@@ -32,7 +32,7 @@ const COUNTED: u64 = 1024;
 #[derive(Debug)]
 struct Active {
     state: State,
-    /// 0 if the job has no priority yet or may not start.
+    /// The priority; 0 if the job has no priority yet or may not start.
     priority: u32,
     holds: Vec<HoldName>,
 }
@@ -48,7 +48,7 @@ enum Answer {
 /// The result of a replay.
 #[derive(Debug)]
 pub(super) struct Finished {
-    /// Start of each job, or [`NEVER`] or [`REJECTED`].
+    /// The start of each job, or [`NEVER`] or [`REJECTED`].
     pub(super) starts: Vec<f64>,
     pub(super) begin: f64,
     pub(super) end: f64,
@@ -76,7 +76,7 @@ pub(super) struct Host<'a> {
     pub(super) now: f64,
     /// Time of the last event.
     last: f64,
-    /// The next job to submit.
+    /// The index of the next job to submit.
     next: Number,
     active: BTreeMap<Number, Active>,
     /// Number of jobs in SCHED with priority 0.
@@ -94,7 +94,7 @@ pub(super) struct Host<'a> {
     banks: Vec<BankName>,
     pub(super) refreshes: u64,
     is_last_refresh_done: bool,
-    /// If true, no refresh is skipped.
+    /// True if no refresh is skipped.
     #[cfg(test)]
     pub(super) is_diligent: bool,
     done: Option<&'a AtomicU64>,
@@ -210,8 +210,8 @@ impl<'a> Host<'a> {
         self.meter.advance_to(now);
     }
 
-    /// Refreshes once more if jobs are pending and no other event is left, because time alone may change their
-    /// priorities.
+    /// Refreshes once more if jobs are pending and no other event is left, because their priorities may change as time
+    /// passes.
     fn refresh_last(&mut self) -> bool {
         let Some((at, _)) = self.refresh.filter(|_| !self.active.is_empty() && !self.is_last_refresh_done)
         else {
@@ -233,8 +233,7 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // If a job has priority 0, or if a job fits, each refresh may change the next start; otherwise the last
-        // refresh suffices.
+        // If a job has priority 0 or fits, each refresh may change the next start. Otherwise only the last refresh can.
         let is_any =
             waiting > 0 && (self.with_priority_0 > 0 || self.queue.has_fitting_job(self.cluster.free));
         let skipped = if is_any { 0.0 } else { ((next - at) / period).floor() };
@@ -255,7 +254,7 @@ impl<'a> Host<'a> {
         self.schedule();
     }
 
-    /// Runs reactor turns until the engine requests no more.
+    /// Runs reactor turns until the engine requests no further turn.
     fn settle(&mut self) {
         while self.turns || self.slices {
             if std::mem::take(&mut self.slices) {
@@ -267,7 +266,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Starts all jobs that can start. Starting a job may release others.
+    /// Starts all jobs that can start. The start of a job may release other jobs.
     fn schedule(&mut self) {
         loop {
             let jobs = (self.trace.jobs(), self.depth);

@@ -46,7 +46,7 @@ pub struct Scenario {
     pub settings: Settings,
     /// Scheduling algorithm.
     pub scheduler: Scheduler,
-    /// Number of pending jobs behind the first that backfill considers.
+    /// The number of pending jobs after the first one that backfill considers.
     pub depth: usize,
     /// Nodes of the cluster.
     pub nodes: u64,
@@ -54,7 +54,8 @@ pub struct Scenario {
     pub cores: u64,
 }
 
-/// Replays a history. `done` counts completed jobs. Returns an error with the engine's reason if it rejects the site.
+/// Replays a history. `done` counts completed jobs. If the engine rejects the site, returns the engine's reason as an
+/// error.
 pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Measures, String> {
     let shares = delivery::bank_shares(&scenario.site);
     let mut host = Host::new(trace, scenario, Some(done))?;
@@ -62,5 +63,5 @@ pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Mea
     Ok(measures::compute(trace, host.finish(), &shares))
 }
 
-/// Part of the whole by bank.
+/// The share of each bank in the whole site.
 type BankShares = BTreeMap<BankName, f64>;

@@ -9,10 +9,10 @@ use super::host::{Finished, NEVER, REJECTED};
 use super::trace::{Job, Trace};
 use fairshare_engine::ids::BankName;
 
-/// Shortest run time in slowdowns, in seconds, so that very short jobs do not dominate.
+/// The shortest run time that slowdowns use, in seconds, so that very short jobs do not dominate.
 const TAU: f64 = 10.0;
 
-/// Distribution of a value.
+/// The distribution of a value over jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// The mean.
@@ -36,12 +36,12 @@ pub struct Group {
     pub slowdown: Spread,
 }
 
-/// The share of a bank, and the part that it got.
+/// The share of a bank according to the tree, and the fraction of the usage that it got.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BankShare {
-    /// Part of the whole according to the tree.
+    /// The share of the bank in the whole site according to the tree.
     pub promised: f64,
-    /// Part of all core-seconds during the time in which the bank had pending or running jobs.
+    /// The bank's fraction of all core-seconds while the bank had pending or running jobs.
     pub delivered: Option<f64>,
 }
 
@@ -50,17 +50,18 @@ pub struct BankShare {
 pub struct Measures {
     /// All jobs that started.
     pub all: Group,
-    /// By bank.
+    /// The jobs and the share of each bank.
     pub banks: BTreeMap<BankName, (Group, BankShare)>,
-    /// By number of cores: the upper bound of each class, and its jobs.
+    /// The jobs of each size class, by the largest number of cores in the class.
     pub sizes: BTreeMap<u32, Group>,
     /// Number of rejected jobs.
     pub rejected: usize,
     /// Number of jobs that never started.
     pub never: usize,
-    /// Used part of the cluster's core-seconds from the first submission to the last end.
+    /// The fraction of the cluster's core-seconds that were used from the first submission to the last end.
     pub utilisation: f64,
-    /// Jain's index of delivered / promised over banks: 1 if all are equal, 1/n if one bank got everything.
+    /// Jain's index of delivered / promised over the banks: 1 if the quotient is equal for all banks, 1/n if one bank
+    /// got everything.
     pub jain: Option<f64>,
     /// The longest time from the submission of a job until a later job of equal size started before it, in seconds.
     pub behind: f64,
@@ -201,7 +202,7 @@ fn longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
         by_start.sort_by(|a, b| start(*a).total_cmp(&start(*b)).then(a.cmp(b)));
         let mut oldest = by_submission.iter().copied().peekable();
         for number in by_start.into_iter().filter(|number| start(*number) < NEVER) {
-            // Jobs that have started by then are not overtaken any more.
+            // Jobs that have started by now are not overtaken by later starts.
             while oldest.next_if(|old| start(*old) <= start(number)).is_some() {}
             if let Some(old) = oldest.peek().copied().filter(|old| *old < number) {
                 worst = worst.max(start(number) - submit(old));

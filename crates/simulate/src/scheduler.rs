@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Selects the pending jobs to start: first come first served by priority, or with EASY backfill behind the first
-//! job.
+//! Selects the pending jobs to start: first come first served by priority, or with EASY backfill behind the first job.
 //!
-//! The cluster is a number of cores; the placement of jobs has no influence.
+//! The cluster is a number of cores; it does not matter which nodes a job gets.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,14 +11,14 @@ use super::trace::Job;
 /// Scheduling algorithm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scheduler {
-    /// First come first served: no job starts before the first.
+    /// First come first served: no job starts before the first pending job.
     Fcfs,
-    /// Backfill: jobs start that do not delay the first, according to their time limits.
+    /// Backfill: a job may start if, by the time limits, it does not delay the first pending job.
     #[default]
     Easy,
 }
 
-/// A time with a total order.
+/// A time that implements `Ord`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Time(pub(super) f64);
 
@@ -90,7 +89,7 @@ pub(super) struct Cluster {
     ends: BTreeMap<(Time, Number), u32>,
 }
 
-/// The latest start of the first pending job, and the cores that are free then in addition.
+/// The latest start of the first pending job, and the number of other cores that are free at that time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Reservation {
     pub(super) start: f64,
@@ -118,7 +117,7 @@ impl Cluster {
         let wanted = u64::from(cores);
         let (mut free, mut start) = (self.free, None);
         for ((end, _), given) in &self.ends {
-            // Jobs that end at the same instant free their cores too.
+            // Jobs that end at the same time as the last needed one free their cores too.
             if start.is_some_and(|start| start < end.0) {
                 break;
             }
@@ -130,7 +129,7 @@ impl Cluster {
 }
 
 impl Scheduler {
-    /// Returns the jobs to start now, in order. Backfill considers `depth` jobs behind the first.
+    /// Returns the jobs to start now, in order. Backfill considers `depth` jobs after the first one.
     pub(super) fn choose(
         self,
         queue: &Queue,

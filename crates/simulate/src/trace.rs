@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A compact job history: forty bytes per job, and each party (user, bank, queue) once.
+//! A compact job history: 40 bytes per job. Each party (user, bank, queue) is stored once.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ pub struct Party {
     pub queue: Option<QueueName>,
 }
 
-/// Mean values of a history, for comparing histories.
+/// The mean values of a history, for comparisons of histories.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Means {
     /// Seconds between two submissions.

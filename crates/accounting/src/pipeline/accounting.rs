@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! flux-accounting's rule: selects the records that `update-usage` takes for new, and computes the usage that it
-//! stores.
+//! Implements flux-accounting's rule: selects the records that `update-usage` counts as new, and computes the usage
+//! that it stores.
 
 use std::collections::HashMap;
 

@@ -4,7 +4,8 @@
 use super::{PipelineError, Rule};
 use crate::store::Ledger;
 
-/// Returns index and usage of the banks whose stored usage changes. `usages` are those of the associations.
+/// Returns the index and the new usage of each bank whose stored usage changes. `usages` are the usages of the
+/// associations.
 pub(super) fn changes(
     ledger: &Ledger,
     usages: &[f64],

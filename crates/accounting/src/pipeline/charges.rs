@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the usage of each ended job by the exact rule, with the present weights and over its run time.
+//! Computes the usage of each ended job by the exact rule, with the current weights and over its run time.
 
 use super::placing::Placing;
 use super::{PipelineError, resources};
@@ -28,7 +28,7 @@ pub struct Charges {
 }
 
 impl Charges {
-    /// Reads all records. Jobs without an association and invalid records are left out, as in `sync`.
+    /// Reads all records. As in `sync`, jobs without an association and invalid records are ignored.
     pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
         let weights = snapshot.usage_settings()?.weights;
         let ledger = snapshot.ledger(&mut |_| ())?;

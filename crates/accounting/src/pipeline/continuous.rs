@@ -46,14 +46,15 @@ pub(super) fn count_bins(
     values
 }
 
-/// Returns the count of the last run, or `None` if the stored usage is not the one of that run.
+/// Returns the bins with continuous decay of the last run, or `None` if the stored usage is not the usage that the last
+/// run stored.
 pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous> {
     let marks = run.marks.filter(|_| run.start.recount.is_none() && !run.is_foreign(at))?;
     marks.continuous(*run.keys.get(at)?, run.ledger.accounts.get(at)?.usage)
 }
 
-/// Estimates the usage from bins that another program counted: the present bin as of the end of its newest job, older
-/// bins as of the start of the present period, their last decay.
+/// Estimates the usage from bins that another program counted. The bin of the current period is taken as of the end of
+/// its newest job, and older bins as of the start of the current period, when they last decayed.
 fn from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {
@@ -64,7 +65,7 @@ fn from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     values
 }
 
-/// Returns the factor between the usage `seconds` earlier and now.
+/// Returns the factor that turns usage at present into usage `seconds` earlier.
 fn growth(run: &Run<'_>, seconds: f64) -> f64 {
     if run.decay_time > 0.0 { (seconds / run.decay_time).exp2() } else { 1.0 }
 }

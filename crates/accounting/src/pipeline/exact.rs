@@ -33,7 +33,7 @@ pub(super) struct Run<'a> {
     pub(super) ledger: &'a Ledger,
     /// By association: its key in the marks.
     pub(super) keys: Vec<u64>,
-    /// By association: end of its newest counted job, as our last run stored it.
+    /// By association: the end of its newest counted job, as the last run of the exact rule stored it.
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
@@ -137,7 +137,7 @@ fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
     (usage - total).abs() <= 1e-6 * usage
 }
 
-/// New usage of an association.
+/// The new usage of an association.
 struct Counted {
     /// The usage; `None` if the stored usage stays.
     usage: Option<f64>,
@@ -231,8 +231,8 @@ fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
 }
 
 impl Run<'_> {
-    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin.
-    /// flux-accounting's programs round the number differently, so the stored number takes precedence.
+    /// Returns the number of bins of an association. `oldest` is the period of its oldest stored bin. flux-accounting's
+    /// programs round the number differently, so the number of stored bins takes precedence.
     pub(super) fn bin_count(&self, oldest: Option<i64>, recount: bool) -> usize {
         let stored = oldest.and_then(|oldest| usize::try_from(oldest.saturating_add(1)).ok());
         let ratio = self.settings.reset_period / self.settings.half_life;
@@ -245,20 +245,21 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the new end of the half-life period, if it changes. In the first period it is the end of that period,
-    /// later the start of the present period. Only a clock that was ahead can have stored a later one.
+    /// Returns the new end of the half-life period, if it changes. In the first period this is the end of that period,
+    /// later the start of the current period. A stored end after that can only come from a clock that was ahead.
     fn new_period_end(&self) -> Option<f64> {
         let is_ahead = self.start.recount.is_some() && self.current < -1;
         (self.current >= 1 || is_ahead).then(|| self.periods.start(self.current))
     }
 
-    /// Returns true if another program has counted or uncounted jobs of the association since our last run.
+    /// Returns true if, since the last run of the exact rule, another program has counted jobs of the association or
+    /// removed their usage.
     pub(super) fn is_foreign(&self, at: usize) -> bool {
         self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
     }
 
-    /// Returns true for a job that flux-accounting counted since our last run in bin 0, although bin 0 belongs to an
-    /// earlier period: flux-accounting skips the first boundary.
+    /// Returns true if flux-accounting counted the job in bin 0 since the last run of the exact rule, although the bin
+    /// now belongs to a later period than the job: flux-accounting skips the first boundary.
     pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
         let same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
         let counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);

@@ -17,16 +17,16 @@ const NAMES: usize = 10;
 pub(super) struct Found<'a> {
     tally: &'a mut Tally,
     placing: Placing<'a>,
-    /// By association: true if the records to count are those that ended after the newest counted job, instead of
-    /// those in new rows.
+    /// By association: true if the records after the newest counted job are counted, instead of the records in new
+    /// rows.
     foreign: Vec<bool>,
     pub(super) jobs: Vec<CountedJob>,
     pub(super) newest: Vec<f64>,
     pub(super) unplaced: Vec<u64>,
     oldest_kept: i64,
-    /// True if the records have a column for the bank.
+    /// True if the table of records has a column for the bank.
     names_banks: bool,
-    /// True if neither associations nor cut-offs of banks changed since our last run.
+    /// True if neither associations nor cut-offs of banks have changed since the last run of the exact rule.
     is_same: bool,
     /// By association: true if jobs without a bank are counted. Only set if there are no marks.
     nameless: Option<Vec<bool>>,
@@ -62,12 +62,13 @@ impl<'a> Found<'a> {
         snapshot: &Snapshot<'_>,
         run: &Run<'_>,
     ) -> Result<(), PipelineError> {
-        // Rows of earlier runs that are counted here; the loop below skips them.
+        // The rows of earlier runs that are counted here. The loop below skips these rows.
         let mut waited = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
-            // At a boundary these records are read again, because some are now too old to wait for an association.
+            // At a boundary these records are read again, because some of them have become too old to wait for an
+            // association.
             if self.is_same && run.start.period == run.current {
                 self.unplaced.clone_from(&marks.unplaced);
                 passed_on = self.unplaced.len();

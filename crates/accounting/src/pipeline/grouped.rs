@@ -6,7 +6,7 @@
 pub(super) struct CountedJob {
     /// Index of the association, or of the group of associations.
     pub(super) group: u32,
-    /// Number of period boundaries since its end.
+    /// The number of period boundaries since the end of the job.
     pub(super) age: u32,
     /// End of the job, in seconds since the epoch.
     pub(super) ended: f64,
@@ -20,7 +20,7 @@ pub(super) struct CountedJob {
 #[derive(Debug, Default)]
 pub(super) struct JobGroups {
     jobs: Vec<CountedJob>,
-    /// Index behind the last job of each group.
+    /// The index after the last job of each group.
     ends: Vec<usize>,
 }
 

@@ -36,7 +36,7 @@ pub struct Query<'a> {
     pub users: &'a [String],
     /// Only these banks and the banks below them; empty means all.
     pub banks: &'a [String],
-    /// Returns the day of an instant, and the end of that day.
+    /// Returns the day of a time, and the end of that day.
     pub day: &'a dyn Fn(f64) -> (String, f64),
     /// Returns the name of a user id that is not in the database.
     pub name: &'a dyn Fn(i64) -> String,
@@ -174,7 +174,7 @@ impl Usage {
     }
 }
 
-/// Returns these banks and all banks below them.
+/// Returns `banks` and all banks below them.
 pub fn banks_below<'a>(ledger: &'a Ledger, banks: &'a [String]) -> HashSet<&'a str> {
     let mut names: HashSet<&str> = banks.iter().map(String::as_str).collect();
     loop {

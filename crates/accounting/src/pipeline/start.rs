@@ -9,7 +9,7 @@ use fairshare::periods::Periods;
 
 /// A clock that went back by at most this many seconds was only corrected.
 const CORRECTION: f64 = 60.0;
-/// Greatest difference in seconds between the two times that flux-accounting writes when it is reconfigured.
+/// The largest difference in seconds between the two times that flux-accounting writes when it is reconfigured.
 const TOGETHER: f64 = 5.0;
 
 // Reasons for counting all usage again.
@@ -109,8 +109,8 @@ fn period_in_marks(marks: &Marks, settings: &UsageSettings, periods: Periods) ->
     (marks.period_end == settings.period_end).then(|| periods.index(marks.period_start))
 }
 
-/// Returns the period of bin 0 according to flux-accounting: the one that begins at the stored end, or the first one
-/// before it.
+/// Returns the period of bin 0 according to flux-accounting: the period that begins at the stored end, or the first
+/// period before it.
 fn period_in_flux_accounting(current: i64) -> i64 {
     current.min(0)
 }
@@ -136,15 +136,15 @@ impl StoredPeriods {
         })
     }
 
-    /// Returns the number of boundaries that passed and that the next run counts, or 0 if it is unknown.
+    /// Returns the number of boundaries that have passed and that the next run counts, or 0 if the number is unknown.
     pub fn count_due(snapshot: &Snapshot<'_>, now: f64) -> u32 {
         let passed = StoredPeriods::read(snapshot, now)
             .map_or(0, |stored| stored.periods.index(now).saturating_sub(stored.first).max(0));
         u32::try_from(passed).unwrap_or(u32::MAX)
     }
 
-    /// Returns the start of the period of a bin in seconds since the epoch. Bin 0 is the present one, 1 the one
-    /// before, -1 the next.
+    /// Returns the start of the period of a bin, in seconds since the epoch. Bin 0 belongs to the current period, bin 1
+    /// to the period before, bin -1 to the next period.
     pub fn start(self, bin: i64) -> f64 {
         self.periods.start(self.first.saturating_sub(bin))
     }

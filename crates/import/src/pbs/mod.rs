@@ -12,12 +12,12 @@ use fairshare::{Builder, Shares};
 pub(super) use table::{is_table_line, read_pbsfs};
 pub(super) use usage::{is_usage_file, read_usage_file, read_usage_list};
 
-/// Name of the root in the builder. `resource_group` files use this name for the root as a group. An entity may have
-/// the same name.
+/// The name of the root in the builder. In `resource_group` files this is the name of the root group. An entity may
+/// have the same name.
 const ROOT: &str = "root";
-/// The scheduler's own name of the root.
+/// The scheduler's name of the root.
 const TREEROOT: &str = "TREEROOT";
-/// The group of entities that have usage but are not in the file. The scheduler creates it; `unknown_shares` in
+/// The group of entities that have usage but are not in the file. The scheduler creates this group; `unknown_shares` in
 /// `sched_config` sets its shares.
 const UNKNOWN: &str = "unknown";
 
@@ -29,8 +29,8 @@ struct Node<'a> {
     shares: u64,
 }
 
-/// Returns true if the first line with content, or most of them, could be in a `resource_group` file. A file with a
-/// bad line is still detected, so that the error can name the line.
+/// Returns true if the first line with content, or most lines with content, could be in a `resource_group` file. So a
+/// file with a bad line is still detected, and the error can name the line.
 pub(super) fn is_resource_group(text: &str) -> bool {
     let could = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
@@ -105,8 +105,8 @@ pub(super) fn read_resource_group(
     Ok(build(&nodes, &usages, unknown_shares.unwrap_or(0)))
 }
 
-/// Returns an error for a line that PBS rejects and skips: a name that occurs twice, or a group that no earlier line
-/// defines. Numbers that occur twice only cause a note, because the scheduler uses names.
+/// Returns an error for a line that PBS rejects and skips: its name occurs twice, or no earlier line defines its group.
+/// A number that occurs twice only causes a note, because the scheduler uses names.
 fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String> {
     let mut names: HashMap<&str, usize> = HashMap::with_capacity(nodes.len());
     let mut ids: HashMap<i64, &Node<'_>> = HashMap::with_capacity(nodes.len());
@@ -141,7 +141,8 @@ fn groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
     nodes.iter().map(|node| node.parent).chain([TREEROOT, UNKNOWN]).collect()
 }
 
-/// Builds the tree. Entities with usage that are not among the nodes go below `unknown`, in the order of the usages.
+/// Builds the tree. Entities that have usage but are not among the nodes become children of `unknown`, in the order of
+/// the usages.
 fn build(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Builder {
     let groups = groups(nodes);
     let usage: HashMap<&str, f64> = usages.iter().copied().collect();
@@ -152,7 +153,7 @@ fn build(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Bui
     for node in nodes {
         let (shares, parent) = (Shares::Count(node.shares), bank_name(node.parent));
         if groups.contains(node.name) {
-            // PBS stores usages of entities only.
+            // PBS stores usages only for entities.
             builder.bank(node.name, Some(parent), shares, None);
         } else {
             builder.association(node.name, parent, shares, usage.get(node.name).copied(), true);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the output of `pbsfs`: its table of all nodes, and the output of `pbsfs -g` for single nodes after it.
+//! Reads the output of `pbsfs`: its table of all nodes, followed by the output of `pbsfs -g` for single nodes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Returns the recorded usage. PBS never stores a usage of 1, so such an entity has none.
+    /// Returns the recorded usage. PBS never records a usage of 1: it prints 1 for an entity without usage.
     fn recorded(&self) -> Option<f64> {
         (self.usage != 1.0).then_some(self.usage)
     }
@@ -53,12 +53,12 @@ fn parse_row(line: usize, text: &str) -> Result<Row<'_>, String> {
     Ok(Row { line, name, group, id, shares, usage: parse_usage(line, name, usage)?, percentage })
 }
 
-/// A line with content, and its number.
+/// A line with content, and its line number.
 type Line<'a> = (usize, &'a str);
 
 /// Returns the rows of the table, and the lines of `pbsfs -g` after it.
 fn split_output(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
-    // pbsfs prints the second remark on stderr if there is no usage yet.
+    // If there is no usage yet, pbsfs prints the second remark on stderr.
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let is_remark = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
     let mut table: Vec<_> =
@@ -115,9 +115,9 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
     Ok(parsed)
 }
 
-/// Returns the name of the group of each row. pbsfs identifies groups by numbers, which need not be unique. It prints
-/// each node right before its children, so among several rows with the number the right one is on the path to the
-/// present row.
+/// Returns the name of the group of each row. pbsfs identifies groups by numbers, which need not be unique, but it
+/// prints each node right before its children. So if several rows have the number, the group is the row on the path to
+/// the current row.
 fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     let mut numbers: HashMap<i64, Vec<&Row<'a>>> = HashMap::new();
     for row in rows {
@@ -156,7 +156,7 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     Ok(above)
 }
 
-/// Returns the position at which [`build`] puts each node: the root first, groups among the banks, entities among the
+/// Returns the place where [`build`] puts each node: groups among the banks with the root first, entities among the
 /// associations.
 fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
     let groups = groups(nodes);

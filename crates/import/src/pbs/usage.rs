@@ -7,8 +7,8 @@ use super::entries;
 use super::table::{entity_usages, is_table_line};
 use fairshare::MAX_USAGE;
 
-/// Reads a list of usages with `name value` per line (a colon or equals sign in between is ignored), or the output of
-/// `pbsfs`.
+/// Reads a list of usages or the output of `pbsfs`. A list has a line `name value` for each usage, in which a colon or
+/// equals sign after the name is ignored.
 pub(crate) fn read_usage_list(text: &str) -> Result<Vec<(String, f64)>, String> {
     let mut list = List::default();
     if text.lines().take(3).any(is_table_line) {
@@ -79,7 +79,7 @@ pub(crate) fn is_usage_file(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC)
 }
 
-/// Reads that file as a 64-bit machine writes it. Adds a note for each entry that PBS skips.
+/// Reads PBS's usage file as a 64-bit machine writes it. Adds a note for each entry that PBS skips.
 pub(crate) fn read_usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, String> {
     let version = double(bytes, VERSION_AT).ok_or("the header of PBS's usage file is cut off")?;
     let read: fn([u8; 8]) -> f64 = match (f64::from_le_bytes(version), f64::from_be_bytes(version)) {

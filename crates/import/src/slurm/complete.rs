@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Checks that a document lists all users. Without `-a`, sshare lists all accounts but only the users of one user.
-//! Sums of these shares would be wrong, and differ from the NormShares in the document.
+//! Checks that a document lists all users. Without `-a`, sshare lists all accounts but only the users that belong to
+//! one user. The sum of the listed shares would then be wrong, and would not match the NormShares in the document.
 
 use super::rule::{Rule, find_rule};
 use super::{HALF_UNIT, ROOT, Sheet};
@@ -14,12 +14,12 @@ pub(super) const ALL: &str =
 pub(super) const ALL_OF_SACCTMGR: &str =
     "\"sacctmgr show assoc tree -P\" lists all users; run it without conditions such as user= and account=";
 
-/// The shares listed in one account, and the sum according to NormShares.
+/// The shares listed in one account, and a row that shows the true sum.
 #[derive(Clone, Copy)]
 struct Level {
     /// Sum of the listed shares.
     sum: u64,
-    /// Shares and NormShares of the row whose NormShares has the most significant digits.
+    /// The shares and NormShares of the row whose NormShares has the most significant digits.
     witness: Option<(u64, f64)>,
 }
 
@@ -55,13 +55,14 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
     let rule = find_rule(sheet);
     for (account, level) in sheet.accounts.iter().zip(&levels) {
         let Some((shares, norm)) = level.witness else { continue };
-        // Under Fair Tree NormShares is a part of the level, otherwise that part times the NormShares of the account.
+        // Under Fair Tree, NormShares is the row's fraction of the shares at its level. Under the other policies it is
+        // that fraction times the NormShares of the account.
         let whole = match (rule, account.printed.norm_shares, account.parent) {
             (Rule::FairTree, ..) | (_, _, None) => 1.0,
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
         };
-        // The lowest sum that is consistent with six decimals.
+        // The smallest sum that is consistent with values of six decimals.
         let least = shares as f64 * (whole - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
         if (level.sum as f64) < least * (1.0 - 1e-9) {
             let said = shares as f64 * whole / norm;
@@ -74,7 +75,8 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the account in which a row right below `account` competes: the nearest one whose shares are not "parent".
+/// Returns the account whose children the rows right below `account` compete with: the nearest account above whose
+/// shares are not "parent".
 pub(super) fn competes_below(sheet: &Sheet<'_>, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)

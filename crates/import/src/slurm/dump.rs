@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the file of `sacctmgr dump` as `sacctmgr load` does: lines of `What - 'name':Option=value:...`, accounts and
-//! users below a `Parent` line. Since 25.05 the lines of all QOS come first.
+//! Reads the file of `sacctmgr dump` as `sacctmgr load` does: lines of `What - 'name':Option=value:...`, with accounts
+//! and users below a `Parent` line. Since Slurm 25.05 the lines of all QOS come first.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,8 @@ use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Parsed;
 use fairshare::Shares;
 
-/// The object of a line. `FromStr` parses the first word of the line in any case. Slurm has an older word for two
-/// objects.
+/// The type of object that a line describes. `FromStr` parses the first word of the line in any case. Slurm has an
+/// older word for two types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::EnumString)]
 #[strum(ascii_case_insensitive, serialize_all = "lowercase")]
 enum Object {
@@ -70,13 +70,13 @@ const OPTIONS: [&str; 43] = [
     "wckeys",
 ];
 
-/// Returns true if the first line that is neither empty nor a comment is a line of such a file.
+/// Returns true if the first line that is neither empty nor a comment is a line of a dump.
 pub(crate) fn is_dump(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.next().and_then(split_line).is_some_and(|(object, _)| object.is_some())
 }
 
-/// Returns the object of a line and the text after the hyphen, or `None` if the line has no hyphen.
+/// Returns the object type of a line and the text after the hyphen, or `None` if the line has no hyphen.
 fn split_line(line: &str) -> Option<(Option<Object>, &str)> {
     let (word, rest) = line.split_once('-')?;
     Some((word.trim().parse().ok(), rest.trim()))
@@ -88,7 +88,8 @@ fn is_continued(line: &str) -> bool {
     (line.len() - line.trim_end_matches('\\').len()) % 2 == 1
 }
 
-/// Returns the lines of a file with their numbers. Continued lines are joined and have the number of the first one.
+/// Returns the lines of a file with their numbers. Continued lines are joined; the joined line has the number of its
+/// first line.
 fn join_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut continues = false;
@@ -122,7 +123,8 @@ fn unescape(text: &str) -> Vec<Letter> {
     letters
 }
 
-/// sacctmgr reads lines of at most 4,096 bytes, so no value is longer and a closing quote is within this distance.
+/// The maximum distance of a closing quote in bytes. sacctmgr reads lines of at most 4,096 bytes, so no value is
+/// longer.
 const LONGEST: usize = 4096;
 
 /// Parses the name and the options of a line.
@@ -142,7 +144,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Takes characters up to one that `ends` accepts, or to the end of the line.
+    /// Takes characters until one that `ends` accepts, or until the end of the line.
     fn take_until(&mut self, ends: impl Fn(char) -> bool) -> String {
         let mut taken = String::new();
         while let Some(letter) = self.peek().filter(|letter| !ends(*letter)) {
@@ -166,9 +168,8 @@ impl Scanner<'_> {
         Ok(value.trim().to_owned())
     }
 
-    /// Returns the position of the closing quote. `sacctmgr dump` does not escape quotes within a value, so it is the
-    /// first quote that is followed by an option or the end of the line, else the first one followed by a colon, else
-    /// the first one.
+    /// Returns the position of the closing quote. `sacctmgr dump` does not escape quotes within a value. So this is the
+    /// first quote before an option or the end of the line, else the first quote before a colon, else the first quote.
     fn find_closing(&self, quote: char) -> Option<usize> {
         let quotes = || {
             let rest = self.letters.iter().enumerate().skip(self.at + 1).take(LONGEST);
@@ -260,8 +261,8 @@ fn new_account<'a>(name: String, parent: Option<usize>, shares: Shares) -> Accou
     Account { name: Cow::Owned(name), parent, shares, usage: None, printed: Printed::default() }
 }
 
-/// Reads shares without usages. The root account needs no line. As in sacctmgr, only the first line of an account or
-/// a user counts, and names of accounts are converted to lower case.
+/// Reads shares without usages. The root account needs no line. As in sacctmgr, only the first line of an account or a
+/// user counts, and the names of accounts are converted to lower case.
 pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, String> {
     let mut sheet = Sheet { has_partitions: true, from_sacctmgr: true, ..Sheet::default() };
     sheet.accounts.push(new_account(ROOT.to_owned(), None, Shares::Count(1)));

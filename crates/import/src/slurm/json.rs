@@ -62,7 +62,7 @@ struct Fairshare<'a> {
     level: Raw<'a>,
 }
 
-/// An optional number in the form of data_parser.
+/// An optional number in the form of Slurm's data_parser.
 #[derive(Deserialize)]
 struct Number<'a> {
     #[serde(default)]
@@ -98,7 +98,7 @@ fn parse_number(raw: Raw<'_>) -> Result<Option<f64>, String> {
     }
 }
 
-/// Numbers that serializers write for infinity: Slurm 25.05 and later 2^64, jq the largest f64.
+/// Numbers that serializers write for infinity: 2^64 (Slurm 25.05 and later), or the largest f64 (jq).
 const INFINITE: [f64; 2] = [18_446_744_073_709_551_616.0, f64::MAX];
 /// Slurm's numbers for "not set" and "no limit".
 const NOT_SET: [f64; 2] = [4_294_967_294.0, 4_294_967_295.0];
@@ -188,8 +188,8 @@ pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
     sheet.into_parsed(&[])
 }
 
-/// Removes values that Slurm did not compute and prints as 0: factors of accounts under Fair Tree, levels under the
-/// other rules.
+/// Removes values that Slurm did not compute and prints as 0: FairShare of accounts under Fair Tree, and LevelFS under
+/// the other policies.
 fn remove_uncomputed(sheet: &mut Sheet<'_>) {
     let is_zero = |value: Option<f64>| value.is_none_or(|value| value == 0.0);
     let accounts = sheet.accounts.iter_mut().map(|account| &mut account.printed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the output of Slurm's `sshare` and `sacctmgr` in all its forms as a sheet of accounts and users.
+//! Reads all forms of the output of Slurm's `sshare` and `sacctmgr` into a sheet of accounts and users.
 
 mod complete;
 mod dump;
@@ -24,10 +24,10 @@ pub(super) use table::{is_assoc_header, is_fixed_width_table, is_header, read_as
 const ROOT: &str = "root";
 /// The number that Slurm's programs print for `fairshare=parent`.
 const USE_PARENT: u64 = 0x7FFF_FFFF;
-/// Half a unit of the sixth decimal, the last one that Slurm prints.
+/// Half a unit of the sixth decimal, which is the last decimal that Slurm prints.
 const HALF_UNIT: f64 = 5e-7;
 
-/// The values that Slurm computed from shares and usages, if they are in the document.
+/// The values in the document that Slurm computed from shares and usages.
 #[derive(Clone, Copy, Debug, Default)]
 struct Printed {
     norm_shares: Option<f64>,
@@ -41,16 +41,16 @@ struct Account<'a> {
     name: Cow<'a, str>,
     parent: Option<usize>,
     shares: Shares,
-    /// Usage of the account and of all rows below.
+    /// The usage of the account with all rows below it.
     usage: Option<f64>,
     printed: Printed,
 }
 
 struct User<'a> {
     name: Cow<'a, str>,
-    /// Index of its account in the sheet.
+    /// The index of the user's account in the sheet.
     account: usize,
-    /// Partition of the association; empty if it is for all partitions.
+    /// The partition of the association; empty if the association is for all partitions.
     partition: Cow<'a, str>,
     shares: Shares,
     usage: Option<f64>,
@@ -69,7 +69,7 @@ struct Sheet<'a> {
     has_partitions: bool,
     /// True if FairShare and LevelFS have all digits instead of six decimals.
     in_full: bool,
-    /// True if the document shows in another way that the policy is not Fair Tree.
+    /// True if something else in the document shows that the policy is not Fair Tree.
     is_formula: bool,
     /// True if the document is from `sacctmgr`, which prints only shares.
     from_sacctmgr: bool,
@@ -78,7 +78,7 @@ struct Sheet<'a> {
 }
 
 impl Sheet<'_> {
-    /// Converts the sheet to a tree. `usages` have users or `user/account` as names, for documents without usages.
+    /// Converts the sheet to a tree. If the document has no usages, `usages` has them by user or by `user/account`.
     fn into_parsed(self, usages: &[(String, f64)]) -> Result<Parsed, String> {
         if self.accounts.is_empty() {
             // Building the tree will return the error that there are no banks.
@@ -135,8 +135,8 @@ impl Sheet<'_> {
                 continue;
             };
             let parent = account.parent.and_then(|parent| self.accounts.get(parent));
-            // Slurm truncates each usage to a whole number, so up to one unit per row is rounding. The rest belongs
-            // to removed users.
+            // Slurm truncates each usage to a whole number, so a difference of up to one unit per row is rounding. A
+            // larger difference is usage of removed users.
             let own = account.usage.map(|usage| usage - below).filter(|own| *own > *children as f64 + 1.0);
             parsed.builder.bank(
                 &account.name,
@@ -144,7 +144,7 @@ impl Sheet<'_> {
                 account.shares,
                 own,
             );
-            // The printed values of the root have no meaning.
+            // The values printed for the root are meaningless.
             if account.parent.is_some() {
                 parsed.add_claims(Claimant::Bank(index), account.shares, &account.printed, precision);
             }
@@ -152,8 +152,8 @@ impl Sheet<'_> {
         Ok(parsed)
     }
 
-    /// Returns the names of all associations. If a user has several associations in an account, one per partition,
-    /// each is a leaf with the name `user:partition`.
+    /// Returns the names of all associations. If a user has several associations in an account, one per partition, each
+    /// becomes a leaf with the name `user:partition`.
     fn association_names(&self, notes: &mut Vec<String>) -> Vec<Cow<'_, str>> {
         let mut count: HashMap<(usize, &str), usize> = HashMap::with_capacity(self.users.len());
         for user in &self.users {
@@ -190,7 +190,7 @@ impl Sheet<'_> {
 impl Parsed {
     /// Adds the values that Slurm printed for a row.
     fn add_claims(&mut self, node: Claimant, shares: Shares, printed: &Printed, precision: Precision) {
-        // Fair Tree ranks begin with 1, so 0 means that Slurm had not computed the value yet.
+        // Fair Tree ranks begin with 1. So a 0 means that Slurm had not computed the value yet.
         let computed = printed.fairshare.filter(|fairshare| precision.has_zero || *fairshare != 0.0);
         self.uncomputed += usize::from(computed != printed.fairshare);
         let half_unit = precision.half_unit;
@@ -198,7 +198,7 @@ impl Parsed {
             self.claims.extend(value.map(|value| Claim { node, quantity, value, half_unit }));
         };
         add(Quantity::FairShare, computed);
-        // With fairshare=parent Slurm prints no LevelFS or a number without meaning.
+        // If a row has fairshare=parent, Slurm prints no LevelFS or a meaningless number.
         if shares != Shares::Parent {
             add(Quantity::LevelFs, printed.level_fs);
         }
@@ -213,7 +213,7 @@ struct Precision {
     has_zero: bool,
 }
 
-/// Most names in a note.
+/// The maximum number of names in a note.
 const LISTED: usize = 10;
 
 /// Returns a note about usages whose names are not in the tree.
@@ -231,8 +231,8 @@ fn note_unmatched(names: &[&str]) -> Option<String> {
     }
 }
 
-/// Parses shares: a number, "parent", or the number that stands for it. As in Slurm, any word that begins with
-/// "parent" is accepted, and a negative number clears the shares. An association without shares has 1.
+/// Parses shares: a number, "parent", or the number that stands for "parent". As in Slurm, any word that begins with
+/// "parent" is accepted, and a negative number resets the shares to 1, the shares of an association without shares.
 fn parse_shares(column: &str, text: &str) -> Result<Shares, String> {
     let is_parent = |text: &str| text.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("parent"));
     match text {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the ranking policy by which Slurm computed a document. Until 25.05 sshare printed FairShare for
-//! accounts under `NO_FAIR_TREE` but not under Fair Tree; since 25.11 it prints none in both cases.
+//! Determines the ranking policy by which Slurm computed a document. Until 25.05 sshare printed FairShare for accounts
+//! under `NO_FAIR_TREE` but not under Fair Tree; since 25.11 it prints no FairShare for accounts in either case.
 
 use super::complete::competes_below;
 use super::{HALF_UNIT, Sheet};
@@ -18,7 +18,7 @@ pub(super) enum Rule {
     Unknown,
 }
 
-/// The text about a document with [`Rule::Undecided`].
+/// The end of the note about a document with [`Rule::Undecided`].
 pub(super) const UNDECIDED: &str = "neither its columns nor its NormShares show by which rule Slurm computed FairShare: \
     \"sshare -a -l -P\" shows it, or --policy says it: fair-tree is Slurm's default, classic goes with \
     PriorityFlags=NO_FAIR_TREE, depth-oblivious with DEPTH_OBLIVIOUS";
@@ -51,14 +51,14 @@ pub(super) fn find_rule(sheet: &Sheet<'_>) -> Rule {
     }
 }
 
-/// A row with shares of its own: the account in which it competes, its shares and its printed values.
+/// A row that has its own shares: the account in which it competes, its shares and its printed values.
 struct Row {
     level: usize,
     shares: u64,
     norm: Option<f64>,
     effective: Option<f64>,
     usage: Option<f64>,
-    /// Maximum error of `usage` due to truncation.
+    /// The maximum error of `usage` from truncation.
     cut: f64,
 }
 
@@ -88,14 +88,14 @@ fn sums(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
     sums
 }
 
-/// Returns the part of the tree that belongs to an account under the policies other than Fair Tree.
+/// Returns the fraction of the whole tree that an account has under the policies other than Fair Tree.
 fn whole(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
 
-/// Determines the policy by NormShares, which is a part of the level under Fair Tree and the product of the parts
-/// from the root down under the other policies. Returns `None` if both are equal.
+/// Determines the policy by NormShares. Under Fair Tree, NormShares is the row's fraction at its level; under the other
+/// policies it is the product of the fractions from the root down. Returns `None` if both are equal.
 fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
     let rows = rows(sheet);
     let sums = sums(sheet, &rows);
@@ -113,7 +113,8 @@ fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
         (true, true) => None,
         (false, true) => Some(Rule::Formula),
         (true, false) => Some(Rule::FairTree),
-        // Rows are missing. A part that is larger than the part of its account is not a product.
+        // Rows are missing, so the fractions cannot be checked. But a NormShares larger than that of the account cannot
+        // be a product.
         (false, false) if beyond => Some(Rule::FairTree),
         (false, false) => None,
     }

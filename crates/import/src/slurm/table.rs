@@ -28,18 +28,19 @@ fn is_sshare(line: &str) -> bool {
     has(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
 }
 
-/// Returns true for the header of `sshare -P`, and for the line that precedes the header with several clusters.
+/// Returns true if `line` is the header of `sshare -P`, or the line before the header in the output for several
+/// clusters.
 pub(crate) fn is_header(line: &str) -> bool {
     line.starts_with(CLUSTER) || is_sshare(line)
 }
 
-/// Returns true for the header of `sacctmgr show assoc -P`.
+/// Returns true if `line` is the header of `sacctmgr show assoc -P`.
 pub(crate) fn is_assoc_header(line: &str) -> bool {
     has(line, separator(line), &["Account", "User", "Share"])
 }
 
-/// Returns true for the header of the default tables of sshare and sacctmgr, which have columns of fixed width and
-/// truncate names.
+/// Returns true if `line` is the header of a default table of sshare or sacctmgr. These tables have columns of fixed
+/// width and truncate names.
 pub(crate) fn is_fixed_width_table(line: &str) -> bool {
     let line = line.replace("Raw Shares", "RawShares");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -63,7 +64,7 @@ struct Columns {
     /// Number of columns that a row must have.
     number: usize,
     separator: char,
-    /// True if these are the columns of `-l` under `NO_FAIR_TREE`.
+    /// True if the columns are those of `sshare -l` under `NO_FAIR_TREE`.
     is_long_formula: bool,
 }
 
@@ -119,7 +120,7 @@ impl Columns {
             effective: optional("EffectvUsage"),
             fairshare: optional("FairShare"),
             level_fs: optional("LevelFS"),
-            // With -p a line ends with a separator, which some editors remove.
+            // With `-p` a line ends with a separator, but some editors remove it.
             number: names.len() - usize::from(names.last().is_some_and(String::is_empty)),
             separator,
             is_long_formula: LONG_FORMULA.iter().any(|columns| printed == columns),
@@ -127,7 +128,7 @@ impl Columns {
     }
 }
 
-/// Reads the output of sshare. RawUsage of an account includes all rows below; a rest beyond rounding is the
+/// Reads the output of sshare. RawUsage of an account includes all rows below it. A difference beyond rounding is the
 /// account's own usage.
 pub(crate) fn read_sshare(text: &str) -> Result<Parsed, String> {
     read_table(text, "RawShares", &[], "sshare -M NAME -a -l -P")
@@ -214,7 +215,7 @@ fn several_clusters(clusters: &[&str], command_for_one: &str) -> String {
     )
 }
 
-/// The indentation of the levels. Slurm writes one space per level; editors write more, or tabs.
+/// The indentation of one level. Slurm writes one space per level; editors write more spaces, or tabs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Indents {
     base: usize,
@@ -229,7 +230,7 @@ impl Indents {
         Indents { base, unit: unit.unwrap_or(0) }
     }
 
-    /// Returns the level of a field, or `None` if its indentation is not a multiple of that of one level.
+    /// Returns the level of a field, or `None` if its indentation is not a multiple of the indentation of one level.
     fn depth(self, field: &str) -> Option<usize> {
         let more = indent(field).checked_sub(self.base)?;
         if self.unit == 0 { Some(0) } else { (more % self.unit == 0).then_some(more / self.unit) }
@@ -244,7 +245,7 @@ fn indent(field: &str) -> usize {
 #[derive(Default)]
 struct Place<'a> {
     indents: Indents,
-    /// The last account at each depth, which is the path to the present row.
+    /// The last account at each depth, which is the path to the current row.
     path: Vec<usize>,
     depths: Vec<usize>,
     by_name: HashMap<&'a str, usize>,
@@ -298,7 +299,7 @@ fn add_row<'a>(
     let account = if named.is_some() {
         place.by_name.get(name).copied()
     } else {
-        // sshare indents the account of a user by one more.
+        // In a user's row, sshare indents the account one level deeper than in the account's own row.
         place.path.truncate(depth.max(1));
         let last = place.path.last().copied();
         let is_above = |at: &usize| {
@@ -321,7 +322,7 @@ fn add_row<'a>(
     Ok(())
 }
 
-/// The text about a row whose level is unknown.
+/// The error text about a row whose level is unknown.
 const SPACES: &str =
     "its indentation does not show its parent account; keep the leading spaces of the output";
 

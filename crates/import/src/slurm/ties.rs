@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Determines the order in which Slurm visited tied accounts. It is the order of an internal list that no program
-//! prints, but the ranks of the users in these accounts reveal it.
+//! Determines the order in which Slurm visited tied accounts. Slurm takes that order from an internal list that no
+//! program prints, but the ranks of the users in these accounts reveal it.
 
 use std::collections::HashMap;
 
@@ -21,8 +21,8 @@ pub(super) fn visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     }
     for places in tied.into_values().filter(|places| places.len() > 1) {
         let mut accounts = places.clone();
-        // The first user of the later account may share the rank of the last user of the earlier one; then the worst
-        // ranks decide.
+        // The first user of the later account may have the same rank as the last user of the earlier account. Then the
+        // worst ranks decide.
         accounts.sort_by(|a, b| {
             let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
             best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))

@@ -11,7 +11,7 @@ impl Host<'_> {
         self.apply(effects)
     }
 
-    /// Carries out effects in order. Effects that follow from an effect come before the next one.
+    /// Carries out effects in order. The effects that follow from an effect precede the remaining ones.
     fn apply(&mut self, effects: Vec<Effect>) -> Answer {
         let mut answer = Answer::Nothing;
         let mut todo = vec![effects.into_iter()];
@@ -75,8 +75,8 @@ impl Host<'_> {
             // Posting priorities takes no time in a simulation.
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
             Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
-            // The other effects are not needed: jobs have no dependencies and name their bank, and there are no
-            // readers of notes, logs and memos.
+            // The other effects have no consequence here: jobs have no dependencies and name their bank, and no program
+            // reads notes, logs and memos.
             _ => {}
         }
     }

@@ -52,7 +52,7 @@ impl<'a> Host<'a> {
         self.leave_depend(number);
     }
 
-    /// Moves a job without holds from DEPEND to PRIORITY.
+    /// Moves a job from DEPEND to PRIORITY, unless a limit holds it.
     pub(super) fn leave_depend(&mut self, number: Number) {
         let Some(active) = self.active.get_mut(&number) else { return };
         if active.state == State::Depend && active.holds.is_empty() {
@@ -102,7 +102,7 @@ impl<'a> Host<'a> {
         self.send(Event::Run(to_id(number), Resources::Allocated(given)));
     }
 
-    /// Ends a job, running or not.
+    /// Ends a job, whether it is running or pending.
     pub(super) fn end(&mut self, number: Number) {
         let (Some(job), Some(active)) = (self.job(number), self.active.remove(&number)) else { return };
         let mut used = 0.0;

@@ -42,7 +42,7 @@ fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
     for record in &mut scenario.policy.associations {
         record.association.max_running_jobs = Limit(running);
     }
-    // The association's limit counts running jobs; this one also counts jobs in SCHED.
+    // The association's limit counts only running jobs; this limit also counts jobs in SCHED.
     scenario.policy.limits = vec![SiteLimit {
         target: Target::EachUser,
         queue: None,
@@ -130,7 +130,7 @@ proptest! {
         prop_assert!(host.starts.is_sorted());
     }
 
-    /// While a job is the first, its reservation is never postponed.
+    /// While a job is the first pending job, its reservation is never postponed.
     #[test]
     fn backfill_never_delays_the_first_job(seed: u64) {
         let trace = history(seed, 200);

@@ -15,7 +15,7 @@ use crate::store::{FetchMarks, Snapshot, StoreError};
 /// only makes the next response longer.
 const STALE: f64 = 600.0;
 
-/// Returns the end of the newest job on record for which all jobs that ended earlier are on record too.
+/// Returns the latest end among the jobs on record such that all jobs that ended earlier are on record too.
 pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
     match snapshot.fetch_marks()? {
         // The clock was set back since the last fetch, so jobs that ended in between may have any end time.
@@ -32,7 +32,8 @@ pub fn removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, St
     let Some(FetchMarks { fetched, oldest: Some(oldest) }) = snapshot.fetch_marks()? else {
         return Ok(0.0..0.0);
     };
-    // Records this new are not removed, and a job of the last minutes may not be on record yet.
+    // Records of the last `OVERLAP` seconds are not removed, and a job that ended in that time may not be on record
+    // yet.
     let recent = fetched.min(now) - OVERLAP;
     Ok(oldest..snapshot.oldest_inactive()?.map_or(recent, |kept| kept.min(recent)))
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Runs a step each time jobs ended or the database changed, and continues after failures of Flux or of the database.
+//! Runs a step each time jobs have ended or the database has changed, and continues after failures of Flux or of the
+//! database.
 
 mod schedule;
 mod system;
@@ -17,12 +18,12 @@ pub use system::{Stamp, System, notify_watchdog};
 pub struct Done {
     /// One line about the changes, if there are any.
     pub changed: Option<String>,
-    /// One line about a part of the step that failed, and why. The next step tries that part again, after at most a
+    /// One line that says which part of the step failed, and why. The next step repeats that part, after at most a
     /// minute.
     pub problem: Option<String>,
 }
 
-/// The surroundings of a watch. Tests replace them.
+/// What a watch observes and controls. Tests replace it.
 pub trait World {
     /// A value that differs if the database has changed.
     type Stamp: Clone + PartialEq;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-/// The reason for a step.
+/// Why a step runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
 pub enum Cause {
     /// The watch started.
@@ -102,7 +102,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
             let wait = REST.saturating_mul(1 << last.failures.min(10)).min(PATIENCE);
             return (now >= last.ended + wait).then_some(Cause::Again);
         }
-        // If another program writes all the time, our steps take at most half of the time.
+        // If another program writes to the database all the time, the steps of the watch take at most half of the time.
         let rest = REST.max(last.ended - last.began);
         if *database != last.database && now >= last.ended + rest {
             return Some(Cause::Database);
@@ -111,7 +111,7 @@ impl<S: Clone + PartialEq> Schedule<S> {
         if newest > last.newest && now >= last.began + self.jobs_every {
             return Some(Cause::Jobs);
         }
-        // While the clock is behind, new jobs have no later end.
+        // While the clock is behind, new jobs do not have later ends, so a step runs without a later end.
         if last.lacks && now >= last.began + self.jobs_every.max(PATIENCE) {
             return Some(Cause::Jobs);
         }
