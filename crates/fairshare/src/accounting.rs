@@ -5,7 +5,7 @@
 /// The usage of one association in one half-life period, as flux-accounting stores it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bin {
-    /// Age of the period; 0 is the present one.
+    /// The age of the period; 0 is the current period.
     pub period: i64,
     /// Usage of the period.
     pub value: f64,

@@ -74,9 +74,9 @@ pub enum Mode {
     /// The usage until now.
     #[default]
     Elapsed,
-    /// The usage until now, plus the rest of the time limit as if the job were certain to use it. After its end a job
-    /// counts with its actual usage. A job that runs exactly as long as its time limit counts the same right before
-    /// and right after its end. A job without a time limit counts with its usage until now.
+    /// The usage until now, plus the usage in the remaining time limit, as if the job were certain to use it. After its
+    /// end a job counts with its actual usage. So a job that runs exactly as long as its time limit counts the same
+    /// before and after its end. A job without a time limit counts with its usage until now.
     Committed,
 }
 
@@ -155,7 +155,7 @@ impl Run {
         if mode == Mode::Elapsed || self.end <= now {
             return 0.0;
         }
-        // If the clock was set back, the end may be later than `now`: the rest of the actual run counts.
+        // If the clock was set back, the end may be later than `now`. Then the time until the end counts too.
         let expected = if self.end.is_finite() { self.end - self.start } else { self.requested };
         // The clamp removes rounding errors: times have seven digits after the decimal point, durations have more.
         self.rate * (expected - (now - self.start)).clamp(0.0, expected)
@@ -213,8 +213,8 @@ impl Scale {
         left.is_finite().then_some(self.epoch + left * half_life)
     }
 
-    /// Returns the scale to use at `now` if this scale would lose digits or overflow there. Its epoch is moved by
-    /// whole half-lives, so usages are multiplied by an exact power of two and equal usages stay equal.
+    /// Returns the scale to use at `now` if the present scale would lose digits or overflow there. The epoch moves by
+    /// whole half-lives. So usages are multiplied by an exact power of two, and equal usages stay equal.
     pub fn rebased(&self, now: f64) -> Option<Scale> {
         let half_life = self.half_life.0?;
         let away = (now - self.epoch) / half_life;

@@ -60,8 +60,8 @@ impl Builder {
         self.banks.push(name, parent, shares, usage, true);
     }
 
-    /// Adds a bank that is marked inactive. The mark is shown only: each association has its own mark, which decides
-    /// whether it is ranked.
+    /// Adds a bank that is marked inactive. The mark is only shown: whether an association is ranked depends on the
+    /// association's own mark.
     pub fn inactive_bank(&mut self, name: &str, parent: Option<&str>, shares: Shares, usage: Option<f64>) {
         self.bank(name, parent, shares, usage);
         if let Some(flags) = self.banks.flags.last_mut() {
@@ -85,7 +85,7 @@ impl Builder {
         self.leaves.name.get(row).map_or("", |name| self.names.names().get(*name))
     }
 
-    /// Makes a builder with the rows of `tree`, in their original order and with its present usages and shares.
+    /// Makes a builder with the rows of `tree` in their original order, with the current usages and shares of the tree.
     pub fn from_tree(tree: &Tree) -> Builder {
         let mut builder = Builder::default();
         let mut nodes: Vec<NodeId> = tree.banks().chain(tree.leaves()).collect();

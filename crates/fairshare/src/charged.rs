@@ -42,7 +42,7 @@ impl<'a> Charged<'a> {
         Charged { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
     }
 
-    /// Returns the present usage of an association.
+    /// Returns the current usage of an association.
     pub fn recorded(&self, leaf: NodeId) -> f64 {
         self.tree.usage.get(leaf.index()).copied().unwrap_or(0.0)
     }
@@ -130,7 +130,7 @@ impl<'a> Charged<'a> {
             let before = siblings.get(at).map(|next| next.ahead);
             let all_of = |last: &Sibling| last.ahead + ranked(sums, tree, last.node);
             let mut before = before.or_else(|| siblings.last().map(all_of)).unwrap_or(0);
-            // With its present usage the node may itself be among the siblings before the new position.
+            // With its current usage the node may itself be among the siblings before the new position.
             if self::quotient(tree, node, sums.usage_of(tree, node)) < quotient {
                 before -= ranked(sums, tree, node);
             }

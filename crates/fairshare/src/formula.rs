@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The common part of the formula policies: numbers that are passed down from the root, one step per level.
+//! The code that the formula policies share: numbers that are passed down from the root, one level per step.
 
 use super::sums::{Sums, ratio};
 use super::tree::{Flags, NodeId, Tree};
@@ -7,9 +7,9 @@ use super::tree::{Flags, NodeId, Tree};
 /// The numbers that a node passes down to its children.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Numbers {
-    /// The target: the part of the site's shares that the node is entitled to.
+    /// The target: the fraction of the site's shares to which the node is entitled.
     pub norm_shares: f64,
-    /// The usage that the policy assigns to the node, as a part of the site's usage.
+    /// The usage that the policy assigns to the node, as a fraction of the site's usage.
     pub effective_usage: f64,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn node_numbers(
 /// A change of the usage of an association.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct AddedUsage {
-    /// Change of its own usage.
+    /// The change of the node's own usage.
     pub own: f64,
     /// Change of the usage that the banks above add up.
     pub above: f64,
@@ -186,6 +186,6 @@ impl Arena {
 
 /// Returns 2^-exponent. The exponent is >= 0 and may be infinite.
 pub(super) fn halved(exponent: f64) -> f64 {
-    // Only denormal numbers lead to NaN (0 / 0). They must not give a fair-share above 0.
+    // Only denormal numbers give NaN (0 / 0). NaN must not give a fair-share above 0.
     if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
 }

@@ -12,8 +12,8 @@ pub enum Ties {
     /// As Slurm's documentation says: children of tied banks are merged before descending.
     #[default]
     Documented,
-    /// As Slurm's program does: tied banks are visited one after the other in list order, and the first child of the
-    /// second shares the rank of the last user ranked before it.
+    /// As Slurm's program does: tied banks are visited one after the other in list order. The first child of the second
+    /// bank shares the rank of the last user that was ranked before it.
     SlurmProgram,
 }
 

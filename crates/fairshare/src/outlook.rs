@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 
 use super::{Comparison, Level, NodeId, Ranking, Shares};
 
-/// Two changes that would each put the association that is behind before the other, if the rest of the site is
-/// unchanged.
+/// Two changes, each of which would put the association that is behind before the other, if the rest of the site does
+/// not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overtake {
     /// The node of [`Comparison::decisive`] that would have to change.
@@ -56,8 +56,9 @@ impl Ranking {
 }
 
 impl Level {
-    /// Returns the usage at which the node's part of the siblings' usage equals its part of their shares, if the
-    /// other siblings keep their usage. `None` if the node has no shares or no siblings with usage.
+    /// Returns the usage at which the node's fraction of the siblings' usage equals its fraction of their shares, if
+    /// the usage of the other siblings does not change. Returns `None` if the node has no shares or no siblings with
+    /// usage.
     pub fn even_usage(&self) -> Option<f64> {
         let Shares::Count(shares) = self.detail.shares else { return None };
         let part = shares as f64 / self.sibling_shares;

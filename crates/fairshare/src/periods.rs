@@ -107,7 +107,7 @@ pub fn shift_bins(bins: &mut [f64], boundaries: u64, decay: f64) {
     }
 }
 
-/// Returns the part of `usage` that is left after `boundaries` period boundaries, multiplying once per boundary.
+/// Returns the usage that remains of `usage` after `boundaries` period boundaries. Multiplies once per boundary.
 pub fn decay_at_boundaries(usage: f64, boundaries: usize, decay: f64) -> f64 {
     (0..boundaries).fold(usage, |usage, _| usage * decay)
 }

@@ -26,7 +26,8 @@ pub struct Bank {
     pub parent: Option<String>,
     /// The shares of the root are stored but never used.
     pub shares: Shares,
-    /// Usage of the bank itself, in addition to that of its children; usually `None`. Node-seconds unless weighted.
+    /// The usage of the bank itself, in addition to the usage of its children; usually `None`. In node-seconds, unless
+    /// resources have weights.
     pub usage: Option<f64>,
 }
 
@@ -39,8 +40,8 @@ pub struct Association {
     pub bank: String,
     /// Relative to the siblings in the same bank, including its sub-banks.
     pub shares: Shares,
-    /// Node-seconds unless weighted; >= 0. `None` means never recorded. It counts as 0, except under `pbs`, where
-    /// such a leaf has [`super::Options::pbs_min_usage`].
+    /// The usage, 0 or more, in node-seconds unless resources have weights. `None` means that no usage was recorded. It
+    /// counts as 0, except under `pbs`, where it counts as [`super::Options::pbs_min_usage`].
     pub usage: Option<f64>,
     /// False for an inactive association, which gets no rank; [`super::InactiveUsage`] selects whether its usage
     /// counts.

@@ -13,8 +13,8 @@ use super::{InactiveUsage, Options};
 pub(super) struct Sums {
     /// Usage of the bank and of all nodes below.
     pub total: Vec<f64>,
-    /// The bank under which the children compete: the bank itself, or for a bank with `Shares::Parent` the nearest
-    /// bank above with shares of its own, or the root.
+    /// The bank under which the children compete: the bank itself or, if it has `Shares::Parent`, the nearest bank
+    /// above that has its own shares, or the root.
     pub arena: Vec<u32>,
     /// Sum of the shares of all nodes that compete here.
     pub shares: Vec<f64>,
@@ -150,7 +150,8 @@ pub(super) fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 0.0 }
 }
 
-/// Returns the level fair-share of a node with shares of its own: its part of the shares / its part of the usage.
+/// Returns the level fair-share of a node with its own shares: its fraction of the shares divided by its fraction of
+/// the usage.
 pub(super) fn level(shares: f64, sibling_shares: f64, usage: f64, parent_usage: f64) -> f64 {
     let part = ratio(shares, sibling_shares);
     let used = ratio(usage, parent_usage);

@@ -13,7 +13,7 @@ pub(super) const NO_NODE: u32 = u32::MAX;
 /// Highest usage of a node; sums over 2^32 nodes stay finite.
 pub const MAX_USAGE: f64 = 1e298;
 
-/// A node of one [`Tree`]; it has no meaning in another tree.
+/// A node of one [`Tree`]. It is meaningless in another tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub(super) u32);
 

@@ -19,9 +19,9 @@ pub struct Level {
     /// Sum of [`NodeDetail::usage`] of the siblings, this node included. Under `fair-tree` it includes the own usage
     /// of the bank above, because Slurm's rule divides by that.
     pub sibling_usage: f64,
-    /// The node's part of the usage of the bank above, and the sum of all parts. Equal to the usage in
-    /// [`Level::detail`] and to [`Level::sibling_usage`], except under `pbs`, where both exclude the minimum usage,
-    /// which is not added to banks.
+    /// The node's contribution to the usage of the bank above, and the sum of the contributions of all siblings. They
+    /// equal the usage in [`Level::detail`] and [`Level::sibling_usage`], except under `pbs`: there both exclude the
+    /// minimum usage, which is not added to banks.
     pub counted: (f64, f64),
     /// The value that siblings are compared by, larger is better: weight, level fair-share, or the fair-share of a
     /// formula policy. `None` for the root and for an inactive association.
@@ -52,7 +52,7 @@ pub enum Verdict {
 /// Why an association is ahead of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The association with the better fair-share. `None` if one of them is inactive and has no fair-share.
+    /// The association with the better fair-share. `None` if one of the two is inactive and so has no fair-share.
     pub verdict: Option<Verdict>,
     /// The first common ancestor.
     pub ancestor: NodeId,
@@ -85,7 +85,7 @@ impl Ranking {
         Explanation { levels, worst }
     }
 
-    /// Compares two nodes. Returns `None` if they are the same node or one is above the other.
+    /// Compares two nodes. Returns `None` if they are the same node, or if one is an ancestor of the other.
     pub fn compare(&self, tree: &Tree, first: NodeId, second: NodeId) -> Option<Comparison> {
         let chains = (self.explain(tree, first), self.explain(tree, second));
         let pairs = || chains.0.levels.iter().zip(&chains.1.levels);

@@ -87,7 +87,7 @@ impl Formula for Rule {
 /// Returns the effective usage, which is R * norm shares.
 fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
-    // As in Slurm: if one of these is 0 there is no ratio, and the effective usage is the node's own.
+    // As in Slurm, if one of these is 0 there is no ratio, and the effective usage is the node's own usage.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
         return step.norm_usage;
     }

@@ -47,8 +47,7 @@ impl RankingPolicy for FairTree {
         true
     }
 
-    /// Slurm divides by the usage of the parent bank, which may have usage of its own in addition to that of its
-    /// children.
+    /// Slurm divides by the usage of the parent bank, which may have its own usage in addition to that of its children.
     fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.total
     }

@@ -93,13 +93,14 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         false
     }
 
-    /// Returns the fair-share of the association at the end of `path` with a changed usage. `None` if only a ranking
-    /// of the whole tree gives the result.
+    /// Returns the fair-share that the association at the end of `path` has with a changed usage. Returns `None` if the
+    /// fair-share can only be computed by a ranking of the whole tree.
     fn charged_factor(&self, _: &Tree, _: &Ranking, _path: &[NodeId], _: AddedUsage) -> Option<f64> {
         None
     }
 
-    /// Returns true if the scheduler has its own order ([`Ranking::pbs_walk`]) besides that of the fair-shares.
+    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], which differs from the order of the
+    /// fair-shares.
     fn has_scheduler_walk(&self) -> bool {
         false
     }
@@ -183,7 +184,8 @@ impl Policy {
         self.0.uses_list_order(options)
     }
 
-    /// Returns true if the scheduler has its own order ([`Ranking::pbs_walk`]) besides that of the fair-shares.
+    /// Returns true if the scheduler orders associations by [`Ranking::pbs_walk`], which differs from the order of the
+    /// fair-shares.
     pub fn has_scheduler_walk(self) -> bool {
         self.0.has_scheduler_walk()
     }

@@ -23,7 +23,7 @@ impl Policy {
 /// The numbers of a node under OpenPBS's names.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PbsDetail {
-    /// Target: product of the parts of the siblings' shares from the root down.
+    /// The target: the product of the fractions of the siblings' shares from the root down.
     pub fairshare_perc: f64,
     /// Effective usage; a larger one lowers the priority.
     pub fairshare_tree_usage: f64,
@@ -126,7 +126,7 @@ impl RankingPolicy for Pbs {
     }
 }
 
-/// Returns a node's part of the siblings' shares, or 0 if the bank above has no target.
+/// Returns a node's fraction of the siblings' shares, or 0 if the bank above has no target.
 fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     if tree.parent(node).is_none() {
         return 1.0;

@@ -27,7 +27,7 @@ fn overtake(policy: Policy, x: (u64, f64), y: (u64, f64)) -> Option<(String, Opt
 fn overtake_returns_the_shares_and_usage_computed_by_hand() {
     let x = |shares, usage| Some(("x".to_owned(), shares, usage));
     for (own, other, wanted) in [
-        // With 4 * 8/2 shares it would be even, so one share more is needed, or a usage below 2 * 1/1.
+        // With 4 * 8/2 shares the two would be equal. So one more share is needed, or a usage below 2 * 1/1.
         ((1, 8.0), (1, 2.0), x(Some(5), Some(2.0))),
         ((2, 8.0), (3, 2.0), x(Some(13), Some(2.0 * 2.0 / 3.0))),
         // Neither usage nor shares can beat a user without usage.
@@ -116,7 +116,7 @@ fn weights_at_the_tolerance_are_not_tied() {
     assert!(is_tie(4.0 + 2.0 * f64::EPSILON, 4.0) && !is_tie(4.0 + 8.0 * f64::EPSILON, 4.0));
 }
 
-/// Norm shares, effective usage and fair-share of two users, one of them inactive and left out of sums.
+/// The norm shares, effective usage and fair-share of two users, of which one is inactive and not counted in sums.
 #[test]
 fn an_ignored_association_has_no_shares_and_no_usage() {
     let mut ignoring = Options::default();

@@ -130,7 +130,7 @@ proptest! {
         }
     }
 
-    /// With its even usage, a node's part of the usage equals its part of the shares.
+    /// With its even usage, a node's fraction of the usage equals its fraction of the shares.
     #[test]
     fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in sites()) {
         let mut tree = build(&rows);

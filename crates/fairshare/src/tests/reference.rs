@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::{InactiveUsage, Options, Policy, Shares, Site, Ties};
 
-pub type Result = BTreeMap<(String, String), f64>;
+pub type FairShares = BTreeMap<(String, String), f64>;
 
 #[derive(Clone, Debug)]
 struct Node {
@@ -36,7 +36,7 @@ impl Node {
         self.is_bank && self.shares == Shares::Parent
     }
 
-    /// Returns the nodes that compete here: children, and the children of those with parent shares.
+    /// Returns the nodes that compete here: the children, and the children of children with parent shares.
     fn competitors(&self) -> Vec<&Node> {
         let mut found = Vec::new();
         for child in &self.children {
@@ -80,10 +80,10 @@ fn tree(site: &Site, bank: &str, options: &Options) -> Node {
     Node { key, is_bank: true, shares: row.shares, own: row.usage, active: true, list, children, is_entity }
 }
 
-pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> Result {
+pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> FairShares {
     let root = site.banks.iter().find(|row| row.parent.is_none()).expect("root");
     let root = tree(site, &root.name, options);
-    let mut out = Result::new();
+    let mut out = FairShares::new();
     match policy.name() {
         "weighted-walk" | "fair-tree" => {
             let mut walk = Walk { policy, ties: options.ties, left: root.ranked(), rank: root.ranked(), out };
@@ -170,7 +170,7 @@ fn descend(
     below_root: bool,
     step: &mut impl FnMut(&Level) -> (f64, f64),
     factor: &impl Fn(f64, f64) -> f64,
-    out: &mut Result,
+    out: &mut FairShares,
 ) {
     let norm = |usage: f64| if total == 0.0 { 0.0 } else { usage / total };
     let competitors = node.competitors();
@@ -224,7 +224,7 @@ fn pbs(
     total: f64,
     below_root: bool,
     min: f64,
-    out: &mut Result,
+    out: &mut FairShares,
 ) {
     let sum: f64 = node.children.iter().map(Node::share_count).sum();
     for child in &node.children {
@@ -283,7 +283,7 @@ struct Walk {
     left: usize,
     rank: usize,
     /// Ranks before the division by their number.
-    out: Result,
+    out: FairShares,
 }
 
 impl Walk {

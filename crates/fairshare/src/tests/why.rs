@@ -51,7 +51,7 @@ fn compare_descends_through_merged_banks() {
     assert_eq!((tree.name(why.fork.0.node), tree.name(why.decisive.0.node)), ("a", "a1"));
 }
 
-/// Checks the node's part and sum of the usage at each level.
+/// Checks the node's fraction of the usage and the sum of the fractions at each level.
 #[track_caller]
 fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &str), parts: &[(f64, f64)]) {
     let ranking = tree.rank(policy, options).expect("a ranking");

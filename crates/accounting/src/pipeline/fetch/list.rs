@@ -118,8 +118,8 @@ fn fetch_page(
     Ok(page.jobs)
 }
 
-/// Returns the request for a page. A constraint on `t_inactive` alone would select inactive jobs too, but Flux limits
-/// the number of comparisons to a million.
+/// Returns the request for a page. With `before`, the constraint on `t_inactive` selects inactive jobs by itself, so
+/// `states` is omitted: Flux limits the number of comparisons to a million.
 fn request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),
