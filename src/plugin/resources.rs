@@ -41,14 +41,16 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
             ranks.add(low, high);
             nodes += u64::from(high - low) + 1;
         })
-        .ok_or("a rank of R_lite is no idset")?;
+        .ok_or("the rank of an entry of R_lite is not an idset")?;
         let children = entry.get(c"children");
         let of_each = |kind: &CStr| match children.and_then(|children| children.get(kind)) {
             None => Some(0),
             Some(ids) => ids.as_str().map_or_else(|| read_id(ids).map(|_| 1), count),
         };
         let add = |sum: &mut u64, kind| {
-            let more = nodes.checked_mul(of_each(kind).ok_or("children of R_lite are no idset")?);
+            let more = nodes.checked_mul(
+                of_each(kind).ok_or("an entry of R_lite has core or gpu children that are not an idset")?,
+            );
             *sum = more.and_then(|more| sum.checked_add(more)).ok_or("it exceeds 64 bits")?;
             Ok::<(), &'static str>(())
         };
@@ -80,6 +82,6 @@ fn read_time(execution: Json<'_>, key: &CStr) -> Result<Option<f64>, &'static st
     match value.as_number() {
         Some(0.0) => Ok(None),
         Some(time) if time.is_finite() && time > 0.0 => Ok(Some(time)),
-        _ => Err("starttime or expiration is no time"),
+        _ => Err("starttime or expiration is not a time of 0 or more"),
     }
 }

@@ -80,12 +80,18 @@ fn an_r_of_any_form_is_read_or_logged() {
         (json!({"version": 1}), "it has no execution"),
         (json!({"version": 1, "execution": {}}), "it has no R_lite"),
         (r(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
-        (r(rank("3-1", json!({})), json!(1)), "a rank of R_lite is no idset"),
-        (r(rank("0", json!({"core": "0-"})), json!(1)), "children of R_lite are no idset"),
-        (r(rank("0", json!({"core": [1]})), json!(1)), "children of R_lite are no idset"),
+        (r(rank("3-1", json!({})), json!(1)), "the rank of an entry of R_lite is not an idset"),
+        (
+            r(rank("0", json!({"core": "0-"})), json!(1)),
+            "an entry of R_lite has core or gpu children that are not an idset",
+        ),
+        (
+            r(rank("0", json!({"core": [1]})), json!(1)),
+            "an entry of R_lite has core or gpu children that are not an idset",
+        ),
         (r(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
-        (r(json!([]), json!("soon")), "starttime or expiration is no time"),
-        (r(json!([]), json!(-1.5)), "starttime or expiration is no time"),
+        (r(json!([]), json!("soon")), "starttime or expiration is not a time of 0 or more"),
+        (r(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
         (r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
     ] {
         let (told, _, errors) = with_r(&site, id, &r);

@@ -149,12 +149,9 @@ fn options_that_do_not_apply_are_refused() {
         ),
         (
             &["show", "-t", database, "--usage", &usage],
-            "holds its usages itself (database), so --usage does not apply",
+            "contains usages (database), so --usage does not apply",
         ),
-        (
-            &["show", "-t", &tree, "--usage", &usage],
-            "holds its usages itself (tree), so --usage does not apply",
-        ),
+        (&["show", "-t", &tree, "--usage", &usage], "contains usages (tree), so --usage does not apply"),
         (
             &["show", "-t", database, "--format", "sshare"],
             "--format sshare does not apply: it is an SQLite database",

@@ -285,7 +285,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
     assert!(banks(&["--unknown-shares", "10"]).out.contains("unknown,10\n"));
     let ran = show(&sent("f05-pbsfs.txt"), &["--unknown-shares", "10"]);
     assert!(
-        ran.error().ends_with("is no resource_group file (pbsfs), so --unknown-shares does not apply"),
+        ran.error().ends_with("is not a resource_group file (pbsfs), so --unknown-shares does not apply"),
         "{ran:?}"
     );
 }

@@ -230,10 +230,10 @@ fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Resu
 fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
     let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
-            "holds its usages itself ({format}), so --usage does not apply: it goes with resource_group or what sacctmgr prints"
+            "contains usages ({format}), so --usage does not apply: use it with resource_group or output of sacctmgr"
         )
     } else if extras.unknown_shares.is_some() && format != Format::ResourceGroup {
-        format!("is no resource_group file ({format}), so --unknown-shares does not apply")
+        format!("is not a resource_group file ({format}), so --unknown-shares does not apply")
     } else {
         return Ok(());
     };

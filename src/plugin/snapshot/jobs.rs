@@ -107,7 +107,7 @@ pub(super) fn read_list(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
     let list: List = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
     if !is_read(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {
-        return Err("the list of ended jobs is none of ours".to_owned());
+        return Err("the list of ended jobs has another format or owner, or too many chunks".to_owned());
     }
     Ok(list.texts)
 }

@@ -132,13 +132,13 @@ pub(super) fn build_part<'a>(
     let mut is_computed = Vec::new();
     let mut payload = "{\"associations\":[".to_owned();
     for (limits, fairshare, usage) in lines {
-        let record = limits.strip_suffix('}').ok_or("a record of limits is none")?;
+        let record = limits.strip_suffix('}').ok_or("the limits of an association are not a JSON object")?;
         let comma = if is_computed.is_empty() { "" } else { "," };
         is_computed.push(fairshare == COMPUTED);
         let fairshare = if fairshare == COMPUTED { "0" } else { check_number(fairshare)? };
         let _ = write!(payload, "{comma}{record},\"fairshare\":{fairshare}");
         if usage != "-" {
-            let (used, until) = usage.split_once(',').ok_or("a usage is none")?;
+            let (used, until) = usage.split_once(',').ok_or("a usage is not two numbers")?;
             let (used, until) = (check_number(used)?, check_number(until)?);
             let _ = write!(payload, ",\"usage\":{used},\"counted_until\":{until}");
         }
@@ -150,5 +150,5 @@ pub(super) fn build_part<'a>(
 
 fn check_number(text: &str) -> Result<&str, Fault> {
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
-    if is_number { Ok(text) } else { Err(format!("\"{}\" is no number", text.escape_debug())) }
+    if is_number { Ok(text) } else { Err(format!("\"{}\" is not a number", text.escape_debug())) }
 }

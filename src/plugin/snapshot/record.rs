@@ -173,7 +173,7 @@ fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), 
     let is_hash =
         |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     match hashes.find(|hash| !is_hash(hash)) {
-        Some(strange) => Err(format!("\"{}\" is no hash", super::shortened(strange).escape_debug())),
+        Some(strange) => Err(format!("\"{}\" is not a hash", super::shortened(strange).escape_debug())),
         None => Ok(()),
     }
 }
