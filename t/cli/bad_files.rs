@@ -9,18 +9,18 @@ use super::{fairshare, finish};
 
 /// Checks that show and update refuse the file with this text and leave it unchanged.
 #[track_caller]
-fn refused(path: &str, text: &str) {
-    refused_with(path, text, "");
+fn assert_refused(path: &str, text: &str) {
+    assert_refused_with(path, text, "");
 }
 
-/// Checks as [`refused`], and that update adds that nothing was changed.
+/// Checks as [`assert_refused`], and that update adds that nothing was changed.
 #[track_caller]
-fn refused_unchanged(path: &str, text: &str) {
-    refused_with(path, text, "; nothing was changed");
+fn assert_refused_unchanged(path: &str, text: &str) {
+    assert_refused_with(path, text, "; nothing was changed");
 }
 
 #[track_caller]
-fn refused_with(path: &str, text: &str, of_update: &str) {
+fn assert_refused_with(path: &str, text: &str, of_update: &str) {
     let before = fs::read(path).ok();
     for (command, more) in [("show", ""), ("update", of_update)] {
         let ran = fairshare([command, "-p", path, "--wait", "0.1"]);
@@ -44,12 +44,12 @@ fn missing_empty_and_foreign_files() {
         assert_eq!(ran.error(), format!("flux-fairshare: {}: {text}", path.display()));
     }
     assert!(!path.exists(), "nothing was created");
-    refused(&super::file("empty", ""), "an empty file");
-    refused(
+    assert_refused(&super::file("empty", ""), "an empty file");
+    assert_refused(
         &super::file("text", "just some text, much longer than the header of a database"),
         "not an SQLite database",
     );
-    refused(directory.to_str().expect("text"), "can't be read: Is a directory (os error 21)");
+    assert_refused(directory.to_str().expect("text"), "can't be read: Is a directory (os error 21)");
 }
 
 #[test]
@@ -58,10 +58,10 @@ fn truncated_files() {
     let whole = site.bytes();
     for keep in [100, 4096, whole.len() / 2, whole.len() - 1] {
         fs::write(&site.path, &whole[..keep]).expect("written");
-        refused_unchanged(site.path(), &format!("truncated: {keep} of {} bytes", whole.len()));
+        assert_refused_unchanged(site.path(), &format!("truncated: {keep} of {} bytes", whole.len()));
     }
     fs::write(&site.path, &whole[..50]).expect("written");
-    refused_unchanged(site.path(), "truncated: 50 of 512 bytes");
+    assert_refused_unchanged(site.path(), "truncated: 50 of 512 bytes");
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn wrong_schemas() {
         let site = Site::small(&format!("schema{index}"));
         site.sql(sql);
         let text = format!("not a usable flux-accounting database: {what} (schema version 38); {version}");
-        refused(site.path(), &text);
+        assert_refused(site.path(), &text);
     }
 }
 

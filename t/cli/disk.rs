@@ -47,7 +47,7 @@ enum Kind {
 }
 
 /// Counts an operation, and returns whether it fails.
-fn fails(kind: Kind) -> bool {
+fn must_fail(kind: Kind) -> bool {
     // On a full disk only writes count.
     if IS_FULL.load(Ordering::SeqCst) && kind == Kind::Reads {
         return false;
@@ -68,9 +68,9 @@ struct Layers {
     ours: sqlite3_vfs,
 }
 
-// SAFETY: SQLite registers a layer for all threads, and the pointers are to what lives as long as the process.
+// SAFETY: SQLite registers a layer for all threads, and the pointers are valid until the process ends.
 unsafe impl Send for Layers {}
-// SAFETY: as above; nothing in it is changed but SQLite's own list, under SQLite's lock.
+// SAFETY: as for `Send`. Only SQLite changes a field, the pointer of its list of layers, under a lock of SQLite.
 unsafe impl Sync for Layers {}
 
 static LAYERS: OnceLock<Layers> = OnceLock::new();
@@ -78,9 +78,9 @@ static LAYERS: OnceLock<Layers> = OnceLock::new();
 /// Makes the failing disk the default of this process. Operations succeed until [`fail_at`].
 pub fn install() {
     let layers = LAYERS.get_or_init(|| {
-        // SAFETY: a null name asks for the default, which is there as long as the process.
+        // SAFETY: a null name requests the default layer, which exists as long as the process.
         let system = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
-        // SAFETY: SQLite gave it; the fields are plain values and function pointers.
+        // SAFETY: SQLite returned the pointer; the fields are plain values and function pointers.
         let mut ours = unsafe { std::ptr::read(system) };
         let own = c_int::try_from(size_of::<File>()).expect("small");
         ours.szOsFile += own;
@@ -91,7 +91,7 @@ pub fn install() {
         ours.xAccess = Some(access);
         Layers { system, ours }
     });
-    // SAFETY: it stays where it is for as long as the process runs; SQLite writes its list pointer in it, under its lock.
+    // SAFETY: the layer is never moved or freed. SQLite writes only the pointer of its list, under a lock of SQLite.
     let status = unsafe { ffi::sqlite3_vfs_register((&raw const layers.ours).cast_mut(), 1) };
     assert_eq!(status, ffi::SQLITE_OK);
 }
@@ -112,7 +112,7 @@ macro_rules! real {
     ($file:ident . $method:ident) => {{
         // SAFETY: SQLite calls methods of files that `open` has made, and the system's file lies behind each.
         let real = unsafe { (*$file.cast::<File>()).real };
-        // SAFETY: `open` gives methods to those files only that the system has given its own.
+        // SAFETY: `open` sets our methods only for files that have the system's methods.
         (unsafe { (*(*real).pMethods).$method.expect("the system's files have it") }, real)
     }};
 }
@@ -121,7 +121,7 @@ macro_rules! real {
 macro_rules! method {
     ($name:ident, $method:ident, $kind:expr, $error:expr $(, $argument:ident: $type:ty)*) => {
         unsafe extern "C" fn $name(file: *mut sqlite3_file $(, $argument: $type)*) -> c_int {
-            if let Some(kind) = $kind && fails(kind) {
+            if let Some(kind) = $kind && must_fail(kind) {
                 return $error;
             }
             let (method, real) = real!(file.$method);
@@ -147,21 +147,21 @@ method!(shm_unmap, xShmUnmap, None::<Kind>, 0, deletes: c_int);
 
 unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c_int, at: i64) -> c_int {
     let (write, real) = real!(file.xWrite);
-    if !fails(Kind::Writes) {
+    if !must_fail(Kind::Writes) {
         // SAFETY: what SQLite gave is handed on.
         return unsafe { write(real, from, size, at) };
     }
     if GOES_ON.load(Ordering::SeqCst) {
         return ffi::SQLITE_FULL;
     }
-    // SAFETY: half of what SQLite gave.
+    // SAFETY: the arguments are those of SQLite, with half of the length.
     unsafe { write(real, from, size / 2, at) };
     ffi::SQLITE_IOERR_WRITE
 }
 
 unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_int, flags: c_int) -> c_int {
     // An unlock always succeeds. For a lock of another process SQLite would wait ten seconds, whatever the setting is.
-    if flags & ffi::SQLITE_SHM_LOCK != 0 && fails(Kind::Reads) {
+    if flags & ffi::SQLITE_SHM_LOCK != 0 && must_fail(Kind::Reads) {
         return ffi::SQLITE_IOERR_SHMLOCK;
     }
     let (method, real) = real!(file.xShmLock);
@@ -210,10 +210,10 @@ unsafe extern "C" fn open(
     // SAFETY: as above. Without methods it is a file that was not opened.
     unsafe { file.cast::<File>().write(File { base: sqlite3_file { pMethods: std::ptr::null() }, real }) };
     let kind = if flags & ffi::SQLITE_OPEN_CREATE == 0 { Kind::Reads } else { Kind::Writes };
-    if fails(kind) {
+    if must_fail(kind) {
         return ffi::SQLITE_CANTOPEN;
     }
-    let open = of_system(|vfs| vfs.xOpen);
+    let open = find_system_method(|vfs| vfs.xOpen);
     // SAFETY: what SQLite gave is handed on, with room for the system's file.
     let status = unsafe { open(system(), name, real, flags, out) };
     // SAFETY: as above; the system sets methods where there is something to close.
@@ -226,10 +226,10 @@ unsafe extern "C" fn open(
 
 unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_int) -> c_int {
     // On a full disk, files can still be removed.
-    if !IS_FULL.load(Ordering::SeqCst) && fails(Kind::Writes) {
+    if !IS_FULL.load(Ordering::SeqCst) && must_fail(Kind::Writes) {
         return ffi::SQLITE_IOERR_DELETE;
     }
-    let delete = of_system(|vfs| vfs.xDelete);
+    let delete = find_system_method(|vfs| vfs.xDelete);
     // SAFETY: what SQLite gave is handed on.
     unsafe { delete(system(), name, syncs) }
 }
@@ -240,16 +240,16 @@ unsafe extern "C" fn access(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    if fails(Kind::Reads) {
+    if must_fail(Kind::Reads) {
         return ffi::SQLITE_IOERR_ACCESS;
     }
-    let access = of_system(|vfs| vfs.xAccess);
+    let access = find_system_method(|vfs| vfs.xAccess);
     // SAFETY: what SQLite gave is handed on.
     unsafe { access(system(), name, flags, out) }
 }
 
 /// Returns a method of the system's layer.
-fn of_system<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
-    // SAFETY: the default layer is there as long as the process.
+fn find_system_method<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
+    // SAFETY: the default layer exists as long as the process.
     of(unsafe { &*system() }).expect("each layer has it")
 }

@@ -23,10 +23,10 @@ const JOURNALS: [&str; 2] = ["DELETE", "WAL"];
 type Outcome = (i32, String);
 
 /// An action that writes to a database: the command, or a part of it.
-type Act = Box<dyn Fn(&Path) -> Outcome>;
+type Action = Box<dyn Fn(&Path) -> Outcome>;
 
 /// Returns the contents of a database with the definitions of its tables.
-fn dump(path: &Path) -> Vec<String> {
+fn read_database(path: &Path) -> Vec<String> {
     let connection = Connection::open(path).expect("a database");
     let check: String =
         connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("it can be checked");
@@ -40,7 +40,7 @@ fn dump(path: &Path) -> Vec<String> {
 }
 
 /// Runs the command in this process, and returns its output on standard error too.
-fn command(arguments: &'static [&'static str]) -> Act {
+fn command(arguments: &'static [&'static str]) -> Action {
     Box::new(move |path| {
         let said = path.with_extension("said");
         let file = File::create(&said).expect("a file");
@@ -61,7 +61,7 @@ fn command(arguments: &'static [&'static str]) -> Act {
 }
 
 /// Writes records in batches and in one transaction, as a fetch does. They come from an archive, whose reads may fail too.
-fn fetch(archive: PathBuf) -> Act {
+fn fetch(archive: PathBuf) -> Action {
     Box::new(move |path| {
         let wait = Duration::from_millis(10);
         let act = || -> Result<(), String> {
@@ -78,7 +78,7 @@ fn fetch(archive: PathBuf) -> Act {
 }
 
 /// Returns the commands by name; each changes something.
-fn acts(archive: PathBuf) -> [(&'static str, Act); 6] {
+fn list_actions(archive: PathBuf) -> [(&'static str, Action); 6] {
     let (only, rule) = (["--only", "usage", "--only", "fairshare"], ["classic", "--set", "dampening=2"]);
     let sync = ["sync", only[0], only[1], only[2], only[3], "--now", "51100"];
     [
@@ -92,7 +92,7 @@ fn acts(archive: PathBuf) -> [(&'static str, Act); 6] {
 }
 
 /// Makes an archive with jobs of the site and further jobs.
-fn archive(beside: &Path) -> PathBuf {
+fn make_archive(beside: &Path) -> PathBuf {
     let path = beside.with_extension("archive");
     let sql = "CREATE TABLE jobs (id char(16) PRIMARY KEY, userid int, ranks text, t_submit real, t_run real, t_cleanup real,
             t_inactive real, eventlog text, jobspec text, R text);
@@ -102,7 +102,7 @@ fn archive(beside: &Path) -> PathBuf {
     path
 }
 
-/// Restores the database file without journal and log.
+/// Restores the database file, and removes its journal and log.
 fn restore(path: &Path, content: &[u8]) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
@@ -113,8 +113,8 @@ fn restore(path: &Path, content: &[u8]) {
 }
 
 /// Runs an action with a fault, and returns whether the fault occurred.
-fn disturbed(
-    act: &Act,
+fn run_with_fault(
+    act: &Action,
     path: &Path,
     what: &str,
     at: u64,
@@ -126,7 +126,7 @@ fn disturbed(
     let (status, said) = act(path);
     let met = disk::mend() >= at;
     let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
-    let found = dump(path);
+    let found = read_database(path);
     match status {
         // The operation was repeated or was not needed.
         0 => assert!(found == after, "{what}: done, and not all of it is there"),
@@ -144,24 +144,24 @@ fn disturbed(
     }
     let (status, said) = act(path);
     assert_eq!(status, 0, "{what}; and again: {said}");
-    assert!(dump(path) == after, "{what}: the next run does not make it good");
+    assert!(read_database(path) == after, "{what}: the next run does not give the undisturbed result");
     met
 }
 
-fn survives(journal: &str) {
+fn check_all_faults(journal: &str) {
     disk::install();
     let site = Site::small(&format!("disk_{}", journal.to_lowercase()));
     with_jobs(&site);
     assert_eq!(END, 51_000.0);
     site.sql(&format!("PRAGMA journal_mode = {journal}"));
     let content = site.bytes();
-    let before = dump(&site.path);
+    let before = read_database(&site.path);
     let (mut runs, mut operations) = (0, Vec::new());
-    for (name, act) in acts(archive(&site.path)) {
+    for (name, act) in list_actions(make_archive(&site.path)) {
         restore(&site.path, &content);
         let (status, said) = act(&site.path);
         assert_eq!(status, 0, "{name}: {said}");
-        let after = dump(&site.path);
+        let after = read_database(&site.path);
         assert!(after != before, "{name} changes nothing");
         for fault in [Fault::Once, Fault::Gone, Fault::Full] {
             let mut at = 0;
@@ -169,7 +169,15 @@ fn survives(journal: &str) {
                 at += 1;
                 restore(&site.path, &content);
                 runs += 1;
-                if !disturbed(&act, &site.path, &format!("{name}, {journal}"), at, fault, &before, &after) {
+                if !run_with_fault(
+                    &act,
+                    &site.path,
+                    &format!("{name}, {journal}"),
+                    at,
+                    fault,
+                    &before,
+                    &after,
+                ) {
                     break;
                 }
             }
@@ -183,7 +191,7 @@ fn survives(journal: &str) {
 #[test]
 #[ignore = "run by its sibling, in a process of its own: its disk fails"]
 fn each_operation() {
-    survives(&std::env::var("DISK_JOURNAL").expect("DISK_JOURNAL"));
+    check_all_faults(&std::env::var("DISK_JOURNAL").expect("DISK_JOURNAL"));
 }
 
 #[test]

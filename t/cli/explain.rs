@@ -128,8 +128,8 @@ fn why_shows_recorded_usage_of_a_database() {
     assert_eq!(figures(rows(&ran).last().expect("a sum")), ["0.62", "1.88", "3.75", "7.50"]);
 }
 
-/// If the reset period is no multiple of the half-life, flux-accounting adds a row for the rest. Counting keeps as many parts as there are
-/// rows; an association without rows keeps one part less.
+/// If the reset period is not a multiple of the half-life, flux-accounting adds a row for the remainder. Counting keeps as many bins as there
+/// are rows; an association without rows keeps one bin less.
 #[test]
 fn as_many_parts_are_kept_as_there_are_rows() {
     let site = Site::small("why_rows");
@@ -148,7 +148,7 @@ fn as_many_parts_are_kept_as_there_are_rows() {
 }
 
 /// Returns a site whose period ended a day ago without a shift of the bins: the two node-hours of ann are in bin 0.
-fn counted_late(test: &str) -> Site {
+fn make_late_site(test: &str) -> Site {
     let site = Site::small(test);
     with_jobs(&site);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64().floor();
@@ -165,7 +165,7 @@ fn counted_late(test: &str) -> Site {
 
 #[test]
 fn an_uncounted_boundary_is_part_of_the_prediction() {
-    let site = counted_late("why_late");
+    let site = make_late_site("why_late");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
     let row = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).nth(1).expect("a row");
     let words: Vec<&str> = row.split_whitespace().collect();

@@ -103,7 +103,7 @@ fn the_short_help_fits_a_screen() {
 }
 
 /// Returns the completions of bash after these words, the last of which is incomplete.
-fn offered(script: &Path, words: &[&str]) -> Vec<String> {
+fn complete_words(script: &Path, words: &[&str]) -> Vec<String> {
     let line = r#"source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         _flux__fairshare "$1" "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
     let output =
@@ -116,7 +116,7 @@ fn bash_completes_commands_options_and_values() {
     let fresh = directory("bash_completes");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let script = fresh.join("completions/flux-fairshare.bash");
-    let offered = |words: &[&str]| offered(&script, words);
+    let offered = |words: &[&str]| complete_words(&script, words);
     let commands = offered(&["flux-fairshare", ""]);
     for command in [
         "show",
@@ -148,7 +148,7 @@ fn bash_completes_commands_options_and_values() {
 }
 
 /// Returns the completions of bash below `flux`, possibly after Flux's own script was loaded.
-fn offered_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
+fn complete_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<String> {
     let line = format!(
         r#"{before}; source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
         complete -p flux | grep -q 'F _flux_fairshare_below_flux flux' || echo not-registered
@@ -166,14 +166,14 @@ fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
     let script = fresh.join("completions/flux-fairshare.bash");
     let theirs = "_flux_core() { COMPREPLY=(jobs jobtap); }; complete -F _flux_core flux";
     for before in ["true", theirs] {
-        let offered = |words: &[&str]| offered_below_flux(&script, before, words);
+        let offered = |words: &[&str]| complete_below_flux(&script, before, words);
         assert_eq!(offered(&["flux", "fairshare", "sh"]), ["show"]);
         assert_eq!(offered(&["flux", "-v", "fairshare", "show", "--pol"]), ["--policy"]);
         let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
         assert_eq!(offered(&["flux", "fairshare", "why", "--policy", ""]), policies);
     }
-    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
-    assert_eq!(offered_below_flux(&script, theirs, &["flux", "jobs", "fairshare"]), ["jobs", "jobtap"]);
+    assert_eq!(complete_below_flux(&script, theirs, &["flux", "jo"]), ["jobs", "jobtap"]);
+    assert_eq!(complete_below_flux(&script, theirs, &["flux", "jobs", "fairshare"]), ["jobs", "jobtap"]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn text(value: &Value) -> String {
 }
 
 #[track_caller]
-fn agree(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
+fn assert_close(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
     match (got.as_f64(), wanted.as_f64()) {
         (Some(a), Some(b)) => {
             assert!((a - b).abs() <= tolerance * b.abs().max(1.0), "{place}: {a}, expected {b}")
@@ -58,7 +58,7 @@ fn flux_accounting() {
         let nodes = show(&name, &golden, &["--set", "inactive_usage=ignore"]);
         for row in golden["associations"].as_array().expect("associations") {
             let node = &nodes[&(text(&row["bank"]), Some(text(&row["user"])))];
-            agree(&format!("{name} {}", row["user"]), &node["fairshare"], &row["fairshare"], 5.1e-7);
+            assert_close(&format!("{name} {}", row["user"]), &node["fairshare"], &row["fairshare"], 5.1e-7);
         }
     }
 }
@@ -88,7 +88,7 @@ fn slurm() {
             let node = &nodes[&(text(&row["account"]), user)];
             for key in ["norm_shares", "norm_usage", "effective_usage", "level_fs", "fairshare"] {
                 if !row["full"][key].is_null() {
-                    agree(
+                    assert_close(
                         &format!("{name} {} {} {key}", row["account"], row["user"]),
                         &node[key],
                         &row["full"][key],
@@ -133,7 +133,7 @@ fn openpbs() {
         for row in golden["expected"].as_array().expect("rows") {
             let who = text(&row["name"]).replace("TREEROOT", "root");
             for key in ["fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "usage"] {
-                agree(&format!("{name} {who} {key}"), &by_name[&who][key], &row[key], 1e-6);
+                assert_close(&format!("{name} {who} {key}"), &by_name[&who][key], &row[key], 1e-6);
             }
         }
     }
@@ -171,7 +171,7 @@ fn usages_out_of_pbsfs() {
         });
         let node = node.unwrap_or_else(|| panic!("{who} is not in the tree"));
         for key in ["fairshare_perc", "fairshare_factor", "usage"] {
-            agree(&format!("{who} {key}"), &node[key], &row[key], 1e-6);
+            assert_close(&format!("{who} {key}"), &node[key], &row[key], 1e-6);
         }
     }
 }

@@ -10,7 +10,7 @@ use super::golden::documents;
 use super::{Ran, fairshare, file};
 
 /// Formats a number as sshare does.
-fn six(value: &Value) -> String {
+fn format_as_sshare(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -60,13 +60,13 @@ pub fn sshare(golden: &Value) -> String {
             format!("{}{account}", indent(golden, account, row["user"].is_string())),
             text(&row["user"]).to_owned(),
             raw_shares(row),
-            six(&row["norm_shares"]),
+            format_as_sshare(&row["norm_shares"]),
             row["raw_usage"].to_string(),
-            six(&row["norm_usage"]),
-            six(&row["effective_usage"]),
-            six(&row["fairshare"]),
+            format_as_sshare(&row["norm_usage"]),
+            format_as_sshare(&row["effective_usage"]),
+            format_as_sshare(&row["fairshare"]),
         ];
-        fields.extend(fair_tree.then(|| six(&row["level_fs"])));
+        fields.extend(fair_tree.then(|| format_as_sshare(&row["level_fs"])));
         fields.extend(["".to_owned(), "cpu=0".to_owned()]);
         out.push_str(&(fields.join("|") + "\n"));
     }

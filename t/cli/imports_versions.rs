@@ -11,7 +11,7 @@ use super::imports::{all_agree, golden, sshare};
 use super::{Ran, directory, fairshare, file};
 
 /// Returns the path of an input from a user.
-fn sent(name: &str) -> String {
+fn input_path(name: &str) -> String {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/data/imports").join(name);
     path.to_str().expect("text").to_owned()
 }
@@ -69,10 +69,10 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
 
 #[test]
 fn classic_tables_of_25_11_as_sent() {
-    assert_eq!(fairshares(&sent("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
-    assert_eq!(fairshares(&sent("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
+    assert_eq!(fairshares(&input_path("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
+    assert_eq!(fairshares(&input_path("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
     for name in ["f01-sshare-25.11-classic.txt", "f01b-sshare-25.11-classic-flat.txt"] {
-        all_agree(name, &fairshare(["check-import", "--tree", &sent(name)]));
+        all_agree(name, &fairshare(["check-import", "--tree", &input_path(name)]));
     }
 }
 
@@ -101,7 +101,7 @@ fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
 
 #[test]
 fn a_dump_of_25_05_has_the_qos_first() {
-    assert_eq!(shares(&sent("f02-sacctmgr-dump-25.05.txt")), "u1,1");
+    assert_eq!(shares(&input_path("f02-sacctmgr-dump-25.05.txt")), "u1,1");
     let text = "# To edit this file start with a cluster line for the new cluster\n# Parent - 'root'\n\
         QOS - 'normal':Description='Normal QOS's default: all':GraceTime=30\nQOS - 'gpu':Description='':Priority=10:MaxTRESPerUser=gres/gpu=4\n\
         Cluster - 'c':Fairshare=1:QOS='gpu,normal'\nParent - 'root'\nAccount - 'a':Description='a':Organization='a':Fairshare=5\n\
@@ -157,7 +157,7 @@ fn json_of_each_parser_is_read() {
         let ran = fairshare(["check-import", "--tree", &path]);
         assert!(ran.ok().starts_with("FairShare: 2 of 2 agree\nLevelFS: 2 of 2 agree\n"), "{name}: {ran:?}");
     }
-    all_agree("as sent", &fairshare(["check-import", "--tree", &sent("f03-sshare-23.11.json")]));
+    all_agree("as sent", &fairshare(["check-import", "--tree", &input_path("f03-sshare-23.11.json")]));
     let wrong = r#"{"shares": {"shares": [{"name": "root", "parent": "", "usage": -Infinity, "type": ["ASSOCIATION"]}]}}"#;
     let ran = show(&file("json_usage", wrong), &[]);
     assert!(
@@ -173,14 +173,14 @@ fn json_of_each_parser_is_read() {
 
 #[test]
 fn an_infinite_level_equals_no_finite_one() {
-    let ran = fairshare(["check-import", "--tree", &sent("f04-levelfs-not-infinite.txt")]);
+    let ran = fairshare(["check-import", "--tree", &input_path("f04-levelfs-not-infinite.txt")]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
     assert!(
         ran.out.contains("LevelFS: 2 of 3 agree\n")
             && ran.out.contains("a     u     LevelFS  7.000000   inf\n"),
         "{ran:?}"
     );
-    let text = std::fs::read_to_string(sent("f04-levelfs-not-infinite.txt")).expect("text");
+    let text = std::fs::read_to_string(input_path("f04-levelfs-not-infinite.txt")).expect("text");
     let other = text.replace("|0.500000|0.500000\n", "|0.500000|inf\n").replace("|7.000000", "|inf");
     let ran = fairshare(["check-import", "--tree", &file("level_theirs_infinite", other)]);
     assert!(ran.status == 1 && ran.out.contains("LevelFS: 2 of 3 agree\n"), "{ran:?}");
@@ -188,16 +188,17 @@ fn an_infinite_level_equals_no_finite_one() {
 
 #[test]
 fn a_pbs_entity_may_be_called_root() {
-    let (tree, usage) = (sent("f05-resource_group"), sent("f05-usage.txt"));
+    let (tree, usage) = (input_path("f05-resource_group"), input_path("f05-usage.txt"));
     let listed =
         show(&tree, &["--usage", &usage, "--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert!(
         listed.ok().contains("u1,phys,100,0.628997") && listed.out.contains("root,unknown,50,0"),
         "{listed:?}"
     );
-    let table = show(&sent("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
+    let table =
+        show(&input_path("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert_eq!(table.ok(), listed.out);
-    all_agree("pbsfs", &fairshare(["check-import", "--tree", &sent("f05-pbsfs.txt")]));
+    all_agree("pbsfs", &fairshare(["check-import", "--tree", &input_path("f05-pbsfs.txt")]));
     // The file has a root with shares.
     let path = file("pbs_root_listed", "phys 50 root 60\nroot 51 phys 10\nu1 60 phys 10\n");
     assert_eq!(shares(&path), "root,10 u1,10");
@@ -206,8 +207,8 @@ fn a_pbs_entity_may_be_called_root() {
 #[test]
 fn white_space_ends_a_name_in_a_list_of_usages() {
     let ran = show(
-        &sent("f06-resource_group"),
-        &["--usage", &sent("f06-usage.txt"), "--csv", "-o", "user,usage", "--users-only"],
+        &input_path("f06-resource_group"),
+        &["--usage", &input_path("f06-usage.txt"), "--csv", "-o", "user,usage", "--users-only"],
     );
     assert_eq!(ran.ok(), "user,usage\nphys:u1,100\n");
     let tree =
@@ -230,7 +231,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
 
 #[test]
 fn a_usage_of_an_unknown_user_gets_a_note() {
-    let (tree, usage) = (sent("f07-dump.txt"), sent("f07-usage.txt"));
+    let (tree, usage) = (input_path("f07-dump.txt"), input_path("f07-usage.txt"));
     let ran = show(&tree, &["--usage", &usage, "--json"]);
     let note = "1 usage is left out: no user in the tree has the name \"ul\"";
     assert!(ran.status == 0 && ran.err.contains(note), "{ran:?}");
@@ -246,7 +247,7 @@ fn a_usage_of_an_unknown_user_gets_a_note() {
 
 #[test]
 fn pbs_goes_by_names_and_not_by_numbers() {
-    let ran = show(&sent("f08-resource_group"), &[]);
+    let ran = show(&input_path("f08-resource_group"), &[]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.err.contains("line 2: the number 502 of \"u2\" is that of \"u1\" (line 1)"), "{ran:?}");
     // A leaf has the number of a group, and two groups share a number: pbsfs prints each node right before its children.
@@ -270,7 +271,7 @@ fn pbs_goes_by_names_and_not_by_numbers() {
 
 #[test]
 fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
-    let path = sent("f09-resource_group");
+    let path = input_path("f09-resource_group");
     let banks = |more: &[&str]| {
         let columns = ["--csv", "-o", "bank,shares", "--bank", "unknown", "--no-header"];
         show(&path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>())
@@ -283,7 +284,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
         "{ran:?}"
     );
     assert!(banks(&["--unknown-shares", "10"]).out.contains("unknown,10\n"));
-    let ran = show(&sent("f05-pbsfs.txt"), &["--unknown-shares", "10"]);
+    let ran = show(&input_path("f05-pbsfs.txt"), &["--unknown-shares", "10"]);
     assert!(
         ran.error().ends_with("is not a resource_group file (pbsfs), so --unknown-shares does not apply"),
         "{ran:?}"
@@ -292,7 +293,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
 
 #[test]
 fn a_user_with_the_shares_of_the_account_has_no_level() {
-    let path = sent("f10-parent-shares.txt");
+    let path = input_path("f10-parent-shares.txt");
     let ran = show(&path, &["--long"]);
     let row = ran.ok().lines().find(|line| line.contains("u1")).expect("a row");
     assert!(
@@ -315,11 +316,11 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
 
 #[test]
 fn a_fair_share_that_slurm_had_not_computed_is_counted_apart() {
-    let ran = fairshare(["check-import", "--tree", &sent("f11-not-computed-yet.txt")]);
+    let ran = fairshare(["check-import", "--tree", &input_path("f11-not-computed-yet.txt")]);
     let text = "LevelFS: 2 of 2 agree\nnot compared: 1 FairShare of 0 that Slurm had not computed yet: it does so once in \
         PriorityCalcPeriod (5 minutes)\n";
     assert!(ran.ok().starts_with(text), "{ran:?}");
-    let ran = fairshare(["check-import", "--tree", &sent("f11-not-computed-yet.txt"), "--json"]);
+    let ran = fairshare(["check-import", "--tree", &input_path("f11-not-computed-yet.txt"), "--json"]);
     assert_eq!(ran.json()["not_computed"], 1);
 }
 
@@ -368,7 +369,7 @@ fn a_table_is_found_within_text_of_terminals_and_mails() {
     ] {
         assert_eq!(fairshares(&file(&format!("table_{name}"), text), &[]), expected, "{name}");
     }
-    assert_eq!(fairshares(&sent("f13-nbsp.txt"), &[]), "root,1");
+    assert_eq!(fairshares(&input_path("f13-nbsp.txt"), &[]), "root,1");
     // An incomplete row is refused.
     let ran = show(&file("table_cut", TABLE.trim_end_matches("|u2|1|0\n")), &[]);
     assert!(ran.error().ends_with("line 7: 1 of 4 columns: the row is cut off"), "{ran:?}");
@@ -412,12 +413,12 @@ fn a_part_of_a_tree_names_the_option_that_made_it_one() {
     std::fs::write(&path, group).expect("written");
     let ran = show(path.to_str().expect("text"), &[]);
     assert!(ran.error().contains("has only comments"), "{ran:?}");
-    let ran = show(&sent("f13-sreport.txt"), &[]);
+    let ran = show(&input_path("f13-sreport.txt"), &[]);
     assert!(
         ran.error().contains("a report of sreport") && ran.error().contains("\"sshare -a -l -P\""),
         "{ran:?}"
     );
-    let ran = show(&sent("f07-dump.txt"), &["--usage", &sent("f13-sreport.txt")]);
+    let ran = show(&input_path("f07-dump.txt"), &["--usage", &input_path("f13-sreport.txt")]);
     assert!(ran.error().contains("a report of sreport"), "{ran:?}");
 }
 

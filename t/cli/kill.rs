@@ -8,7 +8,7 @@ use super::PROGRAM;
 use super::site::{Site, fairshares};
 
 /// Kills an update at many moments; each time the values must be all old or all new.
-fn survives(site: &Site) {
+fn kill_updates(site: &Site) {
     let old = "UPDATE association_table SET fairshare = 0.123456";
     let update =
         || Command::new(PROGRAM).args(["update", "-p", site.path()]).spawn().expect("the program starts");
@@ -21,7 +21,7 @@ fn survives(site: &Site) {
     assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
 
     let (mut kept, mut done) = (0, 0);
-    // Starts at time 0: the measured first run had cold caches and may be the slowest.
+    // The first kill comes at time 0: the measured first run had cold caches, so all kills at later times might come too late.
     for step in 0..24_u32 {
         site.sql(old);
         let moment = whole.mul_f64(1.1 * f64::from(step) / 24.0);
@@ -46,12 +46,12 @@ fn survives(site: &Site) {
 
 #[test]
 fn with_a_rollback_journal() {
-    survives(&Site::large("kill_journal", 40, 300));
+    kill_updates(&Site::large("kill_journal", 40, 300));
 }
 
 #[test]
 fn with_a_write_ahead_log() {
     let site = Site::large("kill_wal", 40, 300);
     site.sql("PRAGMA journal_mode = WAL");
-    survives(&site);
+    kill_updates(&site);
 }

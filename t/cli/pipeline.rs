@@ -52,7 +52,7 @@ fn sync(site: &Site, now: f64, more: &[&str]) -> super::Ran {
 }
 
 /// Returns user, usage and fair-share of each association.
-fn stored(site: &Site) -> Vec<(String, f64, f64)> {
+fn read_associations(site: &Site) -> Vec<(String, f64, f64)> {
     let connection = site.open();
     let sql = "SELECT username, job_usage, fairshare FROM association_table ORDER BY username";
     let mut statement = connection.prepare(sql).expect("a table");
@@ -79,7 +79,7 @@ fn sync_counts_and_ranks_in_one_go() {
     assert_eq!(sync(&site, END + 100.0, &[]).ok(), "");
     // Two nodes for 10, 20, 30 and 40 s; ann is alone in A, ben has one share of five in B.
     let expected = [("ann", 20.0), ("ben", 40.0), ("cat", 60.0), ("dan", 80.0)];
-    let usages: Vec<(String, f64)> = stored(&site).into_iter().map(|row| (row.0, row.1)).collect();
+    let usages: Vec<(String, f64)> = read_associations(&site).into_iter().map(|row| (row.0, row.1)).collect();
     assert_eq!(usages, expected.map(|(user, usage)| (user.to_owned(), usage)));
     let banks: Vec<f64> = {
         let connection = site.open();
@@ -89,7 +89,7 @@ fn sync_counts_and_ranks_in_one_go() {
     };
     assert_eq!(banks, [20.0, 180.0, 200.0]);
     let shown = fairshare(["show", "-p", site.path(), "-P", "-o", "name,fairshare"]);
-    for (user, _, fairshare) in stored(&site) {
+    for (user, _, fairshare) in read_associations(&site) {
         assert!(
             shown.ok().lines().any(|line| line.trim() == format!("{user}|{fairshare}")),
             "{user}: {shown:?}"
@@ -99,7 +99,7 @@ fn sync_counts_and_ranks_in_one_go() {
     assert_eq!(sync(&site, END + 101.0, &[]).ok(), "");
     assert_eq!(site.bytes(), before, "a second run finds nothing to write");
     sync(&site, END + H + 1.0, &[]).ok();
-    let usages: Vec<f64> = stored(&site).into_iter().map(|row| row.1).collect();
+    let usages: Vec<f64> = read_associations(&site).into_iter().map(|row| row.1).collect();
     assert_eq!(usages, [10.0, 20.0, 30.0, 40.0]);
 }
 
@@ -113,7 +113,7 @@ fn a_step_that_fails_leaves_nothing_of_those_before_it() {
     assert_eq!(dump(&site), before);
     site.sql("UPDATE bank_table SET parent_bank = 'root' WHERE bank = 'B'");
     sync(&site, END + 100.0, &[]).ok();
-    assert_eq!(stored(&site)[3].1, 80.0);
+    assert_eq!(read_associations(&site)[3].1, 80.0);
 }
 
 #[test]
@@ -144,11 +144,11 @@ fn the_clock_going_back_and_a_lock_are_errors() {
     drop(connection);
     assert_eq!(site.bytes(), before);
     // Edited associations are ranked nevertheless.
-    let fairshares = stored(&site);
+    let fairshares = read_associations(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
     let ran = sync(&site, END - 5000.0, &[]);
     assert!(ran.error().contains("all changes are stored"), "{ran:?}");
-    assert_ne!(stored(&site), fairshares);
+    assert_ne!(read_associations(&site), fairshares);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn an_older_schema_keeps_its_bins_in_columns() {
          ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_2 real DEFAULT 0",
     );
     sync(&site, END + 100.0, &[]).ok();
-    let usages = || stored(&site).into_iter().map(|row| row.1).collect::<Vec<f64>>();
+    let usages = || read_associations(&site).into_iter().map(|row| row.1).collect::<Vec<f64>>();
     assert_eq!(usages(), [20.0, 40.0, 60.0, 80.0]);
     // The half-life is flux-accounting's own, a week.
     sync(&site, END + 604_800.0, &[]).ok();
@@ -282,7 +282,7 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     let text = recount(&[]).ok().to_owned();
     assert!(text.contains("the oldest record ended on") && !text.contains("due:"), "{text}");
     recount(&["--write"]).ok();
-    assert_eq!(stored(&site)[0].1, 20.0);
+    assert_eq!(read_associations(&site)[0].1, 20.0);
     assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));
     assert_eq!(sync(&site, END + 101.0, &["-n", "--json"]).json()["counted"], 0);
 }
@@ -300,11 +300,11 @@ fn scrub_reports_removed_records() {
     assert_eq!(scrub(END + 9.0 * H, &["-n"]), "would remove 4 records\n");
     assert_eq!(scrub(END + 9.0 * H, &[]), "removed 4 records\n");
     assert_eq!(sync(&site, END + 9.0 * H, &[]).ok(), "");
-    assert_eq!(stored(&site)[0].1, 0.0);
+    assert_eq!(read_associations(&site)[0].1, 0.0);
 }
 
 /// Returns the watermarks of a push for ann in bank A and for ben, cat and dan in bank B.
-fn counted_until(site: &Site) -> Vec<f64> {
+fn read_watermarks(site: &Site) -> Vec<f64> {
     use fairshare_accounting::store::{Access, Database};
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(END).expect("data");
@@ -316,7 +316,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     let site = small("push_cut_off");
     sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
-    assert_eq!(counted_until(&site), newest);
+    assert_eq!(read_watermarks(&site), newest);
     // As clear-usage does.
     site.sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
@@ -326,7 +326,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
         END + 200.0
     ));
     let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
-    assert_eq!(counted_until(&site), cleared);
+    assert_eq!(read_watermarks(&site), cleared);
     // As a change of the half-life does: usages stay, and earlier jobs do not count again.
     site.sql(&format!(
         "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
@@ -334,21 +334,21 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
          UPDATE job_usage_factor_table SET last_job_timestamp = 0",
         END + 300.0
     ));
-    assert_eq!(counted_until(&site), [END + 300.0; 4]);
+    assert_eq!(read_watermarks(&site), [END + 300.0; 4]);
     // `sync` recounts from the records and sets the watermarks; the cleared bank stays cleared.
     assert!(sync(&site, END + 400.0, &[]).err.contains("all usage was recounted"));
-    assert_eq!(counted_until(&site), cleared);
+    assert_eq!(read_watermarks(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
-    assert_eq!(counted_until(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
+    assert_eq!(read_watermarks(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
     // A cut-off that is no valid time covers all jobs, and the push is not refused.
     site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
-    assert_eq!(counted_until(&site)[0], 1e12);
+    assert_eq!(read_watermarks(&site)[0], 1e12);
     site.sql("ALTER TABLE bank_table DROP COLUMN ignore_older_than; DROP TABLE config_table");
-    assert_eq!(counted_until(&site), [0.0, newest[1], newest[2], newest[3]]);
+    assert_eq!(read_watermarks(&site), [0.0, newest[1], newest[2], newest[3]]);
 }
 
 /// Kills a sync at 25 moments. Each time the data are all old or all new, and the next run completes them.
-fn survives(site: &Site) {
+fn kill_syncs(site: &Site) {
     let backup = site.path.with_extension("backup");
     with_jobs(site);
     std::fs::copy(&site.path, &backup).expect("a copy");
@@ -392,12 +392,12 @@ fn survives(site: &Site) {
 
 #[test]
 fn killed_with_a_rollback_journal() {
-    survives(&Site::large("sync_kill_journal", 20, 150));
+    kill_syncs(&Site::large("sync_kill_journal", 20, 150));
 }
 
 #[test]
 fn killed_with_a_write_ahead_log() {
     let site = Site::large("sync_kill_wal", 20, 150);
     site.sql("PRAGMA journal_mode = WAL");
-    survives(&site);
+    kill_syncs(&site);
 }

@@ -14,14 +14,14 @@ const EXPORT: &str = r#"{"associations": [], "queues": [], "projects": [], "bank
     "config": {}, "priority_factors": []}"#;
 
 /// Returns a pipe without a reader.
-fn closed() -> Stdio {
+fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     writer.into()
 }
 
 /// Returns a full pipe, as a pipe to a pager may be.
-fn unread() -> (PipeReader, Stdio) {
+fn full_pipe() -> (PipeReader, Stdio) {
     let (reader, mut writer) = std::io::pipe().expect("a pipe");
     // SAFETY: the descriptor is open; the call changes nothing.
     let room = unsafe { libc::fcntl(writer.as_raw_fd(), libc::F_GETPIPE_SZ) };
@@ -30,7 +30,7 @@ fn unread() -> (PipeReader, Stdio) {
 }
 
 /// Waits until a process is stuck in writing to its standard output.
-fn stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
+fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
     let call = format!("/proc/{}/syscall", child.id());
     for _ in 0..1000 {
         match std::fs::read_to_string(&call) {
@@ -57,7 +57,7 @@ fn a_closed_pipe_is_quiet_everywhere() {
     let site = Site::small("closed_pipes");
     for command in [["push", "-n"], ["update", "-n"], ["push", "--help"], ["show", "-P"]] {
         let arguments = [command[0], command[1], "-p", site.path()];
-        let output = run(&arguments, closed(), Stdio::piped());
+        let output = run(&arguments, closed_pipe(), Stdio::piped());
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{command:?}");
     }
 }
@@ -93,11 +93,11 @@ fn readers_of_a_list_do_not_block_writers() {
     for command in commands {
         // After any earlier run there is data to show and a change to write.
         site.sql("UPDATE association_table SET fairshare = 0.123456");
-        let (reader, out) = unread();
+        let (reader, out) = full_pipe();
         let mut line = Command::new(PROGRAM);
         let line = line.args(command).args(["-p", path]).stdin(Stdio::null()).stdout(out);
         let mut child = line.stderr(Stdio::null()).spawn().expect("it starts");
-        stuck(&mut child, &command);
+        wait_until_stuck(&mut child, &command);
         let ran = fairshare(["update", "-p", path, "--wait", "0.5"]);
         drop(reader);
         child.wait().expect("it ends");
@@ -121,7 +121,7 @@ fn a_full_disk_is_an_error_and_no_panic() {
 fn a_standard_error_that_takes_nothing_does_not_change_the_outcome() {
     let site = Site::small("full_error");
     let path = site.path();
-    for err in [Stdio::from(full()), closed()] {
+    for err in [Stdio::from(full()), closed_pipe()] {
         let output = run(&["update", "-v", "-p", path], Stdio::piped(), err);
         assert_eq!(output.status.code(), Some(0), "the values are stored");
     }

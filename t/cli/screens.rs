@@ -50,7 +50,7 @@ const GROUPS: &str = "g1 101 root 50\ng2 102 root 50\na 103 g1 10\nb 104 g1 10\n
 const USAGES: &str = "a 49\nb 150\nc 100\nd 99\ns 200\nz 5\n";
 
 /// Masks dates and other text that differs between runs, and makes terminal codes visible.
-fn masked(text: &str, path: &str) -> String {
+fn mask_text(text: &str, path: &str) -> String {
     let text = text.replace(path, "SITE").replace("\r\n", "\n").replace('\x1b', "ESC");
     let mut masked = String::new();
     let mut rest = text.as_str();
@@ -78,14 +78,14 @@ fn masked(text: &str, path: &str) -> String {
 }
 
 /// Runs the command at each width, first without colours, then with colours.
-fn screen(name: &str, path: &str, arguments: &str) {
+fn check_screens(name: &str, path: &str, arguments: &str) {
     let mut screens = format!("$ flux fairshare {arguments}\n").replace(path, "SITE");
     for colour in ["never", "always"] {
         for columns in [80, 120, 200] {
             let command = format!("PROGRAM {arguments} --color {colour}");
             let Some(ran) = on_screen((columns, 200), "xterm", &command) else { return };
             assert_eq!(ran.status, 0, "{name}: {ran:?}");
-            let text = masked(&ran.out, path);
+            let text = mask_text(&ran.out, path);
             check(name, columns, colour == "always", &text);
             screens.push_str(&format!("\n===== {columns} columns, colour {colour}\n{text}"));
         }
@@ -136,7 +136,7 @@ fn screens_of_a_database() {
         ("what-if", "what-if -p SITE --shares chem=20 --usage erik+=5000nh --add-user new/ops=2"),
         ("what-if-in", "what-if -p SITE --in 21d --idle amira/chem"),
     ] {
-        screen(name, path, &arguments.replace("SITE", path));
+        check_screens(name, path, &arguments.replace("SITE", path));
     }
 }
 
@@ -144,7 +144,7 @@ fn screens_of_a_database() {
 fn screens_of_a_simulation() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/week.swf");
     let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
-    screen("simulate", trace, &arguments);
+    check_screens("simulate", trace, &arguments);
 }
 
 #[test]
@@ -157,7 +157,7 @@ fn screens_of_a_pbs_site() {
         ("pbs-why-two", "why a s -t SITE"),
         ("pbs-why-no-shares", "why z -t SITE"),
     ] {
-        screen(name, &tree, &arguments.replace("SITE", &tree));
+        check_screens(name, &tree, &arguments.replace("SITE", &tree));
     }
 }
 

@@ -23,7 +23,7 @@ fn simulated(path: &str, more: &str) -> Value {
 }
 
 /// Returns a trace of three banks of four users that request more than the cluster has.
-fn busy() -> String {
+fn busy_trace() -> String {
     let mut trace = "; MaxProcs: 64\n; MaxNodes: 4\n; UnixStartTime: 1600000000\n".to_owned();
     let mut seed: u64 = 3;
     let mut next = |end: u64| {
@@ -84,7 +84,7 @@ fn a_history_worked_out_by_hand() {
 
 #[test]
 fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
-    let text = busy();
+    let text = busy_trace();
     let plain = file("simulate_busy", &text);
     let packed = directory("simulate_packed").join("busy.swf.gz");
     let mut encoder = GzEncoder::new(std::fs::File::create(&packed).unwrap(), Compression::fast());
@@ -123,7 +123,7 @@ fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
 /// Without weights and limits only the scheduler decides, which is compared with a simple implementation.
 #[test]
 fn the_scheduler_equals_a_simple_implementation() {
-    let path = file("simulate_oracle", busy());
+    let path = file("simulate_oracle", busy_trace());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/scripts/easy.py");
     for how in ["fcfs", "easy"] {
         let oracle = Command::new("python3").args([script, &path, "64", how]).output();
@@ -149,7 +149,7 @@ fn the_scheduler_equals_a_simple_implementation() {
 /// Under full load banks get resources by their shares; a limit on a bank reduces its part.
 #[test]
 fn shares_and_limits_decide_the_parts_of_banks() {
-    let path = file("simulate_shares", busy());
+    let path = file("simulate_shares", busy_trace());
     let tree = file(
         "simulate_tree",
         r#"{"banks": [{"name": "root", "parent": null}, {"name": "group0", "parent": "root", "shares": 6},
@@ -178,7 +178,7 @@ fn shares_and_limits_decide_the_parts_of_banks() {
 }
 
 /// Returns a database with jobs of the users 1 and 2; the second has no default bank of that name.
-fn database(test: &str) -> Site {
+fn make_database(test: &str) -> Site {
     let site = Site::new(
         test,
         &[("root", "", 1), ("A", "root", 1), ("B", "root", 3)],
@@ -210,7 +210,7 @@ fn database(test: &str) -> Site {
 
 #[test]
 fn a_databases_jobs_on_its_own_site() {
-    let site = database("simulate_database");
+    let site = make_database("simulate_database");
     let before = site.bytes();
     let told = simulated(site.path(), "--nodes 2 --cores-per-node 4");
     // The cluster has two nodes of four cores. User 9 has no association, and one job never ran.

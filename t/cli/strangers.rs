@@ -12,13 +12,13 @@ use super::site::Site;
 /// A user id that this machine does not have.
 const STRANGER: u32 = 12_345;
 
-fn give(path: &Path) {
+fn change_owner(path: &Path) {
     chown(path, Some(STRANGER), None).expect("root gives it away");
 }
 
 /// Writes a journal of the stranger next to the database, after whose playback SQLite removes `victim`. It ends as the journal of a change to
 /// several databases: with the name of the common journal, its length, the sum of its bytes, and a magic number.
-fn crafted(database: &Path, victim: &Path) -> PathBuf {
+fn craft_journal(database: &Path, victim: &Path) -> PathBuf {
     let name = victim.as_os_str().as_encoded_bytes();
     let sum: u32 = name.iter().map(|byte| u32::from(*byte)).sum();
     let length = u32::try_from(name.len()).expect("a short name");
@@ -29,12 +29,12 @@ fn crafted(database: &Path, victim: &Path) -> PathBuf {
     bytes.extend_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
     let journal = with(database, "-journal");
     fs::write(&journal, bytes).expect("written");
-    give(&journal);
+    change_owner(&journal);
     journal
 }
 
 /// Returns content and owner of a file.
-fn seen(path: &Path) -> Option<(Vec<u8>, u32)> {
+fn read_with_owner(path: &Path) -> Option<(Vec<u8>, u32)> {
     Some((fs::read(path).ok()?, fs::metadata(path).ok()?.uid()))
 }
 
@@ -55,14 +55,14 @@ fn a_journal_of_another_user_removes_no_file() {
             }
             let victim = site.path.with_file_name("victim");
             fs::write(&victim, "precious").expect("written");
-            let journal = crafted(&site.path, &victim);
+            let journal = craft_journal(&site.path, &victim);
             if is_strangers {
-                give(&site.path);
+                change_owner(&site.path);
             }
             mode(&site.path, 0o666);
             let link = site.path.with_file_name("link.db");
             std::os::unix::fs::symlink("site.db", &link).expect("a link");
-            let files = || [&site.path, &journal, &victim].map(|path| seen(path));
+            let files = || [&site.path, &journal, &victim].map(|path| read_with_owner(path));
             let before = files();
             let commands =
                 [(&["show"][..], ""), (&["why", "ann"], ""), (&["update"], "; nothing was changed")];
@@ -91,15 +91,15 @@ fn files_next_to_a_database_keep_their_owner() {
             if log {
                 site.sql("PRAGMA journal_mode = WAL");
             }
-            give(&site.path);
+            change_owner(&site.path);
             // A user that may write in a directory can rename files of root there.
             let secret = with(&site.path, suffix);
             fs::write(&secret, "x".repeat(600)).expect("written");
             mode(&secret, 0o600);
-            let before = seen(&secret);
+            let before = read_with_owner(&secret);
             for command in ["show", "update"] {
                 let ran = fairshare([command, "--wait", "0.1", "-p", site.path()]);
-                assert!(seen(&secret) == before, "{command}, log: {log}: {ran:?}");
+                assert!(read_with_owner(&secret) == before, "{command}, log: {log}: {ran:?}");
                 let told = format!("user 0 owns the companion file that ends in {suffix}");
                 assert!(ran.error().contains(&told), "{command}, log: {log}: {ran:?}");
             }
@@ -113,7 +113,7 @@ fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
         return;
     }
     let site = Site::small("write_of_another");
-    give(&site.path);
+    change_owner(&site.path);
     let other = site.open();
     other.execute_batch("BEGIN IMMEDIATE; UPDATE association_table SET shares = 9").expect("begun");
     assert!(fs::metadata(with(&site.path, "-journal")).expect("a journal").len() > 0);
@@ -130,7 +130,7 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     let site = Site::small("log_of_another");
     site.sql("PRAGMA journal_mode = WAL");
     let view = Powerless::new("log-of-another", &site);
-    give(&view.database);
+    change_owner(&view.database);
     mode(&view.database, 0o644);
     mode(&view.directory, 0o777);
     let beside = || {
@@ -160,7 +160,7 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     fs::copy(&view.database, view.directory.join("left.db")).expect("copied");
     let left = Powerless { database: view.directory.join("left.db"), directory: view.directory.clone() };
     for suffix in ["", "-wal"] {
-        give(&with(&left.database, suffix));
+        change_owner(&with(&left.database, suffix));
     }
     let ran = left.run("show");
     assert!(ran.error().contains("its owner must first roll back an interrupted write"), "{ran:?}");

@@ -37,7 +37,7 @@ pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) 
 }
 
 /// Returns a line without terminal codes.
-fn plain(line: &str) -> String {
+fn strip_codes(line: &str) -> String {
     let mut parts = line.split('\x1b');
     let mut text = parts.next().unwrap_or_default().to_owned();
     parts.for_each(|part| text.push_str(part.split_once('m').map_or("", |(_, rest)| rest)));
@@ -79,8 +79,8 @@ fn the_default_table_fits_the_terminal() {
     let path = file("fits", TREE);
     let titles = |columns, arguments: &str| {
         let ran = on_terminal(columns, "xterm", &format!("PROGRAM show --tree {path} {arguments}"))?;
-        let widest = ran.out.lines().map(|line| plain(line).chars().count()).max().expect("lines");
-        Some((widest, plain(ran.out.lines().next().expect("titles"))))
+        let widest = ran.out.lines().map(|line| strip_codes(line).chars().count()).max().expect("lines");
+        Some((widest, strip_codes(ran.out.lines().next().expect("titles"))))
     };
     let Some((widest, wide)) = titles(120, "") else { return };
     assert!(widest > 80 && wide.ends_with("FairShare  Usage|Share"), "{wide}");

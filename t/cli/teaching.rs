@@ -170,7 +170,11 @@ fn a_wrong_value_names_the_command_that_corrects_it() {
 }
 
 /// Runs a command without naming a database, as if Flux looked for its commands here.
-fn without_database(arguments: &[&str], commands: &std::path::Path, variable: Option<&str>) -> super::Ran {
+fn run_without_database(
+    arguments: &[&str],
+    commands: &std::path::Path,
+    variable: Option<&str>,
+) -> super::Ran {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).env("FLUX_EXEC_PATH", commands).env_remove("FLUX_FAIRSHARE_DATABASE");
     if let Some(variable) = variable {
@@ -192,9 +196,9 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
         std::fs::write(module.join("__init__.py"), format!("DB_SCHEMA_VERSION = 38\nDB_PATH = \"{path}\"\n"))
             .expect("written");
     };
-    let default_database = |commands, variable| without_database(&["show", "--csv"], commands, variable);
+    let default_database = |commands, variable| run_without_database(&["show", "--csv"], commands, variable);
     say(site.path());
-    let ran = without_database(&["push", "-n"], &commands, None);
+    let ran = run_without_database(&["push", "-n"], &commands, None);
     let said = format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
     assert!(ran.ok().starts_with(&said), "{ran:?}");
     assert!(default_database(&commands, None).ok().contains("ann"));

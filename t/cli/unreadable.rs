@@ -6,7 +6,7 @@ use super::table::on_screen;
 use super::{PROGRAM, fairshare, file, finish};
 
 /// Returns the figures of a level in the table.
-fn figures(text: &str, name: &str) -> Vec<String> {
+fn read_figures(text: &str, name: &str) -> Vec<String> {
     let mut table = text.lines().skip_while(|line| !line.contains("of level"));
     let line = table.find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a level");
     line.split_whitespace().skip(1).map(|figure| figure.replace(',', "")).collect()
@@ -24,7 +24,7 @@ fn the_sums_of_pbs_add_up() {
     let path = file("pbs_sums", PBS);
     let ran = fairshare(["why", "a", "--tree", &path, "--policy", "pbs"]);
     let text = ran.ok();
-    let (root, group, user) = (figures(text, "root"), figures(text, "g1"), figures(text, "a"));
+    let (root, group, user) = (read_figures(text, "root"), read_figures(text, "g1"), read_figures(text, "a"));
     assert_eq!((root[0].as_str(), group[3].as_str(), user[3].as_str()), ("308", "199", "49"), "{text}");
     // 199 of 308, and 49 of 199: each is a part of the figure of the level above.
     assert_eq!((group[4].as_str(), user[4].as_str()), ("64.61", "24.62"), "{text}");

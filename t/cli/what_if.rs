@@ -14,7 +14,7 @@ pub const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": 
         "associations": [{"user": "u", "bank": "a", "shares": 1, "usage": 5}, {"user": "u", "bank": "b", "shares": 1, "usage": 5}]}"#;
 
 /// Returns the fair-shares of a what-if by (user, bank).
-fn then(document: &Value) -> BTreeMap<(String, String), f64> {
+fn predicted_fairshares(document: &Value) -> BTreeMap<(String, String), f64> {
     let text = |value: &Value| value.as_str().expect("text").to_owned();
     let rows = document["associations"].as_array().expect("rows");
     rows.iter()
@@ -25,7 +25,7 @@ fn then(document: &Value) -> BTreeMap<(String, String), f64> {
 }
 
 /// Returns the fair-shares of a database by (user, bank).
-fn stored(site: &Site) -> BTreeMap<(String, String), f64> {
+fn stored_fairshares(site: &Site) -> BTreeMap<(String, String), f64> {
     let connection = site.open();
     let mut statement = connection
         .prepare("SELECT username, bank, fairshare FROM association_table WHERE active")
@@ -60,7 +60,7 @@ fn the_answer_equals_the_values_that_update_stores() {
             "new/g4=3,u0x0/g6",
         ]);
         assert_eq!(site.bytes(), before, "nothing is changed");
-        let wanted = then(&ran.json());
+        let wanted = predicted_fairshares(&ran.json());
         site.sql(
             "UPDATE bank_table SET shares = 50 WHERE bank = 'g1';
              UPDATE association_table SET shares = 9 WHERE username = 'u2x3';
@@ -72,13 +72,13 @@ fn the_answer_equals_the_values_that_update_stores() {
         );
         fairshare(["update", "-p", site.path(), "--policy", policy]).ok();
         assert_eq!(wanted.len(), 7 * 30 + 2);
-        assert_eq!(wanted, stored(&site), "{policy}");
+        assert_eq!(wanted, stored_fairshares(&site), "{policy}");
         assert!(fairshares(&site.path).iter().any(|(user, _)| user == "new"));
     }
 }
 
 /// Returns a site of two banks with recorded usage, whose period ends in `left` seconds.
-fn decaying(test: &str, left: f64) -> Site {
+fn make_decaying_site(test: &str, left: f64) -> Site {
     let site = Site::small(test);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64();
     site.sql(&format!(
@@ -95,18 +95,18 @@ fn decaying(test: &str, left: f64) -> Site {
 /// At a boundary each bin is halved and the oldest is dropped; between boundaries nothing changes.
 #[test]
 fn predicted_usage_decays_with_the_bins() {
-    let site = decaying("what_if_in", 2.0 * 86_400.0);
+    let site = make_decaying_site("what_if_in", 2.0 * 86_400.0);
     let ran = fairshare(["what-if", "-p", site.path(), "--in", "1d", "--json"]);
     assert_eq!(ran.json()["winners"], 0);
     for (time, halved) in [("3d", 1), ("10d", 2)] {
-        let other = decaying(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
+        let other = make_decaying_site(&format!("what_if_done_{time}"), 2.0 * 86_400.0);
         // The oldest bin is dropped at one boundary.
         let left = 0.75 * 0.5f64.powi(halved);
         other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE bank = 'A'"));
         fairshare(["update", "-p", other.path()]).ok();
         for idle in ["A", "ann"] {
             let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", idle, "--json"]);
-            assert_eq!(then(&ran.json()), stored(&other), "{time} {idle}");
+            assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{time} {idle}");
         }
     }
     let ran = fairshare(["what-if", "-p", site.path(), "--in", "3w", "--idle", "ann"]);
@@ -119,20 +119,20 @@ fn predicted_usage_decays_with_the_bins() {
     assert_eq!(fairshares.first(), Some(&"0.2500"), "{plot}");
 }
 
-/// Returns whether the prediction for ann after `time` without jobs equals the result of a site with the usage `left`.
-fn is_as_if_left(site: &Site, time: &str, left: f64) {
-    let other = decaying(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
+/// Checks that the prediction for ann after `time` without jobs equals the result of a site with the usage `left`.
+fn assert_prediction(site: &Site, time: &str, left: f64) {
+    let other = make_decaying_site(&format!("what_if_left_{time}_{left}"), 2.0 * 86_400.0);
     other.sql(&format!("UPDATE association_table SET job_usage = job_usage * {left} WHERE username = 'ann'"));
     fairshare(["update", "-p", other.path(), "--policy", "classic"]).ok();
     let how = ["--idle", "ann", "--policy", "classic", "--json"];
     let ran = fairshare(["what-if", "-p", site.path(), "--in", time].iter().chain(&how));
-    assert_eq!(then(&ran.json()), stored(&other), "{} in {time}", site.path());
+    assert_eq!(predicted_fairshares(&ran.json()), stored_fairshares(&other), "{} in {time}", site.path());
 }
 
 /// An uncounted boundary is part of the prediction, because it will be counted before the next one.
 #[test]
 fn an_uncounted_boundary_is_part_of_the_prediction() {
-    let site = decaying("what_if_late", 2.0 * 86_400.0);
+    let site = make_decaying_site("what_if_late", 2.0 * 86_400.0);
     site.sql(
         "CREATE TABLE fairshare_usage_marks (
              one integer PRIMARY KEY, period_start real, period_end real, half_life real, decay real, reset_period real,
@@ -141,7 +141,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
              2419200, 0, 0, NULL, 0, x'', x'', 0 FROM t_half_life_period_table",
     );
     for (time, halved) in [("1d", 1), ("3d", 2)] {
-        is_as_if_left(&site, time, 0.75 * 0.5f64.powi(halved));
+        assert_prediction(&site, time, 0.75 * 0.5f64.powi(halved));
     }
 }
 
@@ -149,14 +149,14 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
 #[test]
 fn the_oldest_row_is_the_last_that_counts() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
-        let site = decaying(test, 2.0 * 86_400.0);
+        let site = make_decaying_site(test, 2.0 * 86_400.0);
         site.sql(&format!(
             "UPDATE job_usage_per_association_table SET value = value * 4 WHERE period = 3;
              UPDATE job_usage_per_association_table SET value = 0 WHERE period = 0;
              UPDATE job_usage_per_association_table SET period = {oldest} WHERE period = 3"
         ));
         for (time, left) in [("1d", 1.0), ("3d", 0.0)] {
-            is_as_if_left(&site, time, left);
+            assert_prediction(&site, time, left);
         }
     }
 }
@@ -165,7 +165,7 @@ fn the_oldest_row_is_the_last_that_counts() {
 #[test]
 fn the_way_ends_where_the_time_does() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
-        let site = decaying(&format!("what_if_way_{period}_{time}"), 1800.0);
+        let site = make_decaying_site(&format!("what_if_way_{period}_{time}"), 1800.0);
         site.sql(&format!(
             "INSERT INTO config_table VALUES ('priority_decay_half_life', '{period}'), ('priority_usage_reset_period', '{}')",
             period * 1000
@@ -175,17 +175,21 @@ fn the_way_ends_where_the_time_does() {
         let steps = json["course"]["steps"].as_array().expect("steps");
         assert!((2..=10).contains(&steps.len()), "{time}: {steps:?}");
         let ann = ("ann".to_owned(), "A".to_owned());
-        assert_eq!(steps.last().expect("a step")["fairshare"].as_f64(), Some(then(&json)[&ann]), "{time}");
+        assert_eq!(
+            steps.last().expect("a step")["fairshare"].as_f64(),
+            Some(predicted_fairshares(&json)[&ann]),
+            "{time}"
+        );
         // The same prediction without steps.
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
-        assert_eq!(then(&ran.json()), then(&json), "{time}");
+        assert_eq!(predicted_fairshares(&ran.json()), predicted_fairshares(&json), "{time}");
     }
 }
 
-/// why predicts when usage is back at the share: at that boundary it is, and at the boundary before it is not.
+/// why predicts the boundary at which usage is back at the share: usage is at or below the share there, and above it one boundary before.
 #[test]
 fn even_again_is_when_it_is_said_to_be() {
-    let site = decaying("even_again", 1.9 * 86_400.0);
+    let site = make_decaying_site("even_again", 1.9 * 86_400.0);
     // The bank has a quarter of the shares and four fifths of the usage.
     site.sql(
         "UPDATE association_table SET job_usage = job_usage * 6 WHERE username = 'ann';
@@ -199,7 +203,7 @@ fn even_again_is_when_it_is_said_to_be() {
     );
     let level = |time: &str| {
         let ran = fairshare(["what-if", "-p", site.path(), "--in", time, "--idle", "A", "--json"]);
-        then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
+        predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
     // The bank below its share is ahead.
     assert_eq!((level("22d"), level("24d")), (0.25, 1.0));
@@ -217,7 +221,7 @@ fn suggested_changes_are_as_small_as_possible() {
     let place = |shares: u64| {
         let change = format!("A={shares}");
         let ran = fairshare(["what-if", "-p", site.path(), "--shares", &change, "--json"]);
-        then(&ran.json())[&("ann".to_owned(), "A".to_owned())]
+        predicted_fairshares(&ran.json())[&("ann".to_owned(), "A".to_owned())]
     };
     // With one share less the banks are equal, and their users compete in one list.
     assert_eq!((place(shares), place(shares - 1)), (1.0, 0.75));

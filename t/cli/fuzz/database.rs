@@ -60,7 +60,7 @@ fn read(path: &Path) -> Vec<u64> {
 }
 
 /// Returns a small database with pages of the minimum size, so that most changes hit data.
-fn small(test: &str) -> Site {
+fn make_small_site(test: &str) -> Site {
     let site = Site::small(test);
     site.sql(
         "INSERT INTO queue_table (queue) VALUES ('q'); INSERT INTO project_table (project) VALUES ('*')",
@@ -73,7 +73,7 @@ fn small(test: &str) -> Site {
 
 #[test]
 fn any_damage_to_a_file() {
-    let site = small("fuzz-damage");
+    let site = make_small_site("fuzz-damage");
     fuzz("database", vec![site.bytes()], bytes, |input| {
         std::fs::write(&site.path, input).unwrap();
         let features = read(&site.path);
@@ -152,7 +152,7 @@ fn any_value_in_any_column() {
         "hex(zeroblob(50000))",
         "'5,,q,%'",
     ];
-    let site = small("fuzz-values");
+    let site = make_small_site("fuzz-values");
     let whole = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
     fuzz("values", seeds, bytes, |input| {
@@ -164,7 +164,7 @@ fn any_value_in_any_column() {
 
 #[test]
 fn a_name_of_any_length() {
-    let site = small("fuzz-long-name");
+    let site = make_small_site("fuzz-long-name");
     site.sql("UPDATE association_table SET bank = hex(zeroblob(500000)) WHERE username = 'ann'");
     let ran = crate::fairshare(["show", "-p", site.path()]);
     assert_eq!(ran.status, 2);

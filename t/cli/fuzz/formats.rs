@@ -91,7 +91,7 @@ fn shares(tree: &Tree, node: NodeId) -> Value {
 }
 
 /// Returns the tree as a plain document.
-fn printed(tree: &Tree) -> Value {
+fn write_plain_document(tree: &Tree) -> Value {
     let above = |node| tree.parent(node).map(|bank| tree.name(bank).to_owned());
     let list_order = tree.walk_list_order();
     let banks = list_order.iter().filter(|(node, _)| tree.banks().any(|bank| bank == *node));
@@ -111,7 +111,7 @@ fn printed(tree: &Tree) -> Value {
 type Order = Vec<(String, Option<u64>)>;
 
 /// Returns the order of the users under each ranking policy that can rank the tree.
-fn ranked(tree: &Tree) -> Vec<Option<Order>> {
+fn rank_under_each_policy(tree: &Tree) -> Vec<Option<Order>> {
     let order = |policy: Policy| {
         let ranking = tree.rank(policy, &Options::default()).ok()?;
         let shown = |leaf: &NodeId| (tree.name(*leaf).to_owned(), ranking.fairshare(*leaf).map(f64::to_bits));
@@ -149,13 +149,13 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
         Err(error) => return vec![seen((kind, gist(&error.to_string())))],
     };
     features.push(seen((kind, tree.len().min(20))));
-    let first = printed(&tree);
+    let first = write_plain_document(&tree);
     std::fs::write(&files.document, first.to_string()).unwrap();
     let again = load(&files.document, Some(Format::Tree), Extras::default(), InactiveUsage::Count);
     let again = again.expect("the document is read").expect("it is none of a database").builder.build();
     let again = again.expect("it is a tree");
-    assert_eq!(printed(&again), first, "read, written, and read otherwise");
-    assert_eq!(ranked(&again), ranked(&tree), "{first}");
+    assert_eq!(write_plain_document(&again), first, "read, written, and read otherwise");
+    assert_eq!(rank_under_each_policy(&again), rank_under_each_policy(&tree), "{first}");
     features
 }
 
@@ -184,7 +184,7 @@ fn any_list_of_usages() {
                 let document = document.expect("no database");
                 let notes: Vec<u64> = document.notes.iter().map(|note| seen(gist(note))).collect();
                 let tree = document.builder.build().expect("the groups are a tree");
-                ranked(&tree);
+                rank_under_each_policy(&tree);
                 notes
             }
         }

@@ -69,7 +69,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 }
 
 /// Runs simulate and returns status, output and errors; a replay without an end fails the test.
-fn simulated(path: &str) -> (Option<i32>, String, String) {
+fn run_simulate(path: &str) -> (Option<i32>, String, String) {
     let mut child = Command::new(PROGRAM)
         .args(["simulate", "--trace", path, "--json", "--sweep", "scheduler=fcfs,easy"])
         // A job of ten years with a refresh every 30 s would take minutes.
@@ -95,10 +95,10 @@ fn simulated(path: &str) -> (Option<i32>, String, String) {
 }
 
 /// Calls `each` with all numbers below a value and their names.
-fn numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
+fn visit_numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
     match value {
-        Value::Array(list) => list.iter().for_each(|value| numbers(value, name, each)),
-        Value::Object(map) => map.iter().for_each(|(name, value)| numbers(value, name, each)),
+        Value::Array(list) => list.iter().for_each(|value| visit_numbers(value, name, each)),
+        Value::Object(map) => map.iter().for_each(|(name, value)| visit_numbers(value, name, each)),
         Value::Number(number) => each(name, number.as_f64()),
         Value::Null => each(name, None),
         Value::String(_) | Value::Bool(_) => {}
@@ -118,7 +118,7 @@ fn lines_of_jobs(input: &[u8]) -> usize {
 
 fn replay(path: &str, input: &[u8]) -> Vec<u64> {
     std::fs::write(path, input).unwrap();
-    let (status, out, err) = simulated(path);
+    let (status, out, err) = run_simulate(path);
     if status != Some(0) {
         assert_eq!(status, Some(2), "{err}");
         assert!(err.starts_with("flux-fairshare: ") && err.lines().count() == 1, "{err}");
@@ -128,7 +128,7 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
     let told: Value = serde_json::from_str(&out).expect("JSON");
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
     assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), lines_of_jobs(input), "{told}");
-    numbers(&told, "", &mut |name, number| {
+    visit_numbers(&told, "", &mut |name, number| {
         // Groups by size have no promised part, groups without runs have no delivered part, and means need two jobs.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
         let may_lack = may_lack || count(&told["jobs"]) < 2;
@@ -162,7 +162,7 @@ const TABLES: [&str; 5] = [
 ];
 
 /// Counts the usage of a site, or returns the error.
-fn counted(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
+fn count_usage(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
     let told = |error: &dyn std::fmt::Display| error.to_string();
     let mut database =
         Database::open(&site.path, Access::Write, Duration::ZERO).map_err(|error| told(&error))?;
@@ -184,9 +184,9 @@ fn counted(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
 }
 
 /// Checks that a run stores everything or nothing, that a second run changes nothing, and that each usage is a number.
-fn count(site: &Site, rule: Rule, now: f64) -> u64 {
+fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
     let before = rows_of(&site.open(), TABLES);
-    match counted(site, rule, now) {
+    match count_usage(site, rule, now) {
         Err(text) => {
             assert!(!text.is_empty());
             assert_eq!(rows_of(&site.open(), TABLES), before, "{text}");
@@ -205,7 +205,7 @@ fn count(site: &Site, rule: Rule, now: f64) -> u64 {
             assert_eq!(wrong, 0, "{after:#?}");
             drop(connection);
             if rule == Rule::Exact {
-                counted(site, rule, now).expect("it was counted once");
+                count_usage(site, rule, now).expect("it was counted once");
                 assert_eq!(rows_of(&site.open(), TABLES), after, "a second run");
             }
             seen((rule.to_string(), feature))
@@ -272,6 +272,6 @@ fn any_record_of_a_job() {
         let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
         let now = of.pick(&TIMES);
         scribble(&site, &mut of, &COLUMNS, &VALUES);
-        vec![count(&site, rule, now), count(&site, rule, now + 1500.0)]
+        vec![check_count(&site, rule, now), check_count(&site, rule, now + 1500.0)]
     });
 }
