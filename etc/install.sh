@@ -152,7 +152,7 @@ if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
 		say "note: $so belongs to the package $package; its next upgrade puts its own file there: --keep-upstream avoids that"
 fi
 mv -f "$dest$place.new" "$dest$place"
-# The other of the two places may have an earlier version of our plugin.
+# The place that this installation does not use may have an earlier version of our plugin.
 for other in "$so" "$own"; do
 	if [ "$other" != "$place" ] && [ -e "$dest$other" ] && is_ours "$dest$other"; then
 		rm -f "$dest$other"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""Submits jobs to several instances in rounds, and compares the processor time and the memory that a job takes in the thread of the
-job manager with those of the first plugin. Ratios and differences are of the same round. All plugins but "nothing" must post the same
-events, or the comparison would be of something else."""
+"""Submits jobs to several instances in rounds. Compares the processor time and the memory that a job takes in the thread of the job manager
+with the values of the first plugin in the same round. All plugins except "nothing" must post the same events, because Flux's work for the
+events is part of the figures."""
 import json
 import os
 import statistics

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# What a submission costs the job manager, in processor time and memory, by plugin. The word "floor" stands for floor.c, which has the
-# callbacks of mf_priority and posts the same events; "events" for the same without the callbacks that post nothing; "nothing" for
-# nothing.c. All plugins run at once, each in an instance of its own, and take turns, so that other work on the machine disturbs all
-# of them alike.
+# Measures the processor time and the memory that a submission takes in the job manager, for several plugins. These words stand for plugins:
+#   floor    floor.c, which has the callbacks of mf_priority and posts the same events
+#   events   floor.c without the callbacks that post no event
+#   nothing  nothing.c, which does nothing
+# All plugins run at once, each in an instance of its own, and take turns, so that other work on the machine disturbs all of them equally.
 # usage: floor.sh floor PLUGIN.so...   (R=1000 submissions a round, ROUNDS=15)
 
 . "$(dirname "$0")/lib.sh"

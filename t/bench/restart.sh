@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# What the restart of an instance with pending jobs costs the job manager, in processor time, by plugin. Each plugin fills an instance
-# with jobs once. Then the plugins take turns: each restarts a copy of its instance, and gets a push.
+# Measures the processor time of the job manager for the restart of an instance with pending jobs, for several plugins. Each plugin fills an
+# instance with jobs once. Then the plugins take turns: each restarts a copy of its instance, and gets a push.
 # usage: restart.sh PLUGIN.so...   (JOBS=10000, ROUNDS=5, PUSH=policy_update or rec_update)
 
 . "$(dirname "$0")/lib.sh"

@@ -59,7 +59,7 @@ class Follower(Release):
         if outcome[0] != "price":
             return
         if job.waits:
-            # The next release scan decides when the job goes; it is decided that it may go.
+            # The limits of the job were checked, and the next release scan decides when the job goes.
             job.in_line, job.unchecked = True, False
             return
         if self.model.wakes_too_late(job):
@@ -170,7 +170,7 @@ class Follower(Release):
         return key is not None
 
     def may_pass(self, key):
-        """Takes note that a possible release scan has come."""
+        """Reads a release scan that was possible, and no longer expects it."""
         is_whole = key in self.may and (key not in self.may_free or self.choose(2) == 1)
         lines = (False, True) if is_whole else (False,)
         (self.may if is_whole else self.may_free).discard(key)

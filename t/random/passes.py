@@ -39,7 +39,7 @@ class Passes(Stream):
         circle = self.model.circle(key)
         if not any(other in self.reading and other in self.due for other in circle):
             if key in self.due:
-                # The scan that was due is over, or comes after this one and releases the remaining jobs.
+                # The due scan is over, or it follows this scan and releases the remaining jobs.
                 self.due = [other for other in self.due if other != key]
                 self.may.add(key)
             self.a_pass(key)

@@ -103,7 +103,8 @@ class Release(Passes):
         self.goes_on(job, outcome)
 
     def wakes_too_late(self, job):
-        """Returns whether the job wakes too late. At a restart the plugin does not know all jobs and reservations, so the event decides."""
+        """Returns whether the headroom of a job whose urgency is raised was taken meanwhile. At a restart the plugin has not read all jobs and
+        reservations, so the next event decides."""
         if not (job.bounced and job.assoc is not None and job.suspended and self.model.is_strict(job.queue)):
             return self.model.wakes_too_late(job)
         return self.model.priced(job)[0] != 0 and self.peek() == (job.id, "priority", {"priority": 0})
@@ -114,7 +115,7 @@ class Release(Passes):
         self.due.append(job.assoc)
 
     def rests(self, job):
-        """Moves a held job that comes from SCHED back to SCHED, since resources may be on their way to it. Flux sets the priority of an
+        """Moves a held job that comes from SCHED back to SCHED, since the scheduler may have allocated resources already. Flux sets the priority of an
         expedited job itself."""
         job.in_sched = job.in_sched and job.urgency != 31
         if job.in_sched:

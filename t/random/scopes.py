@@ -32,7 +32,7 @@ class Group:
         return OWN + NAMES.index(self.name_of(amount))
 
     def refusals(self, job):
-        """Yields the texts that refuse a job larger than a whole cap. Caps on the number of jobs refuse no job."""
+        """Yields the texts with which caps refuse a job that is larger than the cap. Caps on the number of jobs refuse no job."""
         target = f"{self.scope} {self.name}"
         if self.scope == "association":
             target = "user {} in bank {}".format(*self.name.split("/", 1))

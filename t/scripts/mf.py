@@ -343,7 +343,7 @@ def journal(handle):
 def eventlog(handle, jobid):
     """Returns the events of a job from the KVS, after it has all events that the job manager posted so far.
 
-    The copies in the job manager do not serve, because a later memo changes the text of an earlier one.
+    The events in the memory of the job manager are not used, because a later memo changes the text of an earlier memo there.
     """
     jobid = int(JobID(jobid))
     posted = next((len(events) for found, events in journal(handle) if found == jobid), 0)
@@ -529,8 +529,8 @@ def cmd_queues(argv):
 
 
 def cmd_cancel_all(argv):
-    """Cancels all jobs and waits. `flux queue idle` does not serve: if a killed broker left a job in CLEANUP without resources, Flux counts
-    its end but not its run, and is never idle."""
+    """Cancels all jobs and waits. `flux queue idle` can wait indefinitely: if a killed broker left a job in CLEANUP without
+    resources, Flux counts the job's end but not its start, and is never idle."""
     handle, left = flux.Flux(), None
     states = flux.constants.FLUX_JOB_STATE_PENDING | flux.constants.FLUX_JOB_STATE_RUNNING
     everybody = {"dry_run": False, "userid": flux.constants.FLUX_USERID_UNKNOWN, "states": states}

@@ -1,6 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
-"""The actors of a soak, each in a process of its own: `jobs` submits, `changes` pushes, changes limits and configuration, updates,
-cancels and reloads, `guests` send requests. Each writes a line of JSON for each action."""
+"""The actors of a soak, each in a process of its own, which writes a line of JSON for each action.
+
+jobs     submits jobs
+changes  pushes, changes limits and the configuration, updates and cancels jobs, reloads the plugin
+guests   send requests
+"""
 import errno
 import json
 import os
@@ -112,7 +116,7 @@ def submit(rate, most):
         due = int((time.monotonic() - began) * rate) - count
         room = most - active(owner)
         if due > rate * 120:
-            # A machine that is too slow does not have to catch up.
+            # If the machine is too slow for the rate, missed sweeps are skipped.
             began += due / rate - 1
         batch = min(due, room)
         if batch < min(rate * SWEEP, most / 4):
