@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Runs "flux fairshare top" in a pseudo-terminal of 80 by 24, and compares its screens.
 
-usage: top.py SCREENS   inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which must then be reviewed
-       top.py           checks whether the terminal is available
+usage: top.py SCREENS            inside an instance; UPDATE_GOLDEN=1 rewrites the file of screens, which must then be reviewed
+       top.py --silence PLUGIN   removes the plugin and loads it again, and checks what the screen says about it
+       top.py                    checks whether the terminal is available
 
 The terminal is pyte, which is installed from PyPI into a directory of its own if it is missing. Numbers, ids and times are
 masked and blanks squeezed, so that only the words and their places are compared.
@@ -13,7 +14,9 @@ import pathlib
 import pty
 import re
 import select
+import signal
 import struct
+import subprocess
 import sys
 import termios
 import time
@@ -25,7 +28,7 @@ COLUMNS, ROWS = 80, 24
 
 
 class Top:
-    def __init__(self, pyte, **environment):
+    def __init__(self, pyte, delay="60s", **environment):
         self.screen = pyte.Screen(COLUMNS, ROWS)
         self.stream = pyte.ByteStream(self.screen)
         self.raw = b""
@@ -34,16 +37,16 @@ class Top:
             os.environ.update(environment, TERM="xterm-256color", LC_ALL="C.UTF-8", TZ="UTC")
             for name in ("COLUMNS", "LINES"):
                 os.environ.pop(name, None)
-            os.execvp("flux", ["flux", "fairshare", "top", "--delay", "60s"])
+            os.execvp("flux", ["flux", "fairshare", "top", "--delay", delay])
         self.pid = pid
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
-    def read(self, wanted, patience=30):
-        """Reads until the text is on the screen and no output follows."""
+    def read(self, wanted, patience=30, gone=False):
+        """Reads until the text is on the screen, or is gone from it, and no output follows."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
             waits = select.select([self.tty], [], [], 0.4)[0]
-            if not waits and wanted in "\n".join(self.screen.display):
+            if not waits and (wanted in "\n".join(self.screen.display)) != gone:
                 return
             if waits:
                 try:
@@ -52,7 +55,7 @@ class Top:
                     break
                 self.raw += data
                 self.stream.feed(data)
-        raise SystemExit(f"no {wanted!r} on the screen:\n" + "\n".join(self.screen.display))
+        raise SystemExit(f"{'still' if gone else 'no'} {wanted!r} on the screen:\n" + "\n".join(self.screen.display))
 
     def press(self, keys, wanted):
         os.write(self.tty, keys.encode())
@@ -81,10 +84,34 @@ def prose(lines):
     return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", masked(lines)))[:420]
 
 
+def silence(pyte, plugin):
+    """Checks that the screen says that the plugin does not answer, still obeys keys, and recovers."""
+    top = Top(pyte, delay="2s", NO_COLOR="1")
+    top.read("? help")
+    subprocess.run(["flux", "jobtap", "remove", "mf_priority.so"], check=True)
+    top.read("No answer from the plugin for")
+    assert "no fair-share plugin is loaded" in "\n".join(top.screen.display)
+    top.press("2", "FairShare")
+    subprocess.run(["flux", "jobtap", "load", plugin], check=True)
+    top.read("No answer", gone=True)
+    # A stopped broker sends no error: only the missing answer shows it.
+    broker = int(subprocess.run(["flux", "getattr", "broker.pid"], check=True, capture_output=True, text=True).stdout)
+    os.kill(broker, signal.SIGSTOP)
+    try:
+        top.read("No answer from the plugin for")
+        top.press("1", "Used|Share")
+    finally:
+        os.kill(broker, signal.SIGCONT)
+    top.read("No answer", gone=True)
+    assert top.leave() == 0
+
+
 def main():
     pyte = pypi.get("pyte", "pyte", "terminal")
     if pyte is None or len(sys.argv) == 1:
         sys.exit(pyte is None)
+    if sys.argv[1] == "--silence":
+        return silence(pyte, sys.argv[2])
     screens = []
     for who, environment in (("owner", {}), ("5002", {"FLUX_HANDLE_USERID": "5002", "FLUX_HANDLE_ROLEMASK": "0x2"})):
         top = Top(pyte, NO_COLOR="1", **environment)

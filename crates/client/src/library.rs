@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::Once;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
@@ -103,8 +104,12 @@ impl Api {
     /// Loads libflux-core and all functions. The error names a missing library or function.
     pub(super) fn load() -> Result<Api, String> {
         // The library chooses the prefix of job ids by the locale, which a C program sets at its start.
-        // SAFETY: setlocale(3) reads a C string; it is called before any other thread is started.
-        unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
+        static LOCALE: Once = Once::new();
+        LOCALE.call_once(|| {
+            // SAFETY: setlocale(3) reads a C string. It is called once: a program connects before it starts a thread that
+            // connects too.
+            let _ = unsafe { libc::setlocale(libc::LC_CTYPE, c"".as_ptr()) };
+        });
         let mut first_error = None;
         for name in NAMES {
             // SAFETY: libflux-core's initialisers are those of an ordinary C library.

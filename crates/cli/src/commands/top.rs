@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
 use crate::tui::view::TerminalLook;
-use crate::tui::{self, gather};
+use crate::tui::{self, Asking, gather};
 use crate::ui::figures::parse_duration;
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
@@ -27,6 +27,9 @@ pub(crate) struct Args {
     /// Ask the plugin this often, like 5s
     #[arg(short = 'd', long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     delay: Duration,
+    /// Print the page of banks once, as wide as the terminal, and exit; needs no terminal
+    #[arg(long)]
+    once: bool,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -34,17 +37,24 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    let screen = args.screen.screen();
+    if args.once {
+        let snapshot = gather::gather(&args.instance.connect()?)?;
+        let width = u16::try_from(screen.width.unwrap_or(80)).unwrap_or(u16::MAX);
+        let look = TerminalLook { colour: false, ellipsis: screen.ellipsis() };
+        tui::print_once(snapshot, width, look, &mut stdout().lock()).map_err(Failure::Output)?;
+        return Ok(Answer::Yes);
+    }
     if !(stdout().is_terminal() && stdin().is_terminal()) {
-        let text =
-            "top needs a terminal; programs can use \"flux fairshare metrics\", \"jobs\" and \"standing\"";
+        let text = "top needs a terminal, or --once; programs can use \"flux fairshare metrics\", \"jobs\" and \"standing\"";
         return Err(Failure::Message(text.to_owned()));
     }
-    let flux = args.instance.connect()?;
     // Asks before it switches to the full screen, so that an error stays visible.
-    let first = gather::gather(&flux)?;
-    let screen = args.screen.screen();
+    let first = gather::gather(&args.instance.connect()?)?;
     let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
-    tui::run(&flux, args.delay.max(Duration::from_millis(200)), look, first, &why).map_err(failure)?;
+    let instance = args.instance.clone();
+    let asking = Asking { connect: Box::new(move || instance.connect()), explain: why };
+    tui::run(asking, args.delay.max(Duration::from_millis(200)), look, first).map_err(failure)?;
     Ok(Answer::Yes)
 }
 

@@ -83,7 +83,8 @@ pub(crate) fn snapshot(
             .map(|(limit, jobs)| (printable(&limit).into_owned(), jobs))
             .collect(),
         cost: stats.map(cost).unwrap_or_default(),
-        trouble: None,
+        more_standings: stats.is_some_and(|stats| stats.associations > standing.associations.len()),
+        more_jobs: page.next.is_some(),
     }
 }
 
@@ -104,11 +105,16 @@ fn shown_terms(page: &JobsPage) -> Vec<usize> {
 
 fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> StandingLine {
     let jobs = association.jobs;
+    // The last level compares the user with the other users of the bank.
+    let own = association.levels.last().map(|level| &level.node).filter(|node| node.kind == "user");
     StandingLine {
         user: words.user(association.userid.0),
         bank: printable(&association.bank).into_owned(),
         place: association.rank.map(|rank| (rank.place, rank.of)),
-        fairshare: association.fairshare.unwrap_or(0.0),
+        fairshare: association.fairshare,
+        share: own.and_then(|node| node.shares_part),
+        usage: own.and_then(|node| node.usage_part),
+        level_fs: own.and_then(|node| node.value),
         running: jobs.running,
         pending: jobs.pending,
         held: jobs.held,

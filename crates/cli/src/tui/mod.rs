@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The screen of `flux fairshare top`: asks the plugin, draws the answers, and reads keys until the user quits.
+//!
+//! A thread of its own sends the requests, so that the screen also answers keys while the plugin does not answer.
 
 pub(crate) mod gather;
 mod model;
@@ -7,67 +9,181 @@ mod model;
 mod tests;
 pub(crate) mod view;
 
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 use std::time::{Duration, Instant};
 
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
+use crate::outcome::Failure;
+use crate::ui::figures::duration;
 use crate::ui::printable::printable;
 use fairshare_client::Flux;
 use model::{Model, Snapshot, Wish};
 use view::TerminalLook;
 
-/// Returns the lines that explain the job with this id, for a terminal of this width.
-type Explain<'a> = &'a dyn Fn(&Flux, u64, u16) -> Vec<String>;
+/// The functions that ask the plugin. They run in the thread that sends the requests.
+pub(crate) struct Asking {
+    /// Connects to the Flux instance.
+    pub(crate) connect: Box<dyn Fn() -> Result<Flux, Failure> + Send>,
+    /// Returns the lines that explain the job with this id, for a terminal of this width.
+    pub(crate) explain: fn(&Flux, u64, u16) -> Vec<String>,
+}
+
+enum Question {
+    Refresh,
+    Why { id: u64, width: u16 },
+}
+
+enum Reply {
+    Data(Result<Snapshot, String>),
+    Explanation(Vec<String>),
+}
+
+/// The time between two looks for replies.
+const TICK: Duration = Duration::from_millis(100);
+/// The time after which a missing reply counts as silence of the plugin.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Shows `first` on the whole screen and asks the plugin again after each `delay`, until the user quits.
-pub(crate) fn run(
-    flux: &Flux,
-    delay: Duration,
-    look: TerminalLook,
-    first: Snapshot,
-    explain: Explain<'_>,
-) -> std::io::Result<()> {
+pub(crate) fn run(asking: Asking, delay: Duration, look: TerminalLook, first: Snapshot) -> io::Result<()> {
+    let (questions, to_answer) = channel();
+    let (answers, replies) = channel();
+    // The thread ends with the process: nothing can interrupt a request that Flux does not answer.
+    thread::Builder::new().spawn(move || answer_all(&asking, &to_answer, &answers))?;
     let mut model = Model::default();
     model.take(first);
     let mut terminal = ratatui::try_init()?;
-    let outcome = watch(flux, delay, look, &mut model, explain, &mut terminal);
+    let outcome = watch(&questions, &replies, delay, look, &mut model, &mut terminal);
     ratatui::restore();
     outcome
 }
 
+/// Prints the page of banks, `width` cells wide and as high as its contents.
+pub(crate) fn print_once(
+    snapshot: Snapshot,
+    width: u16,
+    look: TerminalLook,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let mut model = Model { is_printed: true, ..Model::default() };
+    model.take(snapshot);
+    let height = view::height_of_banks(&model, width);
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).map_err(io::Error::other)?;
+    terminal.draw(|frame| view::draw(&mut model, look, frame)).map_err(io::Error::other)?;
+    let buffer = terminal.backend().buffer();
+    for row in buffer.content().chunks(usize::from(width).max(1)) {
+        let line: String = row.iter().map(|cell| cell.symbol()).collect();
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Answers questions until the screen ends. Connects again after a failure, because the instance may have restarted.
+fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
+    let mut connection = None;
+    while let Ok(question) = questions.recv() {
+        let flux = match connection.take().map_or_else(&asking.connect, Ok) {
+            Ok(flux) => flux,
+            Err(failure) => {
+                let text = printable(&failure.to_string()).into_owned();
+                let reply = match question {
+                    Question::Refresh => Reply::Data(Err(text)),
+                    Question::Why { .. } => Reply::Explanation(vec![text]),
+                };
+                if answers.send(reply).is_err() {
+                    return;
+                }
+                continue;
+            }
+        };
+        let reply = match question {
+            Question::Refresh => Reply::Data(
+                gather::gather(&flux).map_err(|failure| printable(&failure.to_string()).into_owned()),
+            ),
+            Question::Why { id, width } => Reply::Explanation((asking.explain)(&flux, id, width)),
+        };
+        if !matches!(reply, Reply::Data(Err(_))) {
+            connection = Some(flux);
+        }
+        if answers.send(reply).is_err() {
+            return;
+        }
+    }
+}
+
+/// Returns the sentence that the plugin does not answer, if it does not. `waiting` is the time since the open question, and
+/// `failed` the error of the last one.
+fn silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
+    let since = duration(answered.as_secs_f64().round());
+    match failed {
+        Some(text) => Some(format!("No answer from the plugin for {since}: {text}")),
+        None if waiting > Some(PATIENCE) => Some(format!("No answer from the plugin for {since}")),
+        None => None,
+    }
+}
+
 fn watch(
-    flux: &Flux,
+    questions: &Sender<Question>,
+    replies: &Receiver<Reply>,
     delay: Duration,
     look: TerminalLook,
     model: &mut Model,
-    explain: Explain<'_>,
     terminal: &mut ratatui::DefaultTerminal,
-) -> std::io::Result<()> {
-    let mut asked = Instant::now();
+) -> io::Result<()> {
+    let mut answered = Instant::now();
+    let mut due = answered + delay;
+    let mut asked: Option<Instant> = None;
+    let mut failed: Option<String> = None;
+    let mut is_changed = true;
     loop {
-        terminal.draw(|frame| view::draw(model, look, frame))?;
-        let left = delay.saturating_sub(asked.elapsed());
-        let wish = if event::poll(left)? {
+        for reply in replies.try_iter() {
+            is_changed = true;
+            match reply {
+                Reply::Explanation(lines) => model.show(lines),
+                Reply::Data(data) => {
+                    asked = None;
+                    due = Instant::now() + delay;
+                    failed = data.map(|snapshot| model.take(snapshot)).err();
+                    if failed.is_none() {
+                        answered = Instant::now();
+                    }
+                }
+            }
+        }
+        let silence = silence(answered.elapsed(), asked.map(|asked| asked.elapsed()), failed.as_deref());
+        if is_changed || silence != model.silence {
+            model.silence = silence;
+            terminal.draw(|frame| view::draw(model, look, frame))?;
+            is_changed = false;
+        }
+        let left = due.saturating_duration_since(Instant::now()).min(TICK);
+        let wish = if event::poll(if asked.is_some() { TICK } else { left })? {
+            is_changed = true;
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => model.press(key),
                 _ => Wish::Nothing,
             }
-        } else {
+        } else if Instant::now() >= due {
             Wish::Refresh
+        } else {
+            Wish::Nothing
         };
-        match wish {
-            Wish::Nothing => {}
+        let question = match wish {
+            Wish::Nothing => continue,
             Wish::Quit => return Ok(()),
-            Wish::Why(id) => model.show(explain(flux, id, terminal.size()?.width)),
+            Wish::Refresh if asked.is_some() => continue,
             Wish::Refresh => {
-                match gather::gather(flux) {
-                    Ok(snapshot) => model.take(snapshot),
-                    Err(failure) => {
-                        model.snapshot.trouble = Some(printable(&failure.to_string()).into_owned())
-                    }
-                }
-                asked = Instant::now();
+                asked = Some(Instant::now());
+                Question::Refresh
             }
-        }
+            Wish::Why(id) => Question::Why { id, width: terminal.size()?.width },
+        };
+        questions
+            .send(question)
+            .map_err(|_| io::Error::other("the thread that asks the plugin has ended"))?;
     }
 }

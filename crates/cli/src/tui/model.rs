@@ -2,8 +2,11 @@
 //! The state of `top`: a function of the plugin's last answers and the keys pressed. It uses no terminal, no clock and no plugin.
 
 use std::cmp::Ordering;
+use std::ops::Range;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::ui::figures::number;
 
 /// The data that `top` shows, from the plugin's last answers. Names that users chose are escaped when it is built.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,8 +22,10 @@ pub(crate) struct Snapshot {
     pub(crate) held: Vec<(String, u64)>,
     /// The time that refreshes and pushes take; empty if the caller may not see it.
     pub(crate) cost: Vec<(String, String)>,
-    /// The error of the last refresh, if it failed.
-    pub(crate) trouble: Option<String>,
+    /// Whether the plugin has more associations than `standings`.
+    pub(crate) more_standings: bool,
+    /// Whether the plugin has more pending jobs than `jobs`.
+    pub(crate) more_jobs: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -43,7 +48,11 @@ pub(crate) struct StandingLine {
     pub(crate) user: String,
     pub(crate) bank: String,
     pub(crate) place: Option<(usize, usize)>,
-    pub(crate) fairshare: f64,
+    pub(crate) fairshare: Option<f64>,
+    /// Share and usage, as parts of the sum of the bank's users.
+    pub(crate) share: Option<f64>,
+    pub(crate) usage: Option<f64>,
+    pub(crate) level_fs: Option<f64>,
     pub(crate) running: u64,
     pub(crate) pending: u64,
     pub(crate) held: u64,
@@ -109,6 +118,12 @@ pub(crate) struct Model {
     pub(crate) left_out: Vec<String>,
     /// The number of rows that fit on the screen; the view sets it when it draws.
     pub(crate) room: usize,
+    /// The indexes of the rows or lines on the screen; the view sets them when it draws.
+    pub(crate) shown: Range<usize>,
+    /// Whether the screen is printed once, so that no key has an effect.
+    pub(crate) is_printed: bool,
+    /// The sentence that the plugin has not answered, while it does not answer.
+    pub(crate) silence: Option<String>,
 }
 
 impl Model {
@@ -126,9 +141,18 @@ impl Model {
         let fixed = |titles: &[&str]| titles.iter().map(|title| (*title).to_owned()).collect::<Vec<_>>();
         match self.page {
             TopPage::Overview => fixed(&["tree", "share", "usage", "level", "running", "pending", "held"]),
-            TopPage::Standings => {
-                fixed(&["place", "user", "bank", "fair-share", "running", "pending", "held"])
-            }
+            TopPage::Standings => fixed(&[
+                "place",
+                "user",
+                "bank",
+                "fair-share",
+                "share",
+                "usage",
+                "level",
+                "running",
+                "pending",
+                "held",
+            ]),
             TopPage::Jobs => {
                 let mut titles = fixed(&["priority", "user", "bank", "queue", "held by"]);
                 titles.extend(self.snapshot.terms.iter().cloned());
@@ -168,9 +192,12 @@ impl Model {
                 0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
                 1 => a.user.cmp(&b.user),
                 2 => a.bank.cmp(&b.bank),
-                3 => b.fairshare.total_cmp(&a.fairshare),
-                4 => b.running.cmp(&a.running),
-                5 => b.pending.cmp(&a.pending),
+                3 => descending(a.fairshare, b.fairshare),
+                4 => descending(a.share, b.share),
+                5 => descending(a.usage, b.usage),
+                6 => descending(a.level_fs, b.level_fs),
+                7 => b.running.cmp(&a.running),
+                8 => b.pending.cmp(&a.pending),
                 _ => b.held.cmp(&a.held),
             },
         )
@@ -219,6 +246,21 @@ impl Model {
             TopPage::Standings => self.standings().len(),
             TopPage::Jobs => self.jobs().len(),
         }
+    }
+
+    /// Describes the rows on the screen and their number, like "1-19 of 300".
+    pub(crate) fn rows_shown(&self) -> String {
+        let (count, more) = match (&self.open, self.page) {
+            (Some((lines, _)), _) => (lines.len(), false),
+            (None, TopPage::Overview) => (self.count(), false),
+            (None, TopPage::Standings) => (self.count(), self.snapshot.more_standings),
+            (None, TopPage::Jobs) => (self.count(), self.snapshot.more_jobs),
+        };
+        if count == 0 {
+            return String::new();
+        }
+        let (first, last) = (number(self.shown.start + 1), number(self.shown.end));
+        format!("{first}-{last} of {}{}", if more { "the first " } else { "" }, number(count))
     }
 
     /// Returns the index of the selected row.

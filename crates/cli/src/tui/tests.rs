@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The screens of `top`, and the effects of keys.
 
+use std::time::Duration;
+
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 
 use super::gather::snapshot;
-use super::model::{Model, Snapshot, TopPage, Wish};
+use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
+use super::{print_once, silence};
 use crate::tests::golden::{check, jobs, standing, stats, words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
@@ -47,6 +50,7 @@ fn press(model: &mut Model, keys: &str) -> Wish {
             '↑' => KeyCode::Up,
             '⇟' => KeyCode::PageDown,
             '⇱' => KeyCode::Home,
+            '⇲' => KeyCode::End,
             letter => KeyCode::Char(letter),
         };
         wish = model.press(KeyEvent::new(code, KeyModifiers::NONE));
@@ -70,7 +74,7 @@ fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String
 
 #[test]
 fn screens_of_the_pages_match_the_golden_files() {
-    for size in [(80, 24), (132, 40)] {
+    for size in [(80, 24), (120, 30), (200, 40)] {
         let mut screens = String::new();
         let mut model = model();
         for (title, keys) in [
@@ -81,8 +85,15 @@ fn screens_of_the_pages_match_the_golden_files() {
             ("jobs, the second chosen, sorted by user, reversed, paused", "↓srp"),
             ("typing a filter that nothing has", "/nothing\x08"),
             ("help", "\x1b?"),
+            ("many associations, the last chosen, no answer", "\x1b\x1bsp2"),
         ] {
             press(&mut model, keys);
+            if title.starts_with("many") {
+                model.snapshot.standings = many_standings();
+                model.snapshot.more_standings = false;
+                press(&mut model, "⇲");
+                model.silence = silence(Duration::from_secs(42), None, Some("the broker is gone"));
+            }
             screens.push_str(&format!(
                 "===== {} x {}: {title}\n{}",
                 size.0,
@@ -104,8 +115,77 @@ fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
     assert_eq!(root.split_whitespace().collect::<Vec<_>>(), ["root", "100.00", "%", "100.00", "%"]);
     assert!(text.contains("chem") && text.contains("phys"), "{text}");
-    model.snapshot.trouble = Some("the connection to Flux is lost".to_owned());
-    assert!(drawn(&mut model, (80, 24), true).contains("the connection to Flux is lost"));
+}
+
+/// Returns the standings of 300 users.
+fn many_standings() -> Vec<StandingLine> {
+    let standing = |place| StandingLine {
+        user: format!("user{place}"),
+        bank: "phys".to_owned(),
+        place: Some((place, 300)),
+        fairshare: Some(1.0 - place as f64 / 300.0),
+        ..StandingLine::default()
+    };
+    (1..=300).map(standing).collect()
+}
+
+#[test]
+fn the_tab_line_counts_the_rows() {
+    let mut model = model();
+    model.snapshot.standings = many_standings();
+    model.snapshot.more_standings = false;
+    press(&mut model, "2");
+    let mut tab_line = |keys: &str| {
+        press(&mut model, keys);
+        drawn(&mut model, (80, 24), false).lines().nth(2).expect("the tab line").to_owned()
+    };
+    assert!(tab_line("").ends_with(" 1-19 of 300"));
+    assert!(tab_line("⇟↓↓").ends_with(" 4-22 of 300"));
+    assert!(tab_line("⇲").ends_with(" 282-300 of 300"));
+    assert!(tab_line("/user12\n").ends_with(" 1-11 of 11"));
+    assert!(!tab_line("/zz\n").contains(" of "), "no row, no count");
+    model.snapshot.more_standings = true;
+    press(&mut model, "\x1b⇱");
+    assert!(drawn(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
+    // Few cells at the right: the columns are counted instead of named.
+    press(&mut model, "3");
+    assert!(drawn(&mut model, (74, 24), false).contains("columns left out   1-5 of 5\n"));
+}
+
+#[test]
+fn the_screen_says_how_long_the_plugin_has_not_answered() {
+    let second = Duration::from_secs(1);
+    assert_eq!(silence(9 * second, None, None), None);
+    assert_eq!(silence(9 * second, Some(second), None), None, "an answer that takes a second is no silence");
+    assert_eq!(
+        silence(9 * second, Some(3 * second), None).as_deref(),
+        Some("No answer from the plugin for 9 seconds")
+    );
+    let failed = silence(120 * second, None, Some("the connection to Flux is lost"));
+    assert_eq!(
+        failed.as_deref(),
+        Some("No answer from the plugin for 2 minutes: the connection to Flux is lost")
+    );
+    let mut model = model();
+    let answering = drawn(&mut model, (80, 24), false);
+    model.silence = failed.clone();
+    let silent = drawn(&mut model, (80, 24), true);
+    assert_eq!(silent.lines().nth(2), failed.as_deref());
+    assert!(silent.lines().last().expect("a line").starts_with("q quit"), "the keys stay visible");
+    model.silence = None;
+    assert_eq!(drawn(&mut model, (80, 24), false), answering);
+}
+
+#[test]
+fn one_printed_screen_is_as_high_as_its_contents() {
+    for width in [80, 120, 200] {
+        let mut out = Vec::new();
+        print_once(owner_snapshot(), width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
+            .expect("printed");
+        let text = String::from_utf8(out).expect("text");
+        check(&format!("top-once-{width}"), usize::from(width), &text);
+        assert!(text.contains("last push") && !text.contains("q quit") && !text.contains("\n\n\n"), "{text}");
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Clear, Paragraph};
 
-use super::model::{Model, TopPage};
+use super::model::{Model, Snapshot, TopPage};
 use crate::ui::figures::{number, percent, ratio, term};
 use crate::ui::printable::{cut, width};
 
@@ -20,10 +20,12 @@ pub(crate) struct TerminalLook {
     pub(crate) ellipsis: &'static str,
 }
 
-/// A column. `right` aligns it to the right. A column of width 0 takes the remaining width.
+/// A column of a table.
 struct ScreenColumn {
     title: String,
+    /// The least width, in cells. A wider terminal widens the columns with longer texts.
     width: usize,
+    /// Whether the texts are aligned to the right.
     right: bool,
     /// If the terminal is too narrow, columns with the largest number are left out first. Columns with 0 are always shown.
     leave: u8,
@@ -36,6 +38,28 @@ type ScreenRow = Vec<Text>;
 struct Text {
     text: String,
     tone: Tone,
+    /// The usage and the share that a bar shows instead of the text.
+    bar: Option<(f64, f64)>,
+}
+
+impl Text {
+    fn new(text: impl Into<String>, tone: Tone) -> Text {
+        Text { text: text.into(), tone, bar: None }
+    }
+
+    /// Returns the cells that the text needs, or that a bar can use.
+    fn natural_width(&self) -> usize {
+        if self.bar.is_some() { WIDEST_BAR } else { width(&self.text) }
+    }
+
+    /// Returns the text in at most `room` cells.
+    fn fitted(&self, room: usize, look: TerminalLook) -> String {
+        match self.bar {
+            Some((usage, share)) => bar(usage, share, room),
+            None if width(&self.text) > room => cut(&self.text, room, look.ellipsis),
+            None => self.text.clone(),
+        }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -47,7 +71,7 @@ enum Tone {
 }
 
 fn plain(text: impl Into<String>) -> Text {
-    Text { text: text.into(), tone: Tone::Plain }
+    Text::new(text, Tone::Plain)
 }
 
 impl TerminalLook {
@@ -62,38 +86,43 @@ impl TerminalLook {
     }
 }
 
-/// Draws the screen. Sets the model's number of rows that fit, and its columns that are left out.
+/// Draws the screen. Sets the model's rows that are shown, and its columns that are left out.
 pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>) {
     let facts = model.snapshot.facts.len().min(2) as u16;
-    let [top, tabs, body, foot] = Layout::vertical([
+    let [top, silence, tabs, body, foot] = Layout::vertical([
         Constraint::Length(facts),
+        Constraint::Length(model.silence.is_some().into()),
         Constraint::Length(1),
         Constraint::Min(1),
-        Constraint::Length(1),
+        Constraint::Length((!model.is_printed).into()),
     ])
     .areas(frame.area());
     let lines: Vec<Line<'_>> =
         model.snapshot.facts.iter().take(2).map(|fact| Line::from(fitted(fact, top.width, look))).collect();
     frame.render_widget(Paragraph::new(lines), top);
-    frame.render_widget(Paragraph::new(Line::from(fitted(&foot_line(model), foot.width, look))), foot);
+    if let Some(text) = &model.silence {
+        let style = look.style(Tone::Bad).add_modifier(Modifier::BOLD);
+        frame.render_widget(Line::styled(fitted(text, silence.width, look), style), silence);
+    }
+    frame.render_widget(Paragraph::new(Line::from(fitted(foot_line(model), foot.width, look))), foot);
     if model.open.is_some() {
         model.left_out.clear();
-        frame.render_widget(Paragraph::new(tab_line(model)), tabs);
-        return draw_open(model, look, frame, body);
-    }
-    match model.page {
-        TopPage::Overview => draw_overview(model, look, frame, body),
-        TopPage::Standings => {
-            let (columns, rows) = standings(model);
-            table(model, look, frame, body, columns, rows);
+        draw_open(model, look, frame, body);
+    } else {
+        match model.page {
+            TopPage::Overview => draw_overview(model, look, frame, body),
+            TopPage::Standings => {
+                let (columns, rows) = standings(model);
+                table(model, look, frame, body, columns, rows);
+            }
+            TopPage::Jobs => {
+                let (columns, rows) = jobs(model);
+                table(model, look, frame, body, columns, rows);
+            }
         }
-        TopPage::Jobs => {
-            let (columns, rows) = jobs(model);
-            table(model, look, frame, body, columns, rows);
-        }
     }
-    // The tab line names the columns that the table left out, so it is drawn after the table.
-    frame.render_widget(Paragraph::new(tab_line(model)), tabs);
+    // The tab line shows the rows and columns that the table drew, so it is drawn after the table.
+    frame.render_widget(Paragraph::new(tab_line(model, tabs.width, look)), tabs);
 }
 
 fn fitted(text: &str, room: u16, look: TerminalLook) -> String {
@@ -101,7 +130,8 @@ fn fitted(text: &str, room: u16, look: TerminalLook) -> String {
     if width(text) <= room { text.to_owned() } else { cut(text, room, look.ellipsis) }
 }
 
-fn tab_line(model: &Model) -> Line<'static> {
+/// Returns the line with the pages, the order and the filter at the left, and the shown rows at the right.
+fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
     let mut spans = Vec::new();
     for (at, (page, name)) in TopPage::ALL.iter().enumerate() {
         let style = match *page == model.page {
@@ -122,21 +152,32 @@ fn tab_line(model: &Model) -> Line<'static> {
     if model.paused {
         spans.push(Span::styled("  paused", Style::new().add_modifier(Modifier::BOLD)));
     }
-    if !model.left_out.is_empty() {
-        spans.push(Span::raw(format!("  left out: {}", model.left_out.join(", "))));
-    }
+    let rows = model.rows_shown();
+    let used: usize = spans.iter().map(Span::width).sum();
+    let left = usize::from(room).saturating_sub(used + width(&rows) + 2);
+    let text = left_out(&model.left_out, left).unwrap_or_default();
+    let blank = left.saturating_sub(width(&text)) + 2;
+    spans.push(Span::raw(fitted(&format!("{text}{}{rows}", " ".repeat(blank)), room, look)));
     Line::from(spans)
 }
 
-fn foot_line(model: &Model) -> String {
-    match &model.snapshot.trouble {
-        Some(trouble) => trouble.clone(),
-        None if model.open.is_some() => "Up Down  scroll   Esc  back   q  back".to_owned(),
-        None if model.typing => "Enter  keep filter   Esc  clear filter".to_owned(),
-        None if model.page == TopPage::Jobs => {
-            "q quit  Tab page  s sort  r reverse  / filter  Enter why  p pause  ? help".to_owned()
-        }
-        None => "q quit  Tab page  s sort  r reverse  / filter  p pause  ? help".to_owned(),
+/// Names the columns that are left out, or counts them if `room` cells are too few for the names.
+fn left_out(columns: &[String], room: usize) -> Option<String> {
+    let count = match columns.len() {
+        0 => return None,
+        1 => "  1 column left out".to_owned(),
+        count => format!("  {count} columns left out"),
+    };
+    let names = format!("  left out: {}", columns.join(", "));
+    [names, count].into_iter().find(|text| width(text) <= room)
+}
+
+fn foot_line(model: &Model) -> &'static str {
+    match model.page {
+        _ if model.open.is_some() => "Up Down scroll  Esc back  q back",
+        _ if model.typing => "Enter keep filter  Esc clear filter",
+        TopPage::Jobs => "q quit  Tab page  s sort  r reverse  / filter  Enter why  p pause  ? help",
+        _ => "q quit  Tab page  s sort  r reverse  / filter  p pause  ? help",
     }
 }
 
@@ -145,26 +186,48 @@ fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area:
     frame.render_widget(Clear, area);
     let Some((lines, first)) = &model.open else { return };
     let shown = lines.iter().skip(*first).take(model.room);
+    model.shown = *first..(*first + model.room).min(lines.len());
     let lines: Vec<Line<'_>> = shown.map(|line| Line::from(fitted(line, area.width, look))).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-/// Draws the banks, and below them two columns: the held jobs by limit, and the time of refreshes and pushes.
+/// Returns the height of the screen that shows all banks without blank lines.
+pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
+    let Snapshot { facts, banks, held, cost, .. } = &model.snapshot;
+    let table = banks.len().max(1) + 1;
+    let (held, cost) = (held.len() + 2, if cost.is_empty() { 0 } else { cost.len() + 2 });
+    let body = if width >= SIDE.0 { table.max(held + 1 + cost) } else { table + held.max(cost).min(9) };
+    u16::try_from(facts.len().min(2) + 1 + body).unwrap_or(u16::MAX)
+}
+
+/// The width from which the figures stand to the right of the banks, and their width then.
+const SIDE: (u16, u16) = (150, 44);
+
+/// Draws the banks, and below or beside them the held jobs by limit, and the time of refreshes and pushes.
 fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
-    let below = model.snapshot.held.len().max(model.snapshot.cost.len()).clamp(1, 7) as u16 + 2;
-    let [above, below] =
-        Layout::vertical([Constraint::Min(2), Constraint::Length(below.min(area.height.saturating_sub(3)))])
-            .areas(area);
-    let (columns, rows) = banks(model, above.width);
-    table(model, look, frame, above, columns, rows);
-    let [left, right] =
-        Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
     let held: Vec<(String, String)> =
         model.snapshot.held.iter().map(|(limit, jobs)| (limit.clone(), number(jobs))).collect();
+    let (from, side) = SIDE;
+    let [above, first, second] = if area.width >= from {
+        let [left, right] =
+            Layout::horizontal([Constraint::Min(1), Constraint::Length(side)]).spacing(2).areas(area);
+        let height = held.len() as u16 + 3;
+        let [first, second] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(right);
+        [left, first, second]
+    } else {
+        let below = held.len().max(model.snapshot.cost.len()).min(7) as u16 + 2;
+        let below = below.min(area.height.saturating_sub(3));
+        let [above, below] = Layout::vertical([Constraint::Min(2), Constraint::Length(below)]).areas(area);
+        let [first, second] =
+            Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
+        [above, first, second]
+    };
+    let (columns, rows) = banks(model);
+    table(model, look, frame, above, columns, rows);
     let none = if held.is_empty() { "No job is held by a limit" } else { "Held by a limit" };
-    frame.render_widget(Paragraph::new(pairs(none, &held, left, look)), left);
+    frame.render_widget(Paragraph::new(pairs(none, &held, first, look)), first);
     let title = if model.snapshot.cost.is_empty() { "" } else { "Refresh and push" };
-    frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, right, look)), right);
+    frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, second, look)), second);
 }
 
 /// Returns the lines of a title and of names with their values.
@@ -184,22 +247,23 @@ fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook
 
 /// The title of the bars. They show the same numbers as other columns.
 const BAR_TITLE: &str = "Used|Share";
+/// The greatest width of a bar, in cells.
+const WIDEST_BAR: usize = 60;
 /// The indexes of the columns that count jobs, on the page of banks.
 const JOBS: Range<usize> = 4..7;
 
-fn banks(model: &Model, room: u16) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
-    let bar = if room >= 100 { 30 } else { 20 };
+fn banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     // Guests do not see the jobs of whole banks.
     let has_jobs = model.snapshot.banks.iter().any(|bank| bank.pending.is_some());
     let mut columns = vec![
-        ScreenColumn { title: "Bank".into(), width: 0, right: false, leave: 0 },
+        ScreenColumn { title: "Bank".into(), width: 14, right: false, leave: 0 },
         ScreenColumn { title: "Share".into(), width: 9, right: true, leave: 0 },
         ScreenColumn { title: "Used".into(), width: 9, right: true, leave: 0 },
         ScreenColumn { title: "Level".into(), width: 9, right: true, leave: 1 },
         ScreenColumn { title: "Running".into(), width: 7, right: true, leave: 4 },
         ScreenColumn { title: "Pending".into(), width: 7, right: true, leave: 2 },
         ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 2 },
-        ScreenColumn { title: BAR_TITLE.into(), width: bar, right: false, leave: 3 },
+        ScreenColumn { title: BAR_TITLE.into(), width: 20, right: false, leave: 3 },
     ];
     let as_tree = model.sorted_by().0 == "tree" && model.filter.is_empty();
     let rows = model.banks().into_iter().map(|bank| {
@@ -212,12 +276,13 @@ fn banks(model: &Model, room: u16) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         vec![
             plain(format!("{}{}", " ".repeat(depth.min(12)), bank.name)),
             plain(percent(bank.share)),
-            Text { text: percent(bank.usage), tone },
+            Text::new(percent(bank.usage), tone),
             plain(bank.level_fs.map(ratio).unwrap_or_default()),
             plain(bank.running.map(number).unwrap_or_default()),
             plain(bank.pending.map(number).unwrap_or_default()),
             plain(bank.held.map(number).unwrap_or_default()),
-            plain(if bank.depth == 0 { String::new() } else { self::bar(bank.usage, bank.share, bar) }),
+            // The root has no siblings to compare it with.
+            Text { bar: (bank.depth > 0).then_some((bank.usage, bank.share)), ..plain("") },
         ]
     });
     let mut rows: Vec<ScreenRow> = rows.collect();
@@ -231,9 +296,12 @@ fn banks(model: &Model, room: u16) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
 fn standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let columns = vec![
         ScreenColumn { title: "Place".into(), width: 13, right: true, leave: 0 },
-        ScreenColumn { title: "User".into(), width: 0, right: false, leave: 0 },
+        ScreenColumn { title: "User".into(), width: 14, right: false, leave: 0 },
         ScreenColumn { title: "Bank".into(), width: 16, right: false, leave: 0 },
         ScreenColumn { title: "FairShare".into(), width: 10, right: true, leave: 0 },
+        ScreenColumn { title: "Share".into(), width: 9, right: true, leave: 3 },
+        ScreenColumn { title: "Used".into(), width: 9, right: true, leave: 3 },
+        ScreenColumn { title: "Level".into(), width: 9, right: true, leave: 4 },
         ScreenColumn { title: "Running".into(), width: 7, right: true, leave: 1 },
         ScreenColumn { title: "Pending".into(), width: 7, right: true, leave: 2 },
         ScreenColumn { title: "Held".into(), width: 6, right: true, leave: 1 },
@@ -244,7 +312,10 @@ fn standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
             plain(place.unwrap_or_default()),
             plain(standing.user.clone()),
             plain(standing.bank.clone()),
-            plain(format!("{:.6}", standing.fairshare)),
+            plain(standing.fairshare.map(|fairshare| format!("{fairshare:.6}")).unwrap_or_default()),
+            plain(standing.share.map(percent).unwrap_or_default()),
+            plain(standing.usage.map(percent).unwrap_or_default()),
+            plain(standing.level_fs.map(ratio).unwrap_or_default()),
             plain(number(standing.running)),
             plain(number(standing.pending)),
             plain(number(standing.held)),
@@ -265,7 +336,7 @@ fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         let leave = if at == 0 { 1 } else { 6 };
         columns.push(ScreenColumn { title: name.clone(), width: 9, right: true, leave });
     }
-    columns.push(ScreenColumn { title: "Held by".into(), width: 0, right: false, leave: 0 });
+    columns.push(ScreenColumn { title: "Held by".into(), width: 14, right: false, leave: 0 });
     let rows = model.jobs().into_iter().map(|job| {
         let mut row = vec![
             plain(job.name.clone()),
@@ -277,62 +348,59 @@ fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
         for at in 0..model.snapshot.terms.len() {
             row.push(plain(job.products.get(at).map(|product| term(*product)).unwrap_or_default()));
         }
-        row.push(Text {
-            text: job.held_by.clone(),
-            tone: if job.held_by.is_empty() { Tone::Plain } else { Tone::Bad },
-        });
+        row.push(Text::new(job.held_by.clone(), Tone::Bad));
         row
     });
     (columns, rows.collect())
 }
 
-/// The least width, in cells, of a column that takes the remaining width.
-const LEAST: usize = 14;
-
+/// Draws a table: leaves out columns until the others fit, and widens those with longer texts.
 fn table(
     model: &mut Model,
     look: TerminalLook,
     frame: &mut Frame<'_>,
     area: Rect,
     mut columns: Vec<ScreenColumn>,
-    rows: Vec<ScreenRow>,
+    mut rows: Vec<ScreenRow>,
 ) {
     let room = usize::from(area.width);
-    let mut shown = vec![true; columns.len()];
-    let needed = |columns: &[ScreenColumn], shown: &[bool]| {
-        let widths = columns.iter().zip(shown).filter(|(_, shown)| **shown);
-        widths.map(|(column, _)| if column.width == 0 { LEAST } else { column.width } + 1).sum::<usize>()
-    };
-    while needed(&columns, &shown) > room + 1 {
-        let most =
-            columns.iter().zip(&shown).filter(|(_, shown)| **shown).map(|(column, _)| column.leave).max();
-        let Some(most) = most.filter(|most| *most > 0) else { break };
+    let needed = |columns: &[ScreenColumn]| columns.iter().map(|column| column.width + 1).sum::<usize>();
+    model.left_out.clear();
+    while needed(&columns) > room + 1 {
+        let most = columns.iter().map(|column| column.leave).max().filter(|most| *most > 0);
         // Among columns with the same number the last is left out.
-        let at = columns.iter().zip(&shown).rposition(|(column, shown)| *shown && column.leave == most);
-        if let Some(slot) = at.and_then(|at| shown.get_mut(at)) {
-            *slot = false;
+        let Some(at) = columns.iter().rposition(|column| Some(column.leave) == most) else { break };
+        let column = columns.remove(at);
+        rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        if column.title != BAR_TITLE {
+            model.left_out.insert(0, column.title);
         }
     }
-    let is_left_out = |(column, shown): &(&ScreenColumn, &bool)| !**shown && column.title != BAR_TITLE;
-    let left_out = columns.iter().zip(&shown).filter(is_left_out);
-    model.left_out = left_out.map(|(column, _)| column.title.clone()).collect();
-    let left = (room + 1).saturating_sub(needed(&columns, &shown));
-    for column in columns.iter_mut().filter(|column| column.width == 0) {
-        column.width = LEAST + left;
+    let mut spare = (room + 1).saturating_sub(needed(&columns));
+    // Columns that are always shown come first.
+    for is_optional in [false, true] {
+        for (at, column) in
+            columns.iter_mut().enumerate().filter(|(_, column)| (column.leave > 0) == is_optional)
+        {
+            let natural =
+                rows.iter().filter_map(|row| row.get(at)).map(Text::natural_width).max().unwrap_or(0);
+            let more = natural.saturating_sub(column.width).min(spare);
+            column.width += more;
+            spare -= more;
+        }
     }
     model.room = usize::from(area.height).saturating_sub(1);
     let chosen = model.chosen();
     let first = chosen.saturating_sub(model.room.saturating_sub(1));
-    let titles = columns
-        .iter()
-        .map(|column| Text { text: column.title.clone(), tone: Tone::Bold })
-        .collect::<ScreenRow>();
-    let mut lines = vec![line(&titles, &columns, &shown, look)];
+    model.shown = first..(first + model.room).min(rows.len());
+    let titles: ScreenRow =
+        columns.iter().map(|column| Text::new(column.title.clone(), Tone::Bold)).collect();
+    let mut lines = vec![line(&titles, &columns, look)];
     if rows.is_empty() {
         lines.push(Line::from("nothing to show"));
     }
     for (at, row) in rows.iter().enumerate().skip(first).take(model.room) {
-        let mut line = line(row, &columns, &shown, look);
+        let mut line = line(row, &columns, look);
         if at == chosen {
             let missing = room.saturating_sub(line.width());
             line.push_span(" ".repeat(missing));
@@ -343,14 +411,10 @@ fn table(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn line(row: &ScreenRow, columns: &[ScreenColumn], shown: &[bool], look: TerminalLook) -> Line<'static> {
+fn line(row: &ScreenRow, columns: &[ScreenColumn], look: TerminalLook) -> Line<'static> {
     let mut spans = Vec::new();
-    for ((text, column), _) in row.iter().zip(columns).zip(shown).filter(|(_, shown)| **shown) {
-        let own = if width(&text.text) > column.width {
-            cut(&text.text, column.width, look.ellipsis)
-        } else {
-            text.text.clone()
-        };
+    for (text, column) in row.iter().zip(columns) {
+        let own = text.fitted(column.width, look);
         let pad = " ".repeat(column.width.saturating_sub(width(&own)));
         let (before, after) = if column.right { (pad, String::new()) } else { (String::new(), pad) };
         spans.push(Span::raw(before));
