@@ -1347,7 +1347,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__top)
-            opts="-d -h --delay --uri --color --no-pager --help"
+            opts="-d -h --delay --once --uri --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -475,6 +475,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l ur
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l once -d 'Print the page of banks once, as wide as the terminal, and exit; needs no terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file atomically; a link is replaced, not followed' -r -F
