@@ -323,3 +323,34 @@ def usage_is_forgotten_as_the_database_says(bench):
             assert abs(hours - wanted) < 1e-3 * high, f"{site}: after {step} weeks {hours} instead of {wanted}"
         assert len(found) >= 3, found
         quiet(page)
+
+
+@claim
+def all_of_100_banks_are_listed_with_bars_scaled_to_the_largest(bench):
+    page = bench.open("hundred")
+    equal(page.js("document.querySelectorAll('#below tbody tr').length"), 12)
+    page.js("document.getElementById('show-all').click()")
+    listed = page.js("Array.from(document.querySelectorAll('#below tbody th'), (e) => e.textContent)")
+    equal(sorted(listed), sorted(bank for bank, in query(bench, "hundred", "SELECT bank FROM bank_table WHERE bank != 'root'")))
+    equal(page.js("document.getElementById('show-all')"), None)
+    # The largest share is 1.98 % and the largest usage 1.51 %: the mark of the one fills the cell, and the bar of the other most of it.
+    reach = page.js("""Array.from(document.querySelectorAll('#below .meter'), (e) => { const all = e.getBoundingClientRect().width;
+        return Math.max(e.querySelector('i').getBoundingClientRect().width, e.querySelector('u').offsetLeft + 1) / all; })""")
+    assert 0.95 < max(reach) <= 1.02 and min(reach) > 0.4, (min(reach), max(reach))
+
+
+@claim
+def tables_on_a_narrow_screen_show_the_key_columns_and_say_that_they_scroll(bench):
+    page = bench.open("demo", 390, 844)
+    for place, wanted in (("#below", ["Name", "Share", "Used", "Used / share"]), ("#standings-table", ["Place", "User", "Bank", "Fair-share"])):
+        seen = page.js(f"""Array.from(document.querySelectorAll('{place} thead th')).filter((e) => e.getBoundingClientRect().right <= innerWidth
+            && (e.querySelector('button') || e).scrollWidth <= e.clientWidth).map((e) => e.textContent)""")
+        equal(seen, wanted)
+        hint = f"getComputedStyle(document.querySelector('{place} .scroll'), '::before').content"
+        assert "scroll sideways" in page.js(hint), page.js(hint)
+        # The first column stays in view.
+        left = page.js(f"""(() => {{ const box = document.querySelector('{place} .scroll'); box.scrollLeft = 1000;
+            return box.querySelector('tbody th, tbody td:not([colspan])').getBoundingClientRect().left - box.getBoundingClientRect().left; }})()""")
+        assert abs(left) < 1, left
+    page.size(1280, 900)
+    page.wait("!document.querySelector('#below .scroll.wider')")

@@ -154,3 +154,9 @@ def hostile(path, now=None):
     users = [(name, f"bank {HOSTILE[(at + 1) % len(HOSTILE)]}", at % 3 + 1, [1e6 * (at % 5), 5e5]) for at, name in enumerate(HOSTILE)]
     users += [(name, "</style><script>window.hit=7</script>", 1, [1e5 * at]) for at, name in enumerate(HOSTILE)]
     make(path, banks, users, 4, now)
+
+
+def hundred(path):
+    """Makes a site of 100 banks with one user each; the largest has 2 % of the shares."""
+    banks = [("root", "", 1)] + [(f"bank{at:02}", "root", 100 if at else 200) for at in range(100)]
+    make(path, banks, [(f"user{at:02}", f"bank{at:02}", 1, [1e6 * (1 + at % 3)]) for at in range(100)], 4)

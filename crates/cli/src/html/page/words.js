@@ -75,15 +75,24 @@ function about(name, make) {
 }
 
 // Returns a table. Columns are [title, class]; rows are arrays of cells, of which the first is the row's header.
+// Marks the boxes whose table is wider than they are: they say that they scroll.
+const widths = new ResizeObserver((seen) => {
+  for (const { target } of seen) target.classList.toggle('wider', target.scrollWidth > target.clientWidth + 1);
+});
+function scrolling(box) {
+  widths.observe(box);
+  return box;
+}
+
 function table(caption, columns, rows, more) {
   const head = columns.map(([title, kind]) => element('th', { scope: 'col', class: kind }, title));
   const line = (cells) => element('tr', null, cells.map((cell, at) => {
     const kind = columns[at][1];
     return at === 0 ? element('th', { scope: 'row', class: kind }, cell) : element('td', { class: kind }, cell);
   }));
-  return element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + labelSuffix },
+  return scrolling(element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + labelSuffix },
     element('table', more, element('caption', null, caption),
-      element('thead', null, element('tr', null, head)), element('tbody', null, rows.map(line))));
+      element('thead', null, element('tr', null, head)), element('tbody', null, rows.map(line)))));
 }
 
 const isDark = () => document.documentElement.dataset.theme === 'dark';

@@ -49,9 +49,8 @@ const luminance = (colour) => {
 const inkOn = (colour) => (luminance(colour) > 0.179 ? '#000000' : '#ffffff');
 
 // Returns a bar as long as the usage, with a mark at the share.
-function meter(part, share, ratio) {
-  const most = Math.max(part, share, 1e-9);
-  const scale = most > 1 ? most : 1;
+// Draws `part` as a bar and `share` as a mark. `scale` is the value at the right end.
+function meter(part, share, ratio, scale = Math.max(part, share, 1)) {
   const bar = element('i', { class: side(ratio) });
   const mark = element('u');
   bar.style.width = `${(part / scale) * 100}%`;

@@ -205,26 +205,34 @@ function drawCrumbs(bank) {
 }
 
 const LISTED = 12;
-function drawBelow(bank) {
+// Lists the banks and users directly below a bank: the first of them, or all.
+function drawBelow(bank, all = false) {
   const children = below(bank);
   if (children.length === 0) {
     put('below', element('p', { class: 'empty' }, 'The bank is empty.'));
     return;
   }
-  const rows = children.slice(0, LISTED).map((node) => {
+  // The longest bar fills its cell, so that the bars of many small banks can be compared.
+  const most = children.reduce((most, node) => Math.max(most, column(node, 'part'), column(node, 'share')), 1e-9);
+  const rows = children.slice(0, all ? Infinity : LISTED).map((node) => {
     const ratio = ratioOf(node);
     const shares = column(node, 'shares');
     const link = isBank(node)
       ? element('button', { type: 'button', class: 'plain', click: () => zoom(node) }, shown(nameOf(node)))
       : userLink(node - bankCount);
-    return [link, isBank(node) ? 'bank' : 'user', shares === null ? 'parent' : grouped.format(shares),
-      percent(column(node, 'share')), figure(column(node, 'usage')), percent(column(node, 'part')),
-      meter(column(node, 'part'), column(node, 'share'), ratio), element('span', { class: side(ratio) }, times(ratio))];
+    return [link, percent(column(node, 'share')), percent(column(node, 'part')), element('span', { class: side(ratio) }, times(ratio)),
+      meter(column(node, 'part'), column(node, 'share'), ratio, most), figure(column(node, 'usage')),
+      shares === null ? 'parent' : grouped.format(shares), isBank(node) ? 'bank' : 'user'];
   });
-  const columns = [['Name', 'name'], [''], ['Shares', 'number'], ['Share', 'number'],
-    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Used', 'number'], ['Used, with the share'], ['Used / share', 'number']];
-  columns[1][0] = 'Kind';
+  // A narrow screen shows the first four columns without scrolling.
+  const columns = [['Name', 'name'], ['Share', 'number'], ['Used', 'number'], ['Used / share', 'number'], ['Used, with the share'],
+    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Shares', 'number'], ['Kind']];
   const more = children.length - rows.length;
   const caption = `Directly below ${shown(nameOf(bank))}${more > 0 ? `: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
-  put('below', table(caption, columns, rows));
+  const showAll = () => {
+    drawBelow(bank, true);
+    document.querySelector('#below .scroll').focus();
+  };
+  const button = element('button', { type: 'button', id: 'show-all', click: showAll }, `Show all ${grouped.format(children.length)}`);
+  put('below', table(caption, columns, rows), ...(more > 0 ? [button] : []));
 }
