@@ -10,6 +10,14 @@
 set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 2
 
+steps=4
+step=0
+# begin TEXT: announces the next step, with the time since the start.
+begin() {
+	step=$((step + 1))
+	printf '%d of %d (%d s): %s\n' "$step" "$steps" "$SECONDS" "$1"
+}
+
 fail() {
 	printf 'demo: %s\n' "$*" >&2
 	exit 2
@@ -50,21 +58,15 @@ install_missing() {
 # build PACKAGE...: compiles the packages, and shows the number of compiled crates and the elapsed time. Prints cargo's output only if
 # cargo fails.
 build() {
-	local log=target/demo/build.log packages=() package all=0 done=0 line tty=
+	local log=target/demo/build.log packages=() package all=0 done=0 line tty= began=$SECONDS
 	for package; do packages+=(-p "$package"); done
 	test -t 1 && tty=1
 	all=$(cargo tree -q --prefix none -e normal,build "${packages[@]}" 2>/dev/null | sed 's/ (\*)$//' | sort -u | grep -c .)
-	test -n "$tty" || printf 'Building the plugin and the demo: '
-	SECONDS=0
 	while read -r line; do
 		case $line in
 		*Compiling*)
 			done=$((done + 1))
-			if test -n "$tty"; then
-				printf '\rBuilding the plugin and the demo: crate %d of at most %d, %d s ' "$done" "$all" "$SECONDS"
-			else
-				printf .
-			fi
+			test -z "$tty" || printf '\r  crate %d of at most %d, %d s ' "$done" "$all" $((SECONDS - began))
 			;;
 		esac
 	done < <(cargo build "${packages[@]}" 2>&1 | tee "$log"; echo "rc ${PIPESTATUS[0]}" >>"$log")
@@ -75,18 +77,19 @@ build() {
 		fail "cargo build ${packages[*]} failed; all of its output is in $log"
 	fi
 	if test -n "$tty"; then
-		printf '\r\033[KBuilt the plugin and the demo in %d s.\n' "$SECONDS"
-	else
-		printf ' done in %d s\n' "$SECONDS"
+		printf '\r\033[K'
 	fi
 }
 
+SECONDS=0
+begin 'checking for a C compiler and libjansson'
 command -v cargo >/dev/null || fail "cargo is not on PATH: install Rust, see https://rustup.rs"
 install_missing
 command -v cc >/dev/null || fail "cc is not on PATH"
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p target/demo
+begin 'building the plugin and the demo, about 40 s the first time'
 build mf-priority fairshare-embedded
 # Flux identifies the plugin by its file name.
 plugin=target/demo/mf_priority.so
@@ -98,10 +101,21 @@ host=${DEMO_HOST:-}
 if test -z "$host"; then
 	command -v flux >/dev/null && host=flux || host=embedded
 fi
+# try_next: prints what to try after the demo.
+try_next() {
+	begin 'done; what to try next'
+	cat <<-'END'
+	  cargo build --release       builds the plugin and the command for your site
+	  docs/user.md                why a job waits, and when it may start
+	  docs/admin.md               installs the plugin, and makes the first push
+	END
+}
+
+begin 'running the plugin on a small site'
 echo
 case $host in
 embedded)
-	exec "$program" demo --host embedded --plugin "$plugin" "$site"
+	"$program" demo --host embedded --plugin "$plugin" "$site" || exit
 	;;
 flux)
 	command -v flux >/dev/null || fail "flux is not on PATH"
@@ -110,10 +124,12 @@ flux)
 	# Otherwise the rc scripts would use the settings of an enclosing instance.
 	unset FLUX_URI FLUX_CONF_DIR
 	export FLUX_DISABLE_JOB_CLEANUP=t # otherwise Flux cancels each remaining job, with a line in the log
-	exec flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
-		"$program" demo --host flux --plugin "$plugin" "$site"
+	flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
+		"$program" demo --host flux --plugin "$plugin" "$site" || exit
 	;;
 *)
 	fail "DEMO_HOST is flux or embedded"
 	;;
 esac
+echo
+try_next

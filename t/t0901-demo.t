@@ -12,7 +12,7 @@ export CARGO_TERM_COLOR=never
 
 # tables FILE: prints the tables of the demo without job ids and column widths, which differ between the hosts.
 tables() {
-	sed -n '/^Pushed/,$p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
+	sed -n '/^Pushed/,/^A recount/p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
 }
 
 test_expect_success 'the demo runs in a real instance and reports that' '
@@ -32,6 +32,13 @@ test_expect_success 'the demo prints the same tables in both hosts' '
 	tables embedded.out >embedded.tables &&
 	test $(wc -l <flux.tables) -gt 30 &&
 	diff flux.tables embedded.tables
+'
+test_expect_success 'every line of the demo fits 80 columns, and four steps tell the time' '
+	export LC_ALL=C.UTF-8 &&
+	! grep -E "^.{81,}" flux.out embedded.out &&
+	for host in flux embedded; do
+		test "$(grep -cE "^[1-4] of 4 \([0-9]+ s\): " $host.out)" = 4 || return 1
+	done
 '
 test_expect_success 'the demo prints no colour without a terminal' '
 	test -s flux.out && test -s embedded.out &&

@@ -48,7 +48,7 @@ fn stage_of_state(state: State) -> Option<Stage> {
 
 impl DemoHost for Embedded {
     fn name(&self) -> String {
-        "the embedded job manager (no Flux), on a cluster in virtual time".to_owned()
+        "the embedded job manager (no Flux), in virtual time".to_owned()
     }
 
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {

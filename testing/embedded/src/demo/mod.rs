@@ -20,8 +20,8 @@ use serde_json::{Value, json};
 
 use self::host::{Active, DemoHost, Stage};
 use self::site::{DemoJob, Site};
-use self::table::{Cell, Paper, Tone, plain};
-use self::view::{Term, View};
+use self::table::{Cell, Paper, Row, Tone, plain};
+use self::view::View;
 use super::{Failure, Outcome, failure};
 use anstream::{AutoStream, ColorChoice};
 use fairshare_embedded::f58;
@@ -120,7 +120,7 @@ impl<'a> Story<'a> {
         self.host.request("reprioritize", &json!({}))?;
         let cluster = &self.site.cluster;
         let text = format!(
-            "Pushed the site: {}. The cluster has {} nodes of {} cores.",
+            "Pushed the site: {}.\nThe cluster has {} nodes of {} cores.",
             self.site.size(),
             cluster.nodes,
             cluster.cores_per_node
@@ -160,7 +160,7 @@ impl<'a> Story<'a> {
     fn show_ranking(&mut self, moment: &Moment) -> DemoResult<()> {
         let mut ranked: Vec<&Active> = moment.jobs.iter().filter(|job| job.stage != Stage::Held).collect();
         ranked.sort_by_key(|job| (std::cmp::Reverse(job.priority), job.id));
-        let mut rows = Vec::new();
+        let (mut rows, mut weights) = (Vec::new(), Vec::new());
         for job in ranked {
             let terms = moment.view.terms(job)?;
             if terms.priority(job.urgency) != job.priority {
@@ -171,27 +171,40 @@ impl<'a> Story<'a> {
                     job.priority
                 )));
             }
-            let mut row = self.describe_job(job);
-            row.push(match job.stage {
+            let nodes = 4;
+            let mut cells = self.describe_job(job);
+            cells.remove(nodes);
+            cells.push(match job.stage {
                 Stage::Running => ("running".to_owned(), Tone::Good),
                 _ if job.urgency == 0 => ("on hold".to_owned(), Tone::Bad),
                 _ => ("pending".to_owned(), Tone::Waiting),
             });
-            row.push((job.priority.to_string(), Tone::Heading));
-            row.extend(terms.all().map(|term| (term_text(term), Tone::Plain)));
-            row.push(match job.urgency {
-                0 => plain("urgency 0: held by its user"),
-                31 => plain("urgency 31: before all others"),
-                _ => plain(""),
-            });
-            rows.push(row);
+            cells.push((job.priority.to_string(), Tone::Heading));
+            cells.extend(terms.all().map(|term| plain(term.points().round().to_string())));
+            weights = terms.all().map(|term| term.weight).to_vec();
+            rows.push(Row { cells, ..Row::default() });
         }
-        self.paper.heading(
-            "Running and pending jobs, highest priority first: priority = the sum of weight x factor",
-        )?;
-        let titles = ["JOB", "USER", "BANK", "QUEUE", ">NODES", "STATE", ">PRIORITY"];
-        let terms = ["= FAIR-SHARE", "+ QUEUE", "+ BANK", "+ URGENCY - 16", ""];
-        Ok(self.paper.table(&[titles.as_slice(), terms.as_slice()].concat(), &rows)?)
+        self.paper.heading("Running and pending jobs, highest priority first")?;
+        let titles = [
+            "JOB",
+            "USER",
+            "BANK",
+            "QUEUE",
+            "STATE",
+            ">PRIORITY",
+            ">FAIR-SHARE",
+            ">QUEUE",
+            ">BANK",
+            ">URGENCY",
+        ];
+        self.paper.table(&titles, &rows)?;
+        if let [fairshare, queue, bank, urgency] = weights[..] {
+            let sum = "The priority is the sum of the last four columns:";
+            self.paper.line(&format!(" {sum} {fairshare} x fair-share,"), Tone::Faint)?;
+            let others = format!("{queue} x queue, {bank} x bank, {urgency} x (urgency - 16); 0 if on hold.");
+            self.paper.line(&format!(" {others}"), Tone::Faint)?;
+        }
+        Ok(())
     }
 
     fn show_holds(&mut self, moment: &Moment) -> DemoResult<()> {
@@ -199,28 +212,26 @@ impl<'a> Story<'a> {
         for job in moment.jobs.iter().filter(|job| job.stage == Stage::Held) {
             let mut cells = self.describe_job(job);
             for hold in moment.view.holds(job, &self.site.user(job.userid))? {
-                cells.extend([(format!("{}:", hold.name), Tone::Bad), plain(hold.text)]);
+                cells.push((format!("{}:", hold.name), Tone::Bad));
                 // Further limits of the same job go on rows of their own, without its values.
                 let blank = vec![plain(""); 5];
-                rows.push(std::mem::replace(&mut cells, blank));
+                rows.push(Row { cells: std::mem::replace(&mut cells, blank), note: hold.text });
             }
         }
         self.paper.heading("Held jobs, and the limit that holds each")?;
-        Ok(self.paper.table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY", ""], &rows)?)
+        Ok(self.paper.table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY"], &rows)?)
     }
 
     fn show_refusals(&mut self, refused: &[Refused]) -> DemoResult<()> {
         let rows = refused.iter().map(|Refused { job, text }| {
             let bank = job.bank.clone().unwrap_or_default();
             let nodes = job.nodes.to_string();
-            let mut row: Vec<Cell> =
-                [job.user.clone(), bank, job.queue.clone(), nodes].into_iter().map(plain).collect();
-            row.push((text.clone(), Tone::Bad));
-            row
+            let cells = [job.user.clone(), bank, job.queue.clone(), nodes].into_iter().map(plain).collect();
+            Row { cells, note: text.clone() }
         });
-        let rows: Vec<Vec<Cell>> = rows.collect();
+        let rows: Vec<Row> = rows.collect();
         self.paper.heading("Refused at submission, in the plugin's words")?;
-        Ok(self.paper.table(&["USER", "BANK", "QUEUE", ">NODES", "REASON"], &rows)?)
+        Ok(self.paper.table(&["USER", "BANK", "QUEUE", ">NODES"], &rows)?)
     }
 
     /// Ends a job, and prints the changes of the other jobs.
@@ -241,14 +252,13 @@ impl<'a> Story<'a> {
             for (outcome, tone, why) in self.changes((was, &before.view), (now, &after.view), job)? {
                 let mut row = vec![(outcome.to_owned(), tone)];
                 row.extend(self.describe_job(now));
-                row.push(plain(why));
-                rows.push(row);
+                rows.push(Row { cells: row, note: why });
             }
         }
         if rows.is_empty() {
             self.paper.line("  no other job is touched", Tone::Plain)?;
         } else {
-            self.paper.table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES", "WHY"], &rows)?;
+            self.paper.table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES"], &rows)?;
         }
         Ok(after)
     }
@@ -302,13 +312,9 @@ impl<'a> Story<'a> {
             .ok_or_else(|| "the response of the plugin's check has no drift".to_owned())?;
         let (jobs, associations) = (count("jobs"), count("associations"));
         self.paper.heading(&format!(
-            "The plugin recounted {jobs} jobs of {associations} associations from scratch: {} counters differ",
+            "A recount of {jobs} jobs of {associations} associations: {} counters differ",
             drift.len()
         ))?;
         if drift.is_empty() { Ok(()) } else { Err(failure(format!("counters have drifted: {drift:?}"))) }
     }
-}
-
-fn term_text(term: Term) -> String {
-    format!("{} x {} = {}", term.weight, term.factor, term.points().round())
 }

@@ -144,7 +144,7 @@ fn base64(bytes: &[u8]) -> String {
 
 impl DemoHost for Real {
     fn name(&self) -> String {
-        format!("a real Flux instance of its own, flux-core {}, on a cluster that is made up", self.version)
+        format!("a real Flux instance, flux-core {}", self.version)
     }
 
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {

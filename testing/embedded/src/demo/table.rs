@@ -30,6 +30,17 @@ impl Tone {
 /// The text of a table cell, and its tone.
 pub(super) type Cell = (String, Tone);
 
+/// The width of the output, in characters.
+const WIDTH: usize = 80;
+
+/// A row of a table, and a text that stands below it.
+#[derive(Debug, Default)]
+pub(super) struct Row {
+    pub(super) cells: Vec<Cell>,
+    /// An empty text is not printed.
+    pub(super) note: String,
+}
+
 /// Creates a cell without colour.
 pub(super) fn plain(text: impl Into<String>) -> Cell {
     (text.into(), Tone::Plain)
@@ -61,29 +72,47 @@ impl Paper<'_> {
     }
 
     /// Prints a table. A title that starts with `>` aligns its column to the right.
-    pub(super) fn table(&mut self, titles: &[&str], rows: &[Vec<Cell>]) -> io::Result<()> {
-        let heads: Vec<Cell> =
+    pub(super) fn table(&mut self, titles: &[&str], rows: &[Row]) -> io::Result<()> {
+        let cells =
             titles.iter().map(|title| (title.trim_start_matches('>').to_owned(), Tone::Faint)).collect();
+        let head = Row { cells, ..Row::default() };
+        let all = || std::iter::once(&head).chain(rows);
         let widths: Vec<usize> = (0..titles.len())
             .map(|column| {
-                let cells = std::iter::once(&heads).chain(rows).filter_map(|row| row.get(column));
+                let cells = all().filter_map(|row| row.cells.get(column));
                 cells.map(|(text, _)| text.chars().count()).max().unwrap_or(0)
             })
             .collect();
-        for row in std::iter::once(&heads).chain(rows) {
-            let last = row.iter().rposition(|(text, _)| !text.is_empty()).unwrap_or(0);
-            for (column, (text, tone)) in row.iter().enumerate().take(last + 1) {
+        for row in all() {
+            let last = row.cells.len().saturating_sub(1);
+            for (column, (text, tone)) in row.cells.iter().enumerate() {
                 let width = widths.get(column).copied().unwrap_or(0);
                 let blank = " ".repeat(width.saturating_sub(text.chars().count()));
                 let right = titles.get(column).is_some_and(|title| title.starts_with('>'));
-                write!(self.out, "  {}", if right { blank.as_str() } else { "" })?;
+                write!(self.out, " {}", if right { blank.as_str() } else { "" })?;
                 self.text(text, *tone)?;
                 if !right && column < last {
                     write!(self.out, "{blank}")?;
                 }
             }
             writeln!(self.out)?;
+            self.note(&row.note)?;
         }
         Ok(())
+    }
+
+    /// Prints a text below a row, indented and wrapped.
+    fn note(&mut self, text: &str) -> io::Result<()> {
+        const INDENT: &str = "     ";
+        let mut line = String::new();
+        for word in text.split_whitespace() {
+            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > WIDTH {
+                writeln!(self.out, "{line}")?;
+                line.clear();
+            }
+            line += if line.is_empty() { INDENT } else { " " };
+            line += word;
+        }
+        if line.is_empty() { Ok(()) } else { writeln!(self.out, "{line}") }
     }
 }
