@@ -23,6 +23,43 @@ pub(super) fn column(name: &str) -> &str {
     known.map_or(name, |(_, ours)| ours)
 }
 
+/// Commands of Slurm, PBS, Maui and flux-accounting, and other common names, with the command here that answers the same question.
+pub(super) const COMMANDS: &[(&str, &str)] = &[
+    ("sprio", "jobs"),
+    ("sshare", "show"),
+    ("squeue", "jobs"),
+    ("sreport", "usage"),
+    ("sacct", "usage"),
+    ("sacctmgr", "limit"),
+    ("sdiag", "status"),
+    ("scontrol", "why JOBID"),
+    ("pbsfs", "show"),
+    ("qstat", "jobs"),
+    ("qmgr", "limit"),
+    ("showq", "jobs"),
+    ("checkjob", "why JOBID"),
+    ("showstart", "why JOBID"),
+    ("diagnose", "jobs"),
+    ("mdiag", "jobs"),
+    ("wyh", "standing"),
+    ("whatyouhave", "standing"),
+    ("what-you-have", "standing"),
+    ("view-user", "standing"),
+    ("view-bank", "show"),
+    ("view-usage-report", "usage"),
+    ("fetch-job-records", "sync --only fetch"),
+    ("update-usage", "sync --only usage"),
+    ("update-fshare", "update"),
+    ("priority-update", "push"),
+    ("scrub-old-jobs", "scrub"),
+];
+
+/// Returns the command here that answers what the command `name` of another system answers. The case is ignored.
+pub(super) fn command(name: &str) -> Option<&'static str> {
+    let known = COMMANDS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
+    known.map(|(_, ours)| *ours)
+}
+
 /// Names of ranking policies in Slurm's PriorityFlags, and the names of the systems that have them.
 const POLICIES: [(&str, Policy); 8] = [
     ("slurm", Policy::FairTree),

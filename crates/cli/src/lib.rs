@@ -12,6 +12,7 @@
 //! | `metrics` | the text of `metrics`, its HTTP server and its textfile |
 //! | `outcome.rs` | the outcome of a subcommand, and the exit statuses |
 //! | `clock.rs` | the present time, or the time that an option names |
+//! | `help.rs` | the list of commands in `--help` |
 //! | `fingers.rs` | translates options and values of Slurm, PBS and flux-accounting to those of this command |
 //! | `replaced.rs` | replaces a file atomically |
 //!
@@ -21,6 +22,7 @@
 mod clock;
 mod commands;
 mod fingers;
+mod help;
 mod html;
 mod metrics;
 mod outcome;
@@ -37,11 +39,11 @@ use std::io::{ErrorKind, Write, stdout};
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind as Refused};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches, Parser};
 
 use commands::Command;
 use outcome::{Answer, EXIT_STATUS, Failure, Outcome};
-use ui::messages::remark;
+use ui::messages::{NAME, remark};
 
 /// Fair-share over the flux-accounting database: compute, understand, compare, store, send.
 #[derive(Debug, Parser)]
@@ -59,11 +61,16 @@ pub fn main() -> ExitCode {
 /// Runs the subcommand that `arguments` name. The first argument is the program's name.
 pub fn run(arguments: Vec<OsString>) -> ExitCode {
     let arguments = fingers::translate_arguments(arguments);
-    let cli = match Cli::try_parse_from(&arguments) {
-        Ok(cli) => cli,
-        Err(error) => return report_parse_error(error, &arguments),
-    };
-    exit_code(commands::run(cli.command, Cli::command))
+    let parsed = definition().try_get_matches_from_mut(&arguments);
+    match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => exit_code(commands::run(cli.command, definition)),
+        Err(error) => report_parse_error(error, &arguments),
+    }
+}
+
+/// Returns the definition of the whole command line.
+fn definition() -> clap::Command {
+    help::with_groups(Cli::command())
 }
 
 /// Returns the exit status of `outcome`, after the error message if there is one. A closed pipe on standard output is a success.
@@ -79,8 +86,8 @@ fn exit_code(outcome: Outcome) -> ExitCode {
     }
 }
 
-/// Prints clap's error, with a hint if another system spells the option differently, and returns its exit status. clap reports
-/// `--help` and `--version` as errors too.
+/// Prints clap's error in the shape of all errors, with a hint if another system has the command or spells the option differently.
+/// Returns the exit status. clap reports `--help` and `--version` as errors too.
 fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCode {
     if matches!(error.kind(), Refused::UnknownArgument | Refused::InvalidValue) {
         let option = match error.get(ContextKind::InvalidArg) {
@@ -92,9 +99,21 @@ fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCod
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
         }
     }
-    // Help is the requested output, so a failure to print it is an error. A parse error has its own exit status either way.
-    match error.print().and_then(|()| stdout().flush()) {
-        Err(failed) if !error.use_stderr() => exit_code(Err(Failure::Output(failed))),
-        _ => ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2)),
+    if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
+        && let Some(ours) = fingers::command(command)
+    {
+        let hint = format!("did you mean: flux fairshare {ours}");
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
     }
+    // Help is the requested output, so a failure to print it is an error. A parse error has its own exit status either way.
+    if !error.use_stderr() {
+        return match error.print().and_then(|()| stdout().flush()) {
+            Err(failed) => exit_code(Err(Failure::Output(failed))),
+            Ok(()) => ExitCode::SUCCESS,
+        };
+    }
+    let text = error.render().ansi().to_string();
+    let _ = write!(anstream::stderr(), "{}", text.replacen("error:", &format!("{NAME}:"), 1));
+    ExitCode::from(2)
 }

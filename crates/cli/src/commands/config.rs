@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::ui::messages::{remark, say};
+use crate::ui::messages::{remark, say, without_numbers};
 use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
 use fairshare_protocol::document;
@@ -167,8 +167,9 @@ fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Message(format!(
-        "{}: can't be read: {error}; name a file or directory that this account may read",
-        path.display()
+        "{}: can't be read: {}; name a file or directory that this account may read",
+        path.display(),
+        without_numbers(&error.to_string())
     ))
 }
 

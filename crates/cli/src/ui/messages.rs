@@ -16,10 +16,20 @@ pub(crate) fn readable(line: &str) -> String {
     printable::cut(line, 4000, "...")
 }
 
+/// The name of the command in messages.
+pub(crate) const NAME: &str = "flux-fairshare";
+
+/// Removes the numbers that Rust appends to errors of the system, such as " (os error 2)".
+pub(crate) fn without_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| text + part.split_once(')').map_or(part, |(_, rest)| rest))
+}
+
 /// Prints a text on standard error, after the command's name. An error is ignored, because the result of the command does not
 /// depend on it. Control characters are escaped, because the text may hold names that users chose.
 pub(crate) fn remark(text: impl fmt::Display) {
-    let text = text.to_string();
+    let text = without_numbers(&text.to_string());
     let lines: Vec<_> = text.lines().map(|line| readable(&printable::printable(line))).collect();
-    let _ = writeln!(stderr(), "flux-fairshare: {}", lines.join("\n"));
+    let _ = writeln!(stderr(), "{NAME}: {}", lines.join("\n"));
 }

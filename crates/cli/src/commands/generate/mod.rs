@@ -16,6 +16,7 @@ use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 use strum::VariantNames;
 
+use crate::help::{GROUPS, about};
 use crate::outcome::{Answer, EXIT_STATUS, Failure, Outcome};
 use fairshare::Policy;
 use fairshare_import::Format;
@@ -93,7 +94,13 @@ fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Com
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
-        man.render_subcommands_section(&mut text)?;
+        for (title, names) in GROUPS {
+            writeln!(text, ".SH \"COMMANDS {}\"", title.to_uppercase())?;
+            for name in names {
+                let page = roff(&format!("{PROGRAM}-{name}(1)"));
+                writeln!(text, ".TP\n{page}\n{}", roff(&about(command, name)))?;
+            }
+        }
     }
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
