@@ -38,7 +38,7 @@ test_expect_success 'the stored fair-shares equal those of flux account-update-f
 '
 test_expect_success 'update --dry-run lists users whose rank a change of usage moves' '
 	flux fairshare update -p $DB && usage 5003 100000 &&
-	stored >before && flux fairshare update -n -p $DB >moves && grep user5003 moves
+	stored >before && flux fairshare update --dry-run -p $DB >moves && grep user5003 moves
 '
 test_expect_success 'update --dry-run writes nothing and reports that' '
 	grep "nothing was written" moves && stored >after && test_cmp before after
@@ -63,7 +63,7 @@ test_expect_success 'why reads the database' '
 	flux fairshare why user5001 user5002 -p $DB | grep "The first bank above both is A"
 '
 test_expect_success 'compare reads the database' '
-	flux fairshare compare --policies weighted-walk,classic -p $DB | grep "Kendall tau"
+	flux fairshare compare --policy weighted-walk,classic -p $DB | grep "Kendall tau"
 '
 test_expect_success 'show prints the same tree from the files of export-db' '
 	mkdir -p exported && flux account export-db && mv *.csv exported &&
@@ -84,8 +84,8 @@ test_expect_success 'a bank that was deleted and added below another parent is r
 	done
 '
 test_expect_success 'push, sync, report and why read a database with a moved bank' '
-	flux fairshare push -n -p $DB && flux fairshare sync --only fairshare -n -p $DB &&
-	flux fairshare report -p $DB -o moved.html && flux fairshare why user5001 -p $DB
+	flux fairshare push --dry-run -p $DB && flux fairshare sync --only fairshare --dry-run -p $DB &&
+	flux fairshare report -p $DB --output moved.html && flux fairshare why user5001 -p $DB
 '
 test_expect_success 'show prints the same tree from the files of export-db after the move' '
 	rm -rf exported && mkdir exported && flux account export-db && mv *.csv exported &&

@@ -33,8 +33,8 @@ test_expect_success 'push applies all other records and names each skipped user'
 		logged "no job can match user $user in bank" || return 1
 	done && flux dmesg | grep "job-manager.warning.*no job can match user minus"
 '
-test_expect_success 'push -n names the skipped users' '
-	flux fairshare push -n -p $DB >dry.out 2>&1 && grep "no job can match user nobody-here in bank A" dry.out
+test_expect_success 'push --dry-run names the skipped users' '
+	flux fairshare push --dry-run -p $DB >dry.out 2>&1 && grep "no job can match user nobody-here in bank A" dry.out
 '
 test_expect_success 'update ranks the skipped users too' '
 	flux fairshare update -p $DB -v >update.out 2>&1 && cat update.out && grep "8 associations" update.out

@@ -97,7 +97,7 @@ with sqlite3.connect(\"same.db\") as db:
 '
 test_expect_success 'a dry run reports the number of new records and stores none' '
 	cp $DB empty.db && cp empty.db before.db &&
-	flux fairshare sync --only fetch -n -p empty.db >out && grep "12 records fetched, 12 new; nothing was stored" out &&
+	flux fairshare sync --only fetch --dry-run -p empty.db >out && grep "12 records fetched, 12 new; nothing was stored" out &&
 	cmp empty.db before.db
 '
 test_expect_success 'a fetch reads R from the KVS if the job manager does not give it, with the same rows' '

@@ -6,7 +6,7 @@ test_description='flux fairshare push --dry-run predicts the effects of the push
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-preview() { flux fairshare push -n -p $DB --json; }
+preview() { flux fairshare push --dry-run -p $DB --json; }
 # priorities: prints id and priority of each job.
 priorities() { mf jobs | cut -d" " -f1,4 | sort; }
 
@@ -25,7 +25,7 @@ test_expect_success 'push --dry-run changes no priority' '
 	priorities >after && test_cmp before after
 '
 test_expect_success 'push --dry-run prints user, places and priorities of each move' '
-	flux fairshare push -n -p $DB >words && cat words && grep "would send 4 associations" words &&
+	flux fairshare push --dry-run -p $DB >words && cat words && grep "would send 4 associations" words &&
 	grep "of 6 pending jobs" words && grep "  .* of .*: place [0-9]* to [0-9]*, priority [0-9]* to [0-9]*" words
 '
 test_expect_success 'the push gives the jobs the priorities that the dry run reported' '
@@ -34,7 +34,7 @@ test_expect_success 'the push gives the jobs the priorities that the dry run rep
 '
 test_expect_success 'push --dry-run names an association that the push would remove with live jobs' '
 	cp $DB fewer.db && (DB=fewer.db && sql "DELETE FROM association_table WHERE userid = 5002") &&
-	flux fairshare push -n -p fewer.db >words && cat words && grep "5002 in A would be removed with 2 live jobs" words
+	flux fairshare push --dry-run -p fewer.db >words && cat words && grep "5002 in A would be removed with 2 live jobs" words
 '
 test_expect_success 'push --dry-run names a job that waits for data and would end' '
 	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5009 -B A) && preview >out && cat out &&
@@ -42,7 +42,7 @@ test_expect_success 'push --dry-run names a job that waits for data and would en
 '
 test_expect_success 'push --dry-run refuses an invalid tree and names the cause' '
 	cp $DB wrong.db && (DB=wrong.db && sql "UPDATE bank_table SET parent_bank = \"nowhere\" WHERE bank = \"B\"") &&
-	mf query >before && test_must_fail flux fairshare push -n -p wrong.db 2>err && cat err && grep nowhere err
+	mf query >before && test_must_fail flux fairshare push --dry-run -p wrong.db 2>err && cat err && grep nowhere err
 '
 test_expect_success 'push refuses an invalid tree and names the cause' '
 	test_must_fail flux fairshare push -p wrong.db 2>err && grep nowhere err

@@ -53,7 +53,7 @@ test_expect_success 'why names a push of a weight and of the priority of a bank 
 	because $one weight bank-priority
 '
 test_expect_success 'a dry run reports the same numbers of changes as the push' '
-	flux account edit-bank A --shares=45 && flux account edit-queue silver --priority=2 && flux account add-project chem && flux fairshare push -n -p $DB --json >dry.json &&
+	flux account edit-bank A --shares=45 && flux account edit-queue silver --priority=2 && flux account add-project chem && flux fairshare push --dry-run -p $DB --json >dry.json &&
 	flux fairshare push -p $DB --json >push.json &&
 	jq -c "[.banks.changed, .queues.changed, .factors.changed, .projects.added, .changed]" dry.json >dry &&
 	jq -c ".changes | [.banks.changed, .queues.changed, .factors.changed, .projects.added, .changed]" push.json >done &&

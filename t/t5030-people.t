@@ -98,7 +98,7 @@ test_expect_success 'jobs selects, sorts and formats, and prints weights' '
 	asks own jobs -A -b A --csv -o userid,holds -S userid,holds >out &&
 	printf "userid,holds\n5001,max-running-jobs-user-limit\n5002,\n5002,\n" >expected && test_cmp expected out &&
 	asks own jobs -w --json -A >out && is out ".weights[0] | .fairshare == 100000 and .bank_term == 1000" &&
-	asks own jobs -A -n --csv -o %u,%f -S -f --noheader >out && head -1 out | grep "1$" &&
+	asks own jobs -A --normalized --csv -o %u,%f -S -f --no-header >out && head -1 out | grep "1$" &&
 	test_expect_code 2 asks own jobs -o prio 2>err && grep "unknown column \"prio\"" err
 '
 test_expect_success 'why names the limit that holds a job, and the time of its release' '

@@ -84,22 +84,22 @@ test_expect_success UPSTREAM 'a job waits forever if the site skips migrate --to
 	test_must_fail migrate --to-upstream 2>err && grep "flux-accounting.s plugin is already loaded" err &&
 	to_ours && cancel $taker && running $kept
 '
-test_expect_success UPSTREAM 'migrate --to-upstream --all protects every held job, even if headroom appears before the change' '
-	held=$(mf submit 5002 -u 20) && held_by $held max-running-jobs-user-limit && migrate && migrate --to-upstream --all >let-go.sh &&
+test_expect_success UPSTREAM 'migrate --to-upstream --all-held protects every held job, even if headroom appears before the change' '
+	held=$(mf submit 5002 -u 20) && held_by $held max-running-jobs-user-limit && migrate && migrate --to-upstream --all-held >let-go.sh &&
 	grep "flux job urgency $held 20" let-go.sh && scheduled $held && settled && is_state SCHED $held && cancel $kept && ended $kept && to_theirs && settled &&
 	is_state SCHED $held && sh let-go.sh && running $held
 '
 test_expect_success UPSTREAM 'an interrupted migrate --to-upstream is reported, and a second run keeps all urgencies' '
 	to_ours && cancel_all && take=$(mf submit 5002) && running $take && held=$(mf submit 5002 -u 21) && held_by $held max-running-jobs-user-limit && rm -f let-go.sh &&
 	relay --rename job-manager.mf_priority.rest job-manager.mf_priority.resX &&
-	test_expect_code 2 flux fairshare migrate --to-upstream --all --uri "$through" >>let-go.sh 2>err; rc=$?; end_relay; cat err; test $rc = 0 &&
+	test_expect_code 2 flux fairshare migrate --to-upstream --all-held --uri "$through" >>let-go.sh 2>err; rc=$?; end_relay; cat err; test $rc = 0 &&
 	grep "1 job is parked at urgency 0; keep the script" err && is_state DEPEND $held &&
-	migrate --to-upstream --all >>let-go.sh && scheduled $held && migrate --to-upstream --all >>let-go.sh && cat let-go.sh &&
+	migrate --to-upstream --all-held >>let-go.sh && scheduled $held && migrate --to-upstream --all-held >>let-go.sh && cat let-go.sh &&
 	sh let-go.sh && running $held && test "$(flux jobs -n -o "{urgency}" $held)" = 21 && cancel_all
 '
 test_expect_success UPSTREAM 'migrate --to-upstream leaves a held and blocked job as it is, and the other plugin holds it on' '
 	run=$(mf submit 5002) && running $run && kept=$(mf submit 5002 -d keep:x) && held_by $kept max-running-jobs-user-limit && settled &&
-	test_expect_code 1 migrate --to-upstream --all >let-go.sh 2>err && cat err && grep "$kept: stays held .*other plugins block it too" err && ! grep "$kept" let-go.sh &&
+	test_expect_code 1 migrate --to-upstream --all-held >let-go.sh 2>err && cat err && grep "$kept: stays held .*other plugins block it too" err && ! grep "$kept" let-go.sh &&
 	to_theirs && settled && cancel $run && ended $run && freed_from $kept max-running-jobs-user-limit && drop $kept keep=x && running $kept && never $kept exception
 '
 test_expect_success UPSTREAM 'migrate reports a blocked job that the other plugin would end' '

@@ -11,7 +11,7 @@ report() { flux fairshare report -p $DB "$@"; }
 is() { jq -e "$1" data.json >/dev/null || { echo "not so: $1"; jq -c .held data.json; return 1; }; }
 
 test_expect_success 'report without a plugin writes a page that says so' '
-	start_instance && make_site && usage 5001 7200 && usage 5003 3600 && report -o report.html 2>err && test_must_be_empty err &&
+	start_instance && make_site && usage 5001 7200 && usage 5003 3600 && report --output report.html 2>err && test_must_be_empty err &&
 	grep -c "<script" report.html >scripts && report --json >data.json && is ".held.unknown | startswith(\"No plugin answered: no fair-share plugin is loaded\")" &&
 	report --no-jobs --json >data.json && is ".held == null"
 '
@@ -40,8 +40,8 @@ test_expect_success 'a guest gets only their own held jobs' '
 '
 test_expect_success 'report refuses to write to a link or directory, and replaces a file as a whole' '
 	echo precious >victim && ln -s victim link && ln -s nowhere dangling &&
-	for name in link dangling .; do test_expect_code 2 report -o $name 2>err && cat err && grep "is a" err || return 1; done &&
-	test "$(cat victim)" = precious && ! test -e nowhere && report -o report.html && report -o - >out && grep -q "</html>" report.html && grep -q "</html>" out &&
+	for name in link dangling .; do test_expect_code 2 report --output $name 2>err && cat err && grep "is a" err || return 1; done &&
+	test "$(cat victim)" = precious && ! test -e nowhere && report --output report.html && report --output - >out && grep -q "</html>" report.html && grep -q "</html>" out &&
 	! ls -A | grep "\.part$"
 '
 finish

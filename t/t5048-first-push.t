@@ -40,8 +40,8 @@ test_expect_success 'a dry run of a push changes nothing' '
 	flux account delete-user user5002 A && flux fairshare push -p $DB --dry-run >out && cat out && grep "1 changed" out && settled && is_state RUN $c && g=$(mf submit 5002) && held_by $g max-running-jobs-user-limit
 '
 test_expect_success 'migrate refuses after a reload without data, and lists the held jobs after a push' '
-	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && settled && no_data 2 migrate && no_data 2 migrate --to-upstream --all &&
-	flux fairshare report -p $DB -o report.html && grep -q "The plugin has no data" report.html &&
+	remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && settled && no_data 2 migrate && no_data 2 migrate --to-upstream --all-held &&
+	flux fairshare report -p $DB --output report.html && grep -q "The plugin has no data" report.html &&
 	flux fairshare push -p $DB && settled && flux fairshare migrate >out; cat out && grep "^$g " out
 '
 test_expect_success 'the service that edits the database ends' 'cancel_all; stop_service'

@@ -21,7 +21,7 @@ test_expect_success 'a push counts as one push, whatever its number of requests,
 	make_site && flux account add-queue batch && flux account edit-user user5001 --max-running-jobs=2 --queues=batch,silver &&
 	flux account edit-user user5003 --queues=batch && usage 5001 90000 && usage 5003 10000 &&
 	flux fairshare update -p $DB &&
-	flux fairshare push -n -p $DB && flux fairshare push -p $DB && flux fairshare push -n -p $DB &&
+	flux fairshare push --dry-run -p $DB && flux fairshare push -p $DB && flux fairshare push --dry-run -p $DB &&
 	flux account-priority-update -p $DB && flux fairshare push -p $DB --json >push.json &&
 	pushed=$(now) && generation=$(jq .changes.generation push.json)
 '

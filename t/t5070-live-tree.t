@@ -38,7 +38,7 @@ test_expect_success 'why of a user prints live numbers' '
 '
 test_expect_success 'compare and what-if print live numbers, and usage decays by the half-life of the plugin' '
 	flux fairshare compare >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
-	flux fairshare compare --policies weighted-walk,fair-tree --json | jq -e ".source.from == \"plugin\"" &&
+	flux fairshare compare --policy weighted-walk,fair-tree --json | jq -e ".source.from == \"plugin\"" &&
 	flux fairshare what-if --shares A=99 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
 	flux fairshare what-if --in 14d --idle user5004 >out && cat out && grep "steady\|idle" out &&
 	flux fairshare what-if --in 14d --json | jq -e ".source.from == \"plugin\""

@@ -13,7 +13,7 @@ const USAGE_TABLES: &str = "
     CREATE TABLE jobs (id char(16) PRIMARY KEY NOT NULL, userid int, t_submit real, t_run real, t_inactive real, ranks text,
         R text, jobspec text, project text, bank text);";
 
-const SYNC: [&str; 6] = ["sync", "-n", "--only", "usage", "--only", "fairshare"];
+const SYNC: [&str; 6] = ["sync", "--dry-run", "--only", "usage", "--only", "fairshare"];
 
 #[test]
 fn push_update_and_sync_refuse_the_same_databases() {
@@ -51,11 +51,11 @@ fn push_update_and_sync_refuse_the_same_databases() {
     {
         let site = Site::small(&format!("agreement{index}"));
         site.sql(USAGE_TABLES);
-        for command in [&["push", "-n"][..], &["update", "-n"], &["update"], &SYNC] {
+        for command in [&["push", "--dry-run"][..], &["update", "--dry-run"], &["update"], &SYNC] {
             fairshare(command.iter().copied().chain(["-p", site.path()])).ok();
         }
         site.sql(sql);
-        for command in [&["push", "-n"][..], &["update", "-n"], &["update"], &SYNC] {
+        for command in [&["push", "--dry-run"][..], &["update", "--dry-run"], &["update"], &SYNC] {
             let ran = fairshare(command.iter().copied().chain(["-p", site.path()]));
             assert!(ran.error().contains(fault), "{command:?} after {sql}: {ran:?}");
             assert!(ran.err.contains("flux ") || ran.err.contains("sqlite3 "), "no remedy: {ran:?}");

@@ -49,7 +49,7 @@ fn missing_empty_and_foreign_files() {
         &super::file("text", "just some text, much longer than the header of a database"),
         "not an SQLite database",
     );
-    refused(directory.to_str().expect("text"), "can't be read: Is a directory");
+    assert_refused(directory.to_str().expect("text"), "can't be read: Is a directory");
 }
 
 #[test]
@@ -212,7 +212,8 @@ fn read_only_files() {
     assert!(view.run("show").ok().contains("ann"), "reading is fine");
     assert_eq!(fs::read(&view.database).expect("readable"), before);
     mode(&view.database, 0o000);
-    let denied = "can't be read: Permission denied; run the command as a user with read access, or read another file";
+    let denied =
+        "can't be read: Permission denied; run the command as a user with read access, or read another file";
     for command in ["show", "why", "usage", "limit"] {
         let ran = view.run(command);
         let document = if ["usage", "limit"].contains(&command) { "" } else { DOCUMENT };
@@ -304,7 +305,8 @@ fn a_directory_that_may_be_written_and_not_read_takes_a_page() {
     mode(&directory, 0o333);
     let page = directory.join("page.html");
     let mut line = view.program();
-    let ran = finish(line.args(["report", "--no-jobs", "-p"]).arg(&view.database).arg("-o").arg(&page), "");
+    let ran =
+        finish(line.args(["report", "--no-jobs", "-p"]).arg(&view.database).arg("--output").arg(&page), "");
     mode(&directory, 0o755);
     assert_eq!(ran.ok(), "");
     assert!(fs::read_to_string(&page).expect("a page").contains("</html>"));

@@ -106,20 +106,20 @@ fn a_push_that_the_plugin_would_refuse_is_refused_dry_and_names_the_user() {
         site.sql("UPDATE association_table SET userid = 1, default_bank = bank");
         site.sql("INSERT INTO priority_factor_weight_table VALUES ('fairshare', 1) ON CONFLICT DO NOTHING");
         site.sql(&format!("UPDATE association_table {sql} WHERE username = 'ben'"));
-        let ran = fairshare(["push", "-n", "-p", site.path()]);
+        let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
         let expected = format!("flux-fairshare: {}: the plugin would refuse it: {text}", site.path());
         assert_eq!(ran.error(), expected);
     }
     site.sql(
         "UPDATE association_table SET userid = 4000000, projects = '*', max_nodes = -1 WHERE username = 'ben'",
     );
-    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     assert_eq!(ran.status, 0, "{ran:?}");
     let warning = "associations[1].max_nodes: negative limit -1 admits nothing (user 4000000, bank B)\n";
     assert!(ran.err.ends_with(warning), "{ran:?}");
 
     let document = r#"{"associations": [{"userid": "ann", "bank": "chem"}], "queues": [], "projects": [], "banks": [], "priority_factors": [], "config": {}}"#;
-    let ran = fairshare(["push", "-n", "-p", &file("push_refused_document", document)]);
+    let ran = fairshare(["push", "--dry-run", "-p", &file("push_refused_document", document)]);
     assert!(ran.error().ends_with("expected integer, got string (user \"ann\", bank chem)"), "{ran:?}");
 }
 
@@ -131,10 +131,13 @@ fn options_that_do_not_apply_are_refused() {
     let named = "is an option of classic and depth-oblivious";
     let rows: [(&[&str], &str); 14] = [
         (
-            &["show", "-p", database, "--usage", &usage],
-            "'--path <FILE>' cannot be used with '--usage <FILE>'",
+            &["show", "-p", database, "--usage-file", &usage],
+            "'--path <FILE>' cannot be used with '--usage-file <FILE>'",
         ),
-        (&["why", "ann", "-p", database, "--format", "sshare"], "cannot be used with '--format <FORMAT>'"),
+        (
+            &["why", "ann", "-p", database, "--tree-format", "sshare"],
+            "cannot be used with '--tree-format <FORMAT>'",
+        ),
         (
             &["show", "-p", database, "--unknown-shares", "3"],
             "cannot be used with '--unknown-shares <NUMBER>'",
@@ -148,13 +151,16 @@ fn options_that_do_not_apply_are_refused() {
             "cannot be used with '--every <DURATION>'",
         ),
         (
-            &["show", "-t", database, "--usage", &usage],
-            "contains usages (database), so --usage does not apply",
+            &["show", "-t", database, "--usage-file", &usage],
+            "contains usages (database), so --usage-file does not apply",
         ),
-        (&["show", "-t", &tree, "--usage", &usage], "contains usages (tree), so --usage does not apply"),
         (
-            &["show", "-t", database, "--format", "sshare"],
-            "--format sshare does not apply: it is an SQLite database",
+            &["show", "-t", &tree, "--usage-file", &usage],
+            "contains usages (tree), so --usage-file does not apply",
+        ),
+        (
+            &["show", "-t", database, "--tree-format", "sshare"],
+            "--tree-format sshare does not apply: it is an SQLite database",
         ),
         (&["show", "-t", &tree, "--policy", "fair-tree", "--set", "dampening=2"], named),
         (
@@ -166,12 +172,12 @@ fn options_that_do_not_apply_are_refused() {
             "the policy is weighted-walk, and pbs.min_usage is an option of pbs",
         ),
         (
-            &["compare", "-t", &tree, "--policies", "pbs,fair-tree", "--set", "dampening=2"],
+            &["compare", "-t", &tree, "--policy", "pbs,fair-tree", "--set", "dampening=2"],
             "the policy is pbs and fair-tree, and dampening",
         ),
         (&["update", "-p", database, "--limit", "3"], "--dry-run"),
         (
-            &["compare", "-t", &tree, "--policies", "pbs,classic", "--limit", "3", "--json"],
+            &["compare", "-t", &tree, "--policy", "pbs,classic", "--limit", "3", "--json"],
             "cannot be used with",
         ),
     ];
@@ -180,7 +186,7 @@ fn options_that_do_not_apply_are_refused() {
         assert!(ran.error().contains(text), "{arguments:?}: {ran:?}");
     }
     // An option that applies to one of two policies is accepted.
-    fairshare(["compare", "-t", &tree, "--policies", "classic,fair-tree", "--set", "dampening=2"]).ok();
+    fairshare(["compare", "-t", &tree, "--policy", "classic,fair-tree", "--set", "dampening=2"]).ok();
 }
 
 #[test]
@@ -219,7 +225,7 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
         assert_eq!(marked.ok(), plain.ok(), "{name}");
     }
     let export = r#"{"associations": [], "queues": [], "projects": [], "banks": [], "priority_factors": [], "config": {}}"#;
-    let ran = fairshare(["push", "-n", "-p", &file("mark_push", format!("\u{feff}{export}"))]);
+    let ran = fairshare(["push", "--dry-run", "-p", &file("mark_push", format!("\u{feff}{export}"))]);
     assert!(ran.ok().starts_with("would send 0 associations"), "{ran:?}");
 }
 

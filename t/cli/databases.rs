@@ -104,8 +104,8 @@ fn the_inactive_row_of_a_moved_bank_is_history() {
             let a = nodes.iter().find(|node| node["bank"] == "A" && node["user"].is_null()).expect("A");
             assert_eq!((a["parent"].as_str(), a["shares"].as_i64()), (Some("B"), Some(1)), "{name} {set}");
         }
-        fairshare(["push", "-n", "-p", site.path()]).ok();
-        fairshare(["report", "-p", site.path(), "-o", &format!("{}.html", site.path())]).ok();
+        fairshare(["push", "--dry-run", "-p", site.path()]).ok();
+        fairshare(["report", "-p", site.path(), "--output", &format!("{}.html", site.path())]).ok();
     }
 }
 
@@ -154,7 +154,7 @@ fn dry_run_lists_moved_users_and_writes_nothing() {
         "{text}"
     );
     assert!(!text.contains("cat"), "{text}");
-    let json = fairshare(["update", "-n", "--json", "-p", site.path()]).json();
+    let json = fairshare(["update", "--dry-run", "--json", "-p", site.path()]).json();
     assert_eq!(json["ranked"], 4);
     let users: Vec<&str> =
         json["moves"].as_array().expect("moves").iter().filter_map(|m| m["user"].as_str()).collect();
@@ -225,7 +225,7 @@ fn push_names_the_defaults_of_newer_columns() {
     let site = Site::small("push_old");
     site.sql("ALTER TABLE association_table DROP COLUMN max_cores; ALTER TABLE queue_table DROP COLUMN max_sched_jobs");
     site.sql("DROP TABLE config_table; DROP TABLE priority_factor_weight_table; PRAGMA user_version = 26");
-    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     assert_eq!(ran.status, 0);
     assert_eq!(ran.out, "would send 4 associations, 0 queues, 0 projects, 3 banks, 4 factors, the config\n");
     for part in [
@@ -246,9 +246,9 @@ fn push_names_skipped_limits_and_the_remedy() {
         let ran = fairshare([&["limit"], &limit[..], &["-p", site.path()]].concat());
         assert_eq!(ran.status, 0, "{ran:?}");
     }
-    assert_eq!(fairshare(["push", "-n", "-p", site.path()]).err, "");
+    assert_eq!(fairshare(["push", "--dry-run", "-p", site.path()]).err, "");
     site.sql("DELETE FROM association_table WHERE username = 'ben'");
-    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     let told: Vec<String> = [("association", "ben/B"), ("user", "ben")]
         .map(|(scope, name)| {
             format!(
@@ -260,7 +260,7 @@ fn push_names_skipped_limits_and_the_remedy() {
         .into();
     assert_eq!((ran.status, ran.err), (0, told.concat()));
     assert_eq!(fairshare(["limit", "unset", "user", "ben", "-p", site.path()]).status, 0);
-    assert_eq!(fairshare(["push", "-n", "-p", site.path()]).err, told[0]);
+    assert_eq!(fairshare(["push", "--dry-run", "-p", site.path()]).err, told[0]);
 }
 
 #[test]
@@ -268,7 +268,7 @@ fn push_names_a_value_that_is_none() {
     let site = Site::small("push_bad_value");
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'cat'");
     assert_eq!(
-        fairshare(["push", "-n", "-p", site.path()]).error(),
+        fairshare(["push", "--dry-run", "-p", site.path()]).error(),
         format!(
             "flux-fairshare: {}: association_table: username \"cat\" userid 65534 bank \"B\": max_nodes is \"many\", expected a whole number; \
              \"flux account edit-user --bank='B' --max-nodes=VALUE 'cat'\" corrects it",
@@ -276,7 +276,7 @@ fn push_names_a_value_that_is_none() {
         )
     );
     site.sql("UPDATE association_table SET max_nodes = 5; INSERT INTO config_table VALUES ('deny_unknown_queues', 'maybe')");
-    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     assert!(ran.error().contains("deny_unknown_queues is \"maybe\", expected true or false"), "{ran:?}");
 }
 
@@ -298,7 +298,7 @@ fn push_reads_the_output_of_export_json() {
             "banks": [{"bank": "A", "priority": 0.0}], "config": {"deny_unknown_queues": false}, "priority_factors": []}"#,
     );
     assert_eq!(
-        fairshare(["push", "-n", "-p", &good]).ok(),
+        fairshare(["push", "--dry-run", "-p", &good]).ok(),
         "would send 1 association, 0 queues, 1 project, 1 bank, 0 factors, the config\n"
     );
     let ran = fairshare(["show", "--tree", &good]);
@@ -307,7 +307,7 @@ fn push_reads_the_output_of_export_json() {
         "{ran:?}"
     );
     let bad = super::file("push_json_bad", r#"{"associations": [{"userid": 1}], "queues": []}"#);
-    let ran = fairshare(["push", "-n", "-p", &bad]);
+    let ran = fairshare(["push", "--dry-run", "-p", &bad]);
     assert!(ran.error().ends_with("the plugin would refuse it: policy.projects: key is missing"), "{ran:?}");
     let ran = fairshare(["push", "-p", &bad]);
     assert!(ran.error().contains("missing field"), "names the field: {ran:?}");

@@ -81,7 +81,8 @@ fn csv_parsable_and_columns() {
     assert!(parsable.ok().starts_with(header), "{parsable:?}");
     let ran = fairshare(["show", "--tree", &path, "-o", "user,nonsense"]);
     assert!(
-        ran.error().starts_with("flux-fairshare: -o: unknown column \"nonsense\"; known are name, kind,"),
+        ran.error()
+            .starts_with("flux-fairshare: --format: unknown column \"nonsense\"; known are name, kind,"),
         "{ran:?}"
     );
 }
@@ -114,10 +115,10 @@ fn selection_and_order() {
     };
     assert_eq!(names(&[]), "root B ben cat dan eve A ann");
     assert_eq!(names(&["--sort", "name"]), "root A ann B ben cat dan eve");
-    assert_eq!(names(&["--sort", "-usage"]), "root A ann B ben eve cat dan");
-    assert_eq!(names(&["--sort", "usage"]), "root B cat dan ben eve A ann");
-    assert_eq!(names(&["--sort", "-fairshare"]), "root A ann B eve dan cat ben");
-    assert_eq!(names(&["--sort", "FairShare"]), names(&[]));
+    assert_eq!(names(&["--sort", "usage"]), "root A ann B ben eve cat dan");
+    assert_eq!(names(&["--sort", "-usage"]), "root B cat dan ben eve A ann");
+    assert_eq!(names(&["--sort", "fairshare"]), "root A ann B eve dan cat ben");
+    assert_eq!(names(&["--sort", "-FairShare"]), names(&[]));
     assert_eq!(names(&["--sort", "-name"]), "root B eve dan cat ben A ann");
     assert_eq!(names(&["--sort", "list"]), "root A ann B ben cat dan eve");
     assert_eq!(names(&["--sort", "-list"]), "root B eve dan cat ben A ann");
@@ -149,7 +150,7 @@ fn wrong_options_are_refused() {
         (["--set", "ties=best"], "--set: ties is \"best\", expected"),
         (["--set", "dampening"], "--set: \"dampening\" is not of the form name=value"),
         (["--set", "colour=red"], "--set: unknown option \"colour\""),
-        (["--format", "xml"], "unknown format \"xml\""),
+        (["--tree-format", "xml"], "unknown format \"xml\""),
         (["--sort", "beauty"], "--sort: unknown column \"beauty\""),
         (["--wait", "1e9"], "expected 0 to 86400 seconds"),
         (["-p", "x"], "cannot be used with"),
@@ -185,7 +186,7 @@ fn documents_that_are_wrong_name_the_place() {
     );
     fairshare(["show", "--tree", &path, "--policy", "fair-tree"]).ok();
     let path = file("nothing_known", "what is this\n");
-    let expected = format!("flux-fairshare: {path}: has no known format; specify it with --format");
+    let expected = format!("flux-fairshare: {path}: has no known format; specify it with --tree-format");
     assert_eq!(fairshare(["show", "--tree", &path]).error(), expected);
     let path = directory("by_its_name").join("resource_group");
     std::fs::write(&path, "what is this\n").expect("written");
@@ -223,7 +224,7 @@ fn foreign_trees_through_a_pipe() {
         "show",
         "--tree",
         "/dev/stdin",
-        "--usage",
+        "--usage-file",
         &usage,
         "--policy",
         "pbs",

@@ -179,8 +179,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
 #[test]
 fn compare_two_policies() {
     let path = file("compare", TREE);
-    let json =
-        fairshare(["compare", "--policies", "weighted-walk,classic", "--tree", &path, "--json"]).json();
+    let json = fairshare(["compare", "--policy", "weighted-walk,classic", "--tree", &path, "--json"]).json();
     assert_eq!(json["policies"], serde_json::json!(["weighted-walk", "classic"]));
     assert_eq!(json["ranked"], 4);
     let rows = json["associations"].as_array().expect("rows");
@@ -198,13 +197,13 @@ fn compare_two_policies() {
         (&json["winners"], &json["losers"], &json["kendall_tau"]),
         (&0.into(), &0.into(), &1.0.into())
     );
-    let same = fairshare(["compare", "--policies", "pbs,pbs", "--tree", &path]);
+    let same = fairshare(["compare", "--policy", "pbs,pbs", "--tree", &path]);
     assert!(
         same.ok().starts_with("4 associations: 0 gain, 0 lose, 4 keep their place\nKendall tau 1.000000"),
         "{same:?}"
     );
     for wrong in ["classic", "classic,", "classic,nonsense"] {
-        assert_eq!(fairshare(["compare", "--policies", wrong, "--tree", &path]).status, 2);
+        assert_eq!(fairshare(["compare", "--policy", wrong, "--tree", &path]).status, 2);
     }
 }
 
@@ -214,7 +213,7 @@ fn compare_names_the_policies_and_counts_in_the_singular() {
         "compare_titles",
         r#"{"banks": [{"name": "root", "parent": null}], "associations": [{"user": "u", "bank": "root", "shares": 1, "usage": 1}]}"#,
     );
-    let ran = fairshare(["compare", "--policies", "weighted-walk,classic", "--limit", "0", "--tree", &path]);
+    let ran = fairshare(["compare", "--policy", "weighted-walk,classic", "--limit", "0", "--tree", &path]);
     let (titles, rest) = ran.ok().split_once('\n').expect("lines");
     let words: Vec<&str> = titles.split("  ").map(str::trim).filter(|title| !title.is_empty()).collect();
     assert_eq!(

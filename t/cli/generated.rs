@@ -140,10 +140,10 @@ fn bash_completes_commands_options_and_values() {
     assert!(offered(&["flux-fairshare", "show", "--j"]).contains(&"--json".to_owned()));
     let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
     assert_eq!(offered(&["flux-fairshare", "show", "--policy", ""]), policies);
-    assert_eq!(offered(&["flux-fairshare", "why", "--format", "p"]), ["pbsfs"]);
+    assert_eq!(offered(&["flux-fairshare", "why", "--tree-format", "p"]), ["pbsfs"]);
     assert_eq!(offered(&["flux-fairshare", "show", "-o", "level"]), ["level_fs"]);
     assert_eq!(offered(&["flux-fairshare", "show", "--sort", "li"]), ["list"]);
-    assert_eq!(offered(&["flux-fairshare", "compare", "--policies", "pbs,c"]), ["pbs,classic"]);
+    assert_eq!(offered(&["flux-fairshare", "compare", "--policy", "pbs,c"]), ["pbs,classic"]);
     assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
 }
 

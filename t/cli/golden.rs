@@ -162,7 +162,8 @@ fn usages_out_of_pbsfs() {
         );
     }
     let tree = file("pbsfs_tree", lines);
-    let shown = fairshare(["show", "--tree", &tree, "--usage", &usage, "--policy", "pbs", "--json"]).json();
+    let shown =
+        fairshare(["show", "--tree", &tree, "--usage-file", &usage, "--policy", "pbs", "--json"]).json();
     let nodes = shown["nodes"].as_array().expect("nodes");
     for row in golden["expected"].as_array().expect("rows") {
         let who = text(&row["name"]).replace("TREEROOT", "root");

@@ -291,7 +291,7 @@ fn usages_in_a_list_match_the_output_of_sacctmgr() {
     let path = file("dump_whole", sshare(&golden));
     let whole = fairshare(["show", "--tree", &path].into_iter().chain(columns));
     let path = file("dump_and_usages", dump(&golden, true));
-    let ran = fairshare(["show", "--tree", &path, "--usage", &usage].into_iter().chain(columns));
+    let ran = fairshare(["show", "--tree", &path, "--usage-file", &usage].into_iter().chain(columns));
     assert_eq!(ran.ok(), whole.ok());
 }
 

@@ -84,7 +84,7 @@ fn the_usage_file_of_the_scheduler() {
     let list = file("usage_file_list", list);
     let binary = usage_file("usage_file_binary", &entries);
     let show =
-        |usage: &str| fairshare(["show", "--tree", &groups, "--usage", usage, "--json"]).ok().to_owned();
+        |usage: &str| fairshare(["show", "--tree", &groups, "--usage-file", usage, "--json"]).ok().to_owned();
     assert_eq!(show(&binary), show(&list));
 
     let ran = fairshare(["show", "--tree", &binary]);
@@ -92,12 +92,12 @@ fn the_usage_file_of_the_scheduler() {
     let mut bytes = std::fs::read(&binary).expect("read");
     bytes.truncate(bytes.len() - 3);
     let cut = file("usage_file_cut", bytes);
-    let ran = fairshare(["show", "--tree", &groups, "--usage", &cut]);
+    let ran = fairshare(["show", "--tree", &groups, "--usage-file", &cut]);
     assert!(
         ran.error().ends_with(&format!("PBS's usage file is cut off within entry {}", entries.len())),
         "{ran:?}"
     );
     let odd = usage_file("usage_file_odd", &[("ann", 5.0), ("", 3.0), ("ben", -1.0)]);
-    let ran = fairshare(["show", "--tree", &groups, "--usage", &odd]);
+    let ran = fairshare(["show", "--tree", &groups, "--usage-file", &odd]);
     assert_eq!(ran.err.matches("is invalid: left out, as PBS does").count(), 2, "{ran:?}");
 }

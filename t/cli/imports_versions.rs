@@ -68,7 +68,7 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
 }
 
 #[test]
-fn classic_tables_of_25_11_as_sent() {
+fn classic_tables_of_25_11_as_input_path() {
     assert_eq!(fairshares(&input_path("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
     assert_eq!(fairshares(&input_path("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
     for name in ["f01-sshare-25.11-classic.txt", "f01b-sshare-25.11-classic-flat.txt"] {
@@ -190,7 +190,7 @@ fn an_infinite_level_equals_no_finite_one() {
 fn a_pbs_entity_may_be_called_root() {
     let (tree, usage) = (input_path("f05-resource_group"), input_path("f05-usage.txt"));
     let listed =
-        show(&tree, &["--usage", &usage, "--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
+        show(&tree, &["--usage-file", &usage, "--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert!(
         listed.ok().contains("u1,phys,100,0.628997") && listed.out.contains("root,unknown,50,0"),
         "{listed:?}"
@@ -208,7 +208,7 @@ fn a_pbs_entity_may_be_called_root() {
 fn white_space_ends_a_name_in_a_list_of_usages() {
     let ran = show(
         &input_path("f06-resource_group"),
-        &["--usage", &input_path("f06-usage.txt"), "--csv", "-o", "user,usage", "--users-only"],
+        &["--usage-file", &input_path("f06-usage.txt"), "--csv", "-o", "user,usage", "--users-only"],
     );
     assert_eq!(ran.ok(), "user,usage\nphys:u1,100\n");
     let tree =
@@ -216,7 +216,17 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
     let list = file("usage_names_list", "a:b\t10\nc: 20\nd=e 30\nf=40\ng : 50\nh:i:60\n");
     let ran = show(
         &tree,
-        &["--usage", &list, "--csv", "-o", "user,usage", "--users-only", "--sort", "list", "--no-header"],
+        &[
+            "--usage-file",
+            &list,
+            "--csv",
+            "-o",
+            "user,usage",
+            "--users-only",
+            "--sort",
+            "list",
+            "--no-header",
+        ],
     );
     assert_eq!(ran.ok().replace('\n', " "), "a:b,10 c,20 d=e,30 f,40 g,50 h:i,60 ");
     // Our names of associations of partitions.
@@ -225,20 +235,21 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
         "Cluster - 'c'\nParent - 'root'\nUser - 'u1':Partition='cpu'\nUser - 'u1':Partition='gpu'\n",
     );
     let list = file("usage_partitions_list", "u1:cpu 10\nu1:gpu/root 20\n");
-    let ran = show(&dump, &["--usage", &list, "--csv", "-o", "user,usage", "--users-only", "--no-header"]);
+    let ran =
+        show(&dump, &["--usage-file", &list, "--csv", "-o", "user,usage", "--users-only", "--no-header"]);
     assert!(ran.ok().contains("u1:cpu,10\n") && ran.out.contains("u1:gpu,20\n"), "{ran:?}");
 }
 
 #[test]
 fn a_usage_of_an_unknown_user_gets_a_note() {
     let (tree, usage) = (input_path("f07-dump.txt"), input_path("f07-usage.txt"));
-    let ran = show(&tree, &["--usage", &usage, "--json"]);
+    let ran = show(&tree, &["--usage-file", &usage, "--json"]);
     let note = "1 usage is left out: no user in the tree has the name \"ul\"";
     assert!(ran.status == 0 && ran.err.contains(note), "{ran:?}");
     let document: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(document["notes"], json!([note]));
     let many: String = (0..30).map(|number| format!("nobody{number} 1\n")).collect();
-    let ran = show(&tree, &["--usage", &file("usage_nobodies", many)]);
+    let ran = show(&tree, &["--usage-file", &file("usage_nobodies", many)]);
     assert!(
         ran.err.contains("30 usages are left out") && ran.err.contains("\"nobody9\" and 20 more"),
         "{ran:?}"
@@ -418,7 +429,7 @@ fn a_part_of_a_tree_names_the_option_that_made_it_one() {
         ran.error().contains("a report of sreport") && ran.error().contains("\"sshare -a -l -P\""),
         "{ran:?}"
     );
-    let ran = show(&input_path("f07-dump.txt"), &["--usage", &input_path("f13-sreport.txt")]);
+    let ran = show(&input_path("f07-dump.txt"), &["--usage-file", &input_path("f13-sreport.txt")]);
     assert!(ran.error().contains("a report of sreport"), "{ran:?}");
 }
 

@@ -40,7 +40,7 @@ fn names_that_are_sql_are_names() {
         (&["limit", "--json"], USER),
         (&["recount", "--write", "--json", "--now", &now], ""),
         (&["update"], ""),
-        (&["push", "-n"], ""),
+        (&["push", "--dry-run"], ""),
         (&["sync", "--only", "usage", "--now", &now], ""),
     ] {
         let ran = fairshare([arguments, &["-p", site.path()]].concat());

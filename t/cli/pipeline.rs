@@ -125,7 +125,7 @@ fn dry_run_shows_and_stores_nothing() {
     assert_eq!((json["counted"].as_u64(), json["boundaries"].as_u64()), (Some(4), Some(0)));
     let dan = &json["changes"][0];
     assert_eq!((dan["user"].as_str(), dan["usage"].as_f64()), (Some("dan"), Some(80.0)));
-    assert!(sync(&site, END + 100.0, &["-n"]).ok().contains("nothing was stored or sent"));
+    assert!(sync(&site, END + 100.0, &["--dry-run"]).ok().contains("nothing was stored or sent"));
     assert_eq!(site.bytes(), before);
 }
 
@@ -284,7 +284,7 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     recount(&["--write"]).ok();
     assert_eq!(read_associations(&site)[0].1, 20.0);
     assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));
-    assert_eq!(sync(&site, END + 101.0, &["-n", "--json"]).json()["counted"], 0);
+    assert_eq!(sync(&site, END + 101.0, &["--dry-run", "--json"]).json()["counted"], 0);
 }
 
 #[test]
@@ -297,7 +297,7 @@ fn scrub_reports_removed_records() {
             .to_owned()
     };
     assert_eq!(scrub(END + 100.0, &[]), "removed 0 records; 4 records as old stay, usage still needs them\n");
-    assert_eq!(scrub(END + 9.0 * H, &["-n"]), "would remove 4 records\n");
+    assert_eq!(scrub(END + 9.0 * H, &["--dry-run"]), "would remove 4 records\n");
     assert_eq!(scrub(END + 9.0 * H, &[]), "removed 4 records\n");
     assert_eq!(sync(&site, END + 9.0 * H, &[]).ok(), "");
     assert_eq!(read_associations(&site)[0].1, 0.0);

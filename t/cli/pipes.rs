@@ -55,7 +55,7 @@ fn run(arguments: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>) -> Outp
 #[test]
 fn a_closed_pipe_is_quiet_everywhere() {
     let site = Site::small("closed_pipes");
-    for command in [["push", "-n"], ["update", "-n"], ["push", "--help"], ["show", "-P"]] {
+    for command in [["push", "--dry-run"], ["update", "--dry-run"], ["push", "--help"], ["show", "-P"]] {
         let arguments = [command[0], command[1], "-p", site.path()];
         let output = run(&arguments, closed_pipe(), Stdio::piped());
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{command:?}");
@@ -74,7 +74,7 @@ fn readers_of_a_list_do_not_block_writers() {
         &["usage"],
         &["usage", "--by", "period"],
         &["usage", "--json"],
-        &["update", "-n"],
+        &["update", "--dry-run"],
         &["limit"],
         &["policy"],
         &["show"],
@@ -85,8 +85,8 @@ fn readers_of_a_list_do_not_block_writers() {
         &["check-import"],
         &["report", "--json", "--no-jobs"],
         &["recount", "--now", &now],
-        &["scrub", "-n", "1"],
-        &["push", "-n"],
+        &["scrub", "--dry-run", "1"],
+        &["push", "--dry-run"],
         &["doctor", "--uri", "local:///nonexistent"],
     ];
     let mut keep = Vec::new();
@@ -111,7 +111,7 @@ fn readers_of_a_list_do_not_block_writers() {
 #[test]
 fn a_full_disk_is_an_error_and_no_panic() {
     let site = Site::small("full_disks");
-    let output = run(&["push", "-n", "-p", site.path()], full(), Stdio::piped());
+    let output = run(&["push", "--dry-run", "-p", site.path()], full(), Stdio::piped());
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text, "flux-fairshare: can't write the output: No space left on device\n");
@@ -127,7 +127,7 @@ fn a_standard_error_that_takes_nothing_does_not_change_the_outcome() {
     }
     assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
     site.sql("DROP TABLE config_table");
-    assert_eq!(run(&["push", "-n", "-p", path], Stdio::piped(), full()).status.code(), Some(0));
+    assert_eq!(run(&["push", "--dry-run", "-p", path], Stdio::piped(), full()).status.code(), Some(0));
     assert_eq!(run(&["update", "-p", "/none"], Stdio::piped(), full()).status.code(), Some(2));
 }
 
@@ -170,30 +170,33 @@ fn an_error_behind_a_change_says_that_it_is_stored() {
 fn documents_through_standard_input() {
     let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factors, the config\n";
     for path in ["-", "/dev/stdin"] {
-        assert_eq!(fairshare_reading(EXPORT, &["push", "-n", "-p", path]).ok(), would);
+        assert_eq!(fairshare_reading(EXPORT, &["push", "--dry-run", "-p", path]).ok(), would);
         let tree = r#"{"banks": [{"name": "r"}], "associations": [{"user": "u", "bank": "r", "shares": 1}]}"#;
         let shown = fairshare_reading(tree, &["show", "--tree", path, "-P", "-o", "name"]);
         assert_eq!(shown.ok(), "name\nr\nu\n");
         let groups = file("piped_usage", "g 1 root 1\nu 2 g 1\n");
-        let arguments = ["show", "--tree", &groups, "--usage", path, "-P", "-o", "name,usage", "--bank", "g"];
+        let arguments =
+            ["show", "--tree", &groups, "--usage-file", path, "-P", "-o", "name,usage", "--bank", "g"];
         assert_eq!(fairshare_reading("u 7\n", &arguments).ok(), "name|usage\nroot|8\ng|8\nu|7\n");
-        let ran = fairshare_reading("u 7\n", &["show", "--tree", path, "--usage", path]);
+        let ran = fairshare_reading("u 7\n", &["show", "--tree", path, "--usage-file", path]);
         assert_eq!(
             ran.error(),
             format!("flux-fairshare: {path}: can't be both the tree and the list of usages")
         );
     }
-    let ran = fairshare_reading("SQLite format 3\0", &["push", "-n", "-p", "-"]);
+    let ran = fairshare_reading("SQLite format 3\0", &["push", "--dry-run", "-p", "-"]);
     assert!(ran.error().contains("a database is read from its own file, not through a pipe"), "{ran:?}");
-    let ran = fairshare(["push", "-n", "-p", "/none"]);
+    let ran = fairshare(["push", "--dry-run", "-p", "/none"]);
     assert!(ran.error().starts_with("flux-fairshare: /none: no such file; -p FILE or "), "{ran:?}");
 }
 
 #[test]
 fn a_usage_of_a_group_is_reported_apart_from_the_output() {
     let groups = file("group_usage_tree", "g 1 root 1\nu 2 g 1\n");
-    let ran =
-        fairshare_reading("g 5\nu 7\n", &["show", "--tree", &groups, "--usage", "-", "-P", "-o", "usage"]);
+    let ran = fairshare_reading(
+        "g 5\nu 7\n",
+        &["show", "--tree", &groups, "--usage-file", "-", "-P", "-o", "usage"],
+    );
     assert_eq!((ran.status, ran.out.as_str()), (0, "usage\n8\n8\n7\n1\n"));
     let note = "the usage of group \"g\" is left out, as OpenPBS does: only entities have one";
     assert_eq!(ran.err, format!("flux-fairshare: {groups}: {note}\n"));

@@ -132,7 +132,7 @@ fn screens_of_a_database() {
         ("why-bank", "why chem -p SITE"),
         ("why-inactive", "why bo -p SITE"),
         ("compare", "compare -p SITE"),
-        ("compare-two", "compare -p SITE --policies weighted-walk,depth-oblivious"),
+        ("compare-two", "compare -p SITE --policy weighted-walk,depth-oblivious"),
         ("what-if", "what-if -p SITE --shares chem=20 --usage erik+=5000nh --add-user new/ops=2"),
         ("what-if-in", "what-if -p SITE --in 21d --idle amira/chem"),
     ] {
@@ -150,7 +150,7 @@ fn screens_of_a_simulation() {
 #[test]
 fn screens_of_a_pbs_site() {
     let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
-    let tree = format!("{groups} --usage {usages}");
+    let tree = format!("{groups} --usage-file {usages}");
     for (name, arguments) in [
         ("pbs-show", "show -t SITE"),
         ("pbs-show-walk", "show -t SITE --sort pbs-walk"),

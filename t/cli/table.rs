@@ -62,7 +62,7 @@ root
     assert_eq!(ran.ok(), expected);
     for form in ["--json", "--csv", "--parsable"] {
         let ran = fairshare(["show", "--tree", &path, form, "-o", "name,bar"]);
-        let text = "flux-fairshare: -o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
+        let text = "flux-fairshare: --format: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
         assert_eq!(ran.error(), text);
     }
     let show = format!("PROGRAM show --tree {path} -o name,bar");
@@ -142,7 +142,7 @@ root                1
         let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
         assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{ran:?}");
     }
-    let ran = fairshare(["compare", "--policies", "weighted-walk,pbs", "--limit", "0", "--tree", &path]);
+    let ran = fairshare(["compare", "--policy", "weighted-walk,pbs", "--limit", "0", "--tree", &path]);
     assert!(ran.ok().contains("\nc\\x1b[31m\\n  B "), "{ran:?}");
     let path = file("acting_error", TREE.replace("\"parent\": \"root\"", "\"parent\": \"\\u001b[2J\""));
     let ran = fairshare(["show", "--tree", &path]);

@@ -77,7 +77,7 @@ fn a_typing_error_gets_a_suggestion() {
         (&["show", "-o", "user,fairshair", "-t", &path], 2, "did you mean \"fairshare\"?"),
         (&["show", "--policy", "fair-three", "-t", &path], 2, "did you mean \"fair-tree\"?"),
         (&["show", "--set", "damping=2", "-t", &path], 2, "did you mean \"dampening\"?"),
-        (&["show", "--format", "sshar", "-t", &path], 2, "did you mean \"sshare\"?"),
+        (&["show", "--tree-format", "sshar", "-t", &path], 2, "did you mean \"sshare\"?"),
         (&["shwo"], 2, "a similar subcommand exists: 'show'"),
     ] {
         let ran = fairshare(arguments);
@@ -162,7 +162,7 @@ fn a_wrong_value_names_the_command_that_corrects_it() {
     }
     let site = Site::small("mended_push");
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'ann'");
-    let ran = fairshare(["push", "-n", "-p", site.path()]);
+    let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
     assert!(
         ran.error().ends_with("\"flux account edit-user --bank='A' --max-nodes=VALUE 'ann'\" corrects it"),
         "{ran:?}"
@@ -198,7 +198,7 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
     };
     let default_database = |commands, variable| run_without_database(&["show", "--csv"], commands, variable);
     say(site.path());
-    let ran = run_without_database(&["push", "-n"], &commands, None);
+    let ran = run_without_database(&["push", "--dry-run"], &commands, None);
     let said = format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
     assert!(ran.ok().starts_with(&said), "{ran:?}");
     assert!(default_database(&commands, None).ok().contains("ann"));

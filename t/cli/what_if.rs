@@ -295,7 +295,7 @@ fn compare_of_all_policies_and_sums_per_bank() {
             "{policy}"
         );
     }
-    let json = fairshare(["compare", "-p", site.path(), "--json", "--policies", "weighted-walk,pbs"]).json();
+    let json = fairshare(["compare", "-p", site.path(), "--json", "--policy", "weighted-walk,pbs"]).json();
     let gained = |bank: &str| -> f64 {
         let rows = json["associations"].as_array().expect("rows").iter().filter(|row| row["bank"] == bank);
         rows.filter_map(|row| row["change"].as_f64()).sum()

@@ -2,3 +2,4 @@
 //! Helpers that the tests of several commands share.
 
 pub(super) mod golden;
+mod grammar;

@@ -185,7 +185,7 @@ pub fn load(
         return Ok(None);
     }
     if pbs::is_usage_file(&bytes) {
-        let text = "looks like the usage file of PBS's scheduler, which has no shares: --tree resource_group --usage FILE \
+        let text = "looks like the usage file of PBS's scheduler, which has no shares: --tree resource_group --usage-file FILE \
                     reads both";
         return Err(StoreError::new(path, Reason::Format(text.to_owned())));
     }
@@ -220,7 +220,7 @@ fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Resu
         None => Ok(()),
         Some(named) => {
             let what = if path.is_dir() { "a directory" } else { "an SQLite database" };
-            let text = format!("--format {named} does not apply: it is {what}");
+            let text = format!("--tree-format {named} does not apply: it is {what}");
             Err(StoreError::new(path, Reason::Format(text)))
         }
     }
@@ -230,7 +230,7 @@ fn check_format(path: &Path, named: Option<Format>, possible: &[Format]) -> Resu
 fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), StoreError> {
     let text = if extras.usage.is_some() && !format.lacks_usages() {
         format!(
-            "contains usages ({format}), so --usage does not apply: use it with resource_group or output of sacctmgr"
+            "contains usages ({format}), so --usage-file does not apply: use it with resource_group or output of sacctmgr"
         )
     } else if extras.unknown_shares.is_some() && format != Format::ResourceGroup {
         format!("is not a resource_group file ({format}), so --unknown-shares does not apply")
@@ -246,7 +246,7 @@ fn unknown_content(path: &Path, text: &str) -> StoreError {
     }
     let json = text.trim_start().starts_with('{').then(|| documents::describe_content(text)).flatten();
     let hint = json.map(str::to_owned).or_else(|| known::describe_text(text));
-    let text = hint.unwrap_or_else(|| "has no known format; specify it with --format".to_owned());
+    let text = hint.unwrap_or_else(|| "has no known format; specify it with --tree-format".to_owned());
     StoreError::new(path, Reason::Format(text))
 }
 
@@ -312,7 +312,7 @@ fn read_document(
     let mut document =
         parsed.map_err(|text| StoreError::new(path, Reason::Format(text)))?.into_document(format);
     if format.lacks_usages() && format != Format::ResourceGroup && usage.is_none() {
-        let text = "has shares, but no usage: everyone's counts as 0 (\"sshare -a -l -P\" has both, --usage takes a list)";
+        let text = "has shares, but no usage: everyone's counts as 0 (\"sshare -a -l -P\" has both, --usage-file takes a list)";
         document.notes.push(text.to_owned());
     }
     document.notes.append(&mut notes);

@@ -23,8 +23,9 @@ pub(crate) struct Args {
     input: Input,
     /// The policies, the present one first [default: all]
     #[arg(
-        long,
-        value_name = "FIRST,SECOND",
+        long = "policy",
+        alias = "policies",
+        value_name = "POLICY",
         value_delimiter = ',',
         value_parser = policy,
         help_heading = "Rules"
@@ -53,9 +54,7 @@ fn policy(name: &str) -> Result<Policy, String> {
 
 pub(super) fn run(args: &Args) -> Outcome {
     if args.policies.len() == 1 {
-        return Err(Failure::Message(
-            "--policies: one policy can't be compared; name two, or none".to_owned(),
-        ));
+        return Err(Failure::Message("--policy: one policy can't be compared; name two, or none".to_owned()));
     }
     let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
     args.rules.apply_to(asked)?;
@@ -70,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     for policy in policies {
         match rank(source, &loaded.tree, policy, &options) {
             Ok(ranking) => rankings.push(ranking),
-            // Without --policies, a policy that can't rank this tree is only noted.
+            // Without --policy, a policy that can't rank this tree is only noted.
             Err(error) if args.policies.is_empty() => notes.push(format!("without {policy}: {error}")),
             Err(error) => return Err(error),
         }

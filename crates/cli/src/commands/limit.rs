@@ -66,7 +66,7 @@ pub(crate) struct Args {
     #[arg(value_name = "MEASURE=VALUE")]
     measures: Vec<String>,
     /// Count only jobs in this queue
-    #[arg(long, value_name = "QUEUE")]
+    #[arg(short, long, value_name = "QUEUE")]
     queue: Option<String>,
     /// Count the resources that running jobs were allocated, not those they asked for
     #[arg(long)]

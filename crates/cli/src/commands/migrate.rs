@@ -43,8 +43,8 @@ pub(crate) struct Args {
     #[arg(long)]
     to_upstream: bool,
     /// Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference
-    #[arg(long, requires = "to_upstream")]
-    all: bool,
+    #[arg(long, alias = "all", requires = "to_upstream")]
+    all_held: bool,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -106,10 +106,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let is_parkable = |job: &HeldJob| !job.kept && (args.all || job.is_lost());
+    let is_parkable = |job: &HeldJob| !job.kept && (args.all_held || job.is_lost());
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // For some jobs the plugin finds only now that others block them.
-    let kept: Vec<HeldJob> = held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all)).collect();
+    let kept: Vec<HeldJob> =
+        held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
@@ -278,7 +279,7 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Out
         (_, 0) => "flux-accounting's plugin has lost no job".to_owned(),
         _ => format!(
             "{} waiting forever: load this plugin again and push, which releases them when there is headroom; then go back with \
-             migrate --to-upstream --all",
+             migrate --to-upstream --all-held",
             count(lost, "job")
         ),
     };

@@ -28,7 +28,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     now: Option<f64>,
     /// Store the recounted usage
-    #[arg(short, long)]
+    #[arg(long, short_alias = 'w')]
     write: bool,
     /// Show this many in the table, 0 is all
     #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]

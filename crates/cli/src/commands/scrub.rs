@@ -29,7 +29,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     now: Option<f64>,
     /// Remove nothing; show what would be removed
-    #[arg(short = 'n', long)]
+    #[arg(long, short_alias = 'n')]
     dry_run: bool,
 }
 

@@ -26,6 +26,8 @@ use fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 /// highest first.
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = columns::help())]
+// --format chooses columns here, so it can't be an alias of --tree-format.
+#[command(mut_arg("tree_format", |format| format.alias(None)))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -54,15 +56,16 @@ pub(crate) struct Args {
     #[arg(short = 'a', long, hide = true)]
     all: bool,
     /// Show only this many levels below the root
-    #[arg(short, long, value_name = "LEVELS", help_heading = "Selection")]
+    #[arg(long, short_alias = 'd', value_name = "LEVELS", help_heading = "Selection")]
     depth: Option<usize>,
-    /// Order of siblings: name, list (as the input has them), pbs-walk (as PBS's scheduler compares them) or a column;
-    /// larger numbers first, with a leading - last
+    /// Sort siblings by this column, name, list (as the input has them), or pbs-walk (as PBS's scheduler compares them); with
+    /// a leading -, the largest first
     #[arg(
-        short,
+        short = 'S',
         long,
+        short_alias = 's',
         value_name = "ORDER",
-        default_value = "fairshare",
+        default_value = "-fairshare",
         allow_hyphen_values = true,
         help_heading = "Output"
     )]
@@ -71,11 +74,15 @@ pub(crate) struct Args {
     #[arg(short, long, help_heading = "Output")]
     long: bool,
     /// Columns by name or title, separated by commas; --help lists them
-    #[arg(short = 'o', long, value_name = "COLUMNS", value_delimiter = ',', help_heading = "Output")]
+    #[arg(
+        short = 'o',
+        long = "format",
+        alias = "columns",
+        value_name = "COLUMNS",
+        value_delimiter = ',',
+        help_heading = "Output"
+    )]
     columns: Vec<String>,
-    /// Print no header
-    #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json", help_heading = "Output")]
-    no_header: bool,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -128,7 +135,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     facts.extend(stale.map(|stale| ("stale", stale.into())));
     facts.extend(loaded.notes());
     facts.extend(loaded.source_fact());
-    let head = loaded.head(args.input.source()).filter(|_| !args.no_header);
+    let head = loaded.head(args.input.source()).filter(|_| !args.output.no_header);
     let report = Report {
         facts,
         rows: Rows {
@@ -137,10 +144,10 @@ pub(super) fn run(args: &Args) -> Outcome {
             rows: Box::new(nodes.iter().map(row)),
         },
         before: head.into_iter().collect(),
-        notes: if args.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
+        notes: if args.output.no_header { Vec::new() } else { args.notes(policy, &ranking, stale) },
         ..Report::default()
     };
-    args.output.print_as(report, Look { header: !args.no_header, give_up, ..Look::WHOLE }, progress)?;
+    args.output.print_as(report, Look { give_up, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
 
@@ -178,14 +185,14 @@ fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Cho
         (true, true) => columns::of_table(policy, args.long, bars),
     };
     let chosen: Result<Vec<Chosen>, String> = names.into_iter().map(columns::find).collect();
-    let mut chosen = chosen.map_err(|text| Failure::Message(format!("-o: {text}")))?;
+    let mut chosen = chosen.map_err(|text| Failure::Message(format!("--format: {text}")))?;
     for Chosen { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
         column.style = Style::Usage(unit);
         column.title = if unit == Unit::NodeSeconds { "NodeHours" } else { column.title };
     }
     if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
         let text =
-            "-o: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
+            "--format: bar is a drawing, for the table only; its numbers are effective_usage and norm_shares";
         return Err(Failure::Message(text.to_owned()));
     }
     Ok(chosen)

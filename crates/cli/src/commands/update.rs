@@ -22,9 +22,11 @@ use fairshare_accounting::store::{Access, SitePolicy};
 /// happens, the database holds the old values or the new ones. Only rows that change are written, with full precision.
 /// Inactive associations keep their values. Prints nothing, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
+// -n was --dry-run. A script that still has it must not start to write.
+#[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     /// Write nothing; show whose fair-share would change
-    #[arg(short = 'n', long)]
+    #[arg(long, short_alias = 'n')]
     dry_run: bool,
     #[command(flatten, next_help_heading = "Input")]
     database: DatabaseArg,

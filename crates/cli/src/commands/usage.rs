@@ -41,11 +41,11 @@ pub(crate) struct Args {
     /// Group usage by this
     #[arg(long, value_name = "WHAT", default_value = "association")]
     by: By,
-    /// Only this user; may be given several times
-    #[arg(short, long, value_name = "NAME")]
+    /// Only these users
+    #[arg(short, long, value_name = "USER", value_delimiter = ',')]
     user: Vec<String>,
-    /// Only this bank and those below it; may be given several times
-    #[arg(short, long, value_name = "NAME")]
+    /// Only these banks and those below them
+    #[arg(short, long, value_name = "BANK", value_delimiter = ',')]
     bank: Vec<String>,
     /// Count each job completely at the time of its end
     #[arg(long)]

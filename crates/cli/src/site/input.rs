@@ -39,15 +39,15 @@ pub(crate) struct Input {
     /// The format of the document, if its beginning does not show it
     ///
     /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
-    #[arg(long, value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
-    format: Option<Format>,
+    #[arg(long, alias = "format", value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
+    tree_format: Option<Format>,
     /// Usages for a resource_group file, or for output of sacctmgr
     ///
     /// A list of "name value" per line (or "user/account value"), the output of pbsfs, or the file that PBS's scheduler
     /// stores them in (sched_priv/usage). A name may contain colons, and ends at white space. Usages of names that are not in the
     /// tree are left out with a note for Slurm, and belong to the group "unknown" for PBS.
-    #[arg(long, value_name = "FILE", requires = "tree", conflicts_with = "path")]
-    usage: Option<PathBuf>,
+    #[arg(long, alias = "usage", value_name = "FILE", requires = "tree", conflicts_with = "path")]
+    usage_file: Option<PathBuf>,
     /// Shares of PBS's group "unknown", as unknown_shares in sched_config
     ///
     /// Only for a resource_group file. By default PBS gives the group no shares; pbsfs prints the number in force.
@@ -194,7 +194,7 @@ impl Input {
 
     /// Returns whether the tree comes from a document.
     pub(crate) fn is_document(&self) -> bool {
-        self.tree.is_some() && self.format != Some(Format::Database)
+        self.tree.is_some() && self.tree_format != Some(Format::Database)
     }
 
     pub(crate) fn wait(&self) -> Wait {
@@ -210,7 +210,9 @@ impl Input {
     pub(crate) fn database(&self) -> Option<Result<Database, Failure>> {
         let found = match &self.tree {
             None => self.database.found().clone(),
-            Some(tree) if self.format == Some(Format::Database) => Found { path: tree.clone(), by: None },
+            Some(tree) if self.tree_format == Some(Format::Database) => {
+                Found { path: tree.clone(), by: None }
+            }
             Some(_) => return None,
         };
         Some(self.open(&found))
@@ -263,8 +265,9 @@ impl Input {
         let document = match &self.tree {
             None => None,
             Some(file) => {
-                let extras = Extras { usage: self.usage.as_deref(), unknown_shares: self.unknown_shares };
-                formats::load(file, self.format, extras, options.inactive_usage).map_err(failure)?
+                let extras =
+                    Extras { usage: self.usage_file.as_deref(), unknown_shares: self.unknown_shares };
+                formats::load(file, self.tree_format, extras, options.inactive_usage).map_err(failure)?
             }
         };
         let is_document = document.is_some();

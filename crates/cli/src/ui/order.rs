@@ -10,7 +10,7 @@ use fairshare::{NodeId, Tree};
 /// The key that siblings are sorted by, and the direction.
 pub(crate) struct Order {
     by: By,
-    reverse: bool,
+    descending: bool,
 }
 
 enum By {
@@ -22,23 +22,24 @@ enum By {
 }
 
 impl Order {
-    /// Parses `list`, `pbs-walk` or the name of a column. A leading - reverses the order.
+    /// Parses `list`, `pbs-walk` or the name of a column. With a leading -, the order is descending.
     pub(crate) fn parse(text: &str) -> Result<Order, String> {
-        let (key, reverse) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
+        let (key, descending) = text.strip_prefix('-').map_or((text, false), |key| (key, true));
         match key {
-            "list" => return Ok(Order { by: By::List, reverse }),
-            "pbs-walk" => return Ok(Order { by: By::PbsWalk, reverse }),
+            "list" => return Ok(Order { by: By::List, descending }),
+            "pbs-walk" => return Ok(Order { by: By::PbsWalk, descending }),
             _ => {}
         }
         let chosen = columns::find(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
         let by = match chosen.column.key {
-            // Place 1 comes first, but of other numbers the largest comes first.
-            "fairshare" | "place" => By::Rank,
+            "place" => By::Rank,
+            // Place 1 has the largest fair-share.
+            "fairshare" => return Ok(Order { by: By::Rank, descending: !descending }),
             "walk" => By::PbsWalk,
             "name" => By::Name,
             _ => By::Column(chosen),
         };
-        Ok(Order { by, reverse })
+        Ok(Order { by, descending })
     }
 
     /// Returns true for `pbs-walk`, which only the policy `pbs` has.
@@ -54,9 +55,9 @@ impl Order {
             By::Name => tree.walk(),
             By::List => tree.walk_list_order(),
             By::PbsWalk => pbs_walk(view),
-            By::Column(chosen) => return by_column(view, chosen, self.reverse),
+            By::Column(chosen) => return by_column(view, chosen, self.descending),
         };
-        if self.reverse { reverse_siblings(tree, &nodes) } else { nodes }
+        if self.descending { reverse_siblings(tree, &nodes) } else { nodes }
     }
 }
 
@@ -88,15 +89,13 @@ fn reverse_siblings(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usiz
     })
 }
 
-fn by_column(view: &View<'_>, chosen: &Chosen, reverse: bool) -> Vec<(NodeId, usize)> {
+fn by_column(view: &View<'_>, chosen: &Chosen, descending: bool) -> Vec<(NodeId, usize)> {
     let tree = view.tree;
     let values = values(view, chosen);
     let value = |node: &NodeId| values.get(node.index()).unwrap_or(&Cell::None);
     tree.depth_first(|siblings| {
         siblings.sort_by(|a, b| {
-            let order = compare(value(a), value(b));
-            let order = if reverse { order.reverse() } else { order };
-            order.then_with(|| tree.name(*a).cmp(tree.name(*b)))
+            compare(value(a), value(b), descending).then_with(|| tree.name(*a).cmp(tree.name(*b)))
         });
     })
 }
@@ -121,7 +120,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
         }
         let value = value.clone();
         if let Some(best) = values.get_mut(bank.index())
-            && compare(&value, best) == Ordering::Less
+            && compare(&value, best, true) == Ordering::Less
         {
             *best = value;
         }
@@ -129,19 +128,20 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
     values
 }
 
-/// Compares two cells: larger numbers come first, texts are ascending, empty cells come last.
-pub(crate) fn compare(a: &Cell, b: &Cell) -> Ordering {
-    match (a, b) {
-        (Cell::Number(a), Cell::Number(b)) => b.total_cmp(a),
-        (Cell::Count(a), Cell::Count(b)) => b.cmp(a),
-        (Cell::Flag(a), Cell::Flag(b)) => b.cmp(a),
+/// Compares two cells in ascending or descending order. Texts come after numbers, and empty cells last, in both orders.
+pub(crate) fn compare(a: &Cell, b: &Cell, descending: bool) -> Ordering {
+    let order = match (a, b) {
+        (Cell::Number(a), Cell::Number(b)) => a.total_cmp(b),
+        (Cell::Count(a), Cell::Count(b)) => a.cmp(b),
+        (Cell::Flag(a), Cell::Flag(b)) => a.cmp(b),
         (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-        (Cell::None, Cell::None) => Ordering::Equal,
-        (Cell::None, _) => Ordering::Greater,
-        (_, Cell::None) => Ordering::Less,
+        (Cell::None, Cell::None) => return Ordering::Equal,
+        (Cell::None, _) => return Ordering::Greater,
+        (_, Cell::None) => return Ordering::Less,
         // The column "shares" has numbers and the text "parent".
-        (Cell::Text(_), _) => Ordering::Greater,
-        (_, Cell::Text(_)) => Ordering::Less,
+        (Cell::Text(_), _) => return Ordering::Greater,
+        (_, Cell::Text(_)) => return Ordering::Less,
         _ => Ordering::Equal,
-    }
+    };
+    if descending { order.reverse() } else { order }
 }

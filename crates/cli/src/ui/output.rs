@@ -81,6 +81,9 @@ pub(crate) struct OutputArgs {
     /// Print values separated by |; a value with a | in it is quoted as in CSV
     #[arg(short = 'P', long, group = "output")]
     parsable: bool,
+    /// Print no header
+    #[arg(short = 'n', long, alias = "noheader", conflicts_with = "json")]
+    pub(crate) no_header: bool,
     #[command(flatten)]
     screen: ScreenArgs,
 }
@@ -108,7 +111,8 @@ impl OutputArgs {
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
         let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
-        let header = look.header;
+        let header = look.header && !self.no_header;
+        let look = Look { header, ..look };
         let output: &dyn Output = match self {
             OutputArgs { json: true, .. } => &Json,
             OutputArgs { csv: true, .. } => &Separated { separator: ",", header, terminal },

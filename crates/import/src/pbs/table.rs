@@ -139,7 +139,7 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
                     (_, [first, second, ..]) => {
                         return Err(format!(
                             "line {}: \"{}\": the number {} of its group is that of \"{}\" and of \"{}\", so the table does not \
-                             show which is meant; the resource_group file does (--tree resource_group --usage FILE)",
+                             show which is meant; the resource_group file does (--tree resource_group --usage-file FILE)",
                             row.line, row.name, row.group, first.name, second.name
                         ));
                     }

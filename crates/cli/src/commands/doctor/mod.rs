@@ -22,7 +22,7 @@ use refusals::{check_commands, unreadable};
 
 /// Check the database and the plugin for silent problems, and say what to do about each
 ///
-/// Runs the checks of "push -n", "update -n" and "sync -n" and reports what they would refuse. Finds users without a default
+/// Runs the checks of "push --dry-run", "update --dry-run" and "sync --dry-run" and reports what they would refuse. Finds users without a default
 /// bank, banks without shares, limits that hold all jobs, limits on banks and queues that do not exist, weights that have no
 /// effect, usage that is no longer counted, a plugin that is not loaded or has old data, a second priority plugin, edits that
 /// were not pushed, and a configuration on disk with which Flux would not start. If Flux does not answer, doctor says so and
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance [default: the enclosing one, or the system's]
+    /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
     /// Report data and usage older than this many hours

@@ -88,12 +88,12 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare show", "The whole site, the highest fair-share first."),
             ("flux fairshare show -l -u ann,ben", "All columns of two users and of the banks above them."),
             (
-                "flux fairshare show -b physics -d 2 --sort -usage",
+                "flux fairshare show -b physics --depth 2 --sort usage",
                 "The children of a bank, the lowest usage first.",
             ),
             ("sshare -a -l -P | flux fairshare show --tree -", "A Slurm site's tree, ranked as Slurm does."),
             (
-                "flux fairshare show --tree resource_group --usage usages",
+                "flux fairshare show --tree resource_group --usage-file usages",
                 "A PBS site's tree, ranked as PBS does; the file usages holds the output of pbsfs.",
             ),
         ],
@@ -133,14 +133,17 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
         "compare" => &[
             ("flux fairshare compare", "Everyone's place under every policy, and the mean for each bank."),
             (
-                "flux fairshare compare --policies weighted-walk,fair-tree",
+                "flux fairshare compare --policy weighted-walk,fair-tree",
                 "Gains and losses under Slurm's policy.",
             ),
         ],
         "report" => &[
-            ("flux fairshare report -o report.html", "The site as a page, to open in a browser or to send."),
             (
-                "sshare -a -l -P | flux fairshare report --tree - --half-life 7d -o report.html",
+                "flux fairshare report --output report.html",
+                "The site as a page, to open in a browser or to send.",
+            ),
+            (
+                "sshare -a -l -P | flux fairshare report --tree - --half-life 7d --output report.html",
                 "The page of a Slurm site; the half-life predicts when usage is back at the share.",
             ),
             ("flux fairshare report --json", "The numbers of the page, for programs."),
@@ -155,7 +158,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
         "jobs" => &[
             ("flux fairshare jobs", "Your pending jobs, a column for each term of their priorities."),
             (
-                "flux fairshare jobs -A -S -fairshare,id -n",
+                "flux fairshare jobs -A -S -fairshare,id --normalized",
                 "All users' jobs with unweighted factors, sorted by fair-share, the largest first.",
             ),
             ("flux fairshare jobs -w", "The weights."),
@@ -200,7 +203,7 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
         "migrate" => &[
             ("flux fairshare migrate", "Which held jobs flux-accounting's plugin would lose, or has lost."),
             (
-                "flux fairshare migrate --to-upstream --all >>let-go.sh",
+                "flux fairshare migrate --to-upstream --all-held >>let-go.sh",
                 "Before you go back: parks all held jobs at urgency 0; \"sh let-go.sh\" restores their urgencies when the other plugin is loaded.",
             ),
         ],

@@ -232,7 +232,7 @@ fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
             pairs.map(PossibleValue::new).collect()
         }
         // This format has no tree.
-        "format" => {
+        "tree_format" => {
             let no_tree = Format::ExportJson.to_string();
             Format::VARIANTS.iter().filter(|name| **name != no_tree).map(PossibleValue::new).collect()
         }

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "IDS", value_delimiter = ',', help_heading = "Selection")]
     jobs: Vec<String>,
     /// Show factors without their weights
-    #[arg(short, long)]
+    #[arg(long)]
     normalized: bool,
     /// Show the weights instead of jobs
     #[arg(short, long, conflicts_with_all = ["chosen", "order", "long"])]
@@ -64,14 +64,11 @@ pub(crate) struct Args {
     #[arg(
         short = 'S',
         long = "sort",
-        value_name = "COLUMNS",
+        value_name = "ORDER",
         default_value = "-priority,id",
         allow_hyphen_values = true
     )]
     order: String,
-    /// Print no header
-    #[arg(long)]
-    noheader: bool,
     #[command(flatten)]
     instance: InstanceArg,
     #[command(flatten)]
@@ -216,7 +213,7 @@ fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value>
 fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<(), Failure> {
     let report_columns = Columns::new(&page.terms, args.normalized);
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
-    let look = Look { header: !args.noheader, give_up, parts: PARTS };
+    let look = Look { give_up, parts: PARTS, ..Look::WHOLE };
     let report = if args.weights {
         weights(page, &report_columns)
     } else {
@@ -251,13 +248,14 @@ fn report<'a>(
 ) -> Result<Report<'a>, String> {
     let is_table = args.output.is_table();
     let chosen = match &args.chosen {
-        Some(text) => columns.parse(text).map_err(|text| format!("-o: {text}"))?,
+        Some(text) => columns.parse(text).map_err(|text| format!("--format: {text}"))?,
         None => usual(args.long || !is_table, is_table, page, columns),
     };
-    let keys = sort_keys(&args.order, columns).map_err(|text| format!("-S: {text}"))?;
+    let keys = sort_keys(&args.order, columns).map_err(|text| format!("--sort: {text}"))?;
     let mut rows: Vec<&ListedJob> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
-        let by = |(chosen, reverse): &(ChosenColumn, bool)| ordered(chosen, *reverse, a, b, page, words);
+        let by =
+            |(chosen, descending): &(ChosenColumn, bool)| ordered(chosen, *descending, a, b, page, words);
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
@@ -311,19 +309,19 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
 fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>, String> {
     let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
     keys.map(|key| {
-        let (name, reverse) = match key.strip_prefix('-') {
+        let (name, descending) = match key.strip_prefix('-') {
             Some(name) => (name, true),
             None => (key.strip_prefix('+').unwrap_or(key), false),
         };
-        columns.find(name).map(|chosen| (chosen, reverse))
+        columns.find(name).map(|chosen| (chosen, descending))
     })
     .collect()
 }
 
-/// Compares two rows as sprio does: the smallest first, or the largest if `reverse`; a row without a value is always last.
+/// Compares two rows by a column, as sprio does. A row without a value is always last.
 fn ordered(
     chosen: &ChosenColumn,
-    reverse: bool,
+    descending: bool,
     a: &ListedJob,
     b: &ListedJob,
     page: &JobsPage,
@@ -331,16 +329,11 @@ fn ordered(
 ) -> Ordering {
     let [first, second] = [a, b].map(|row| cell(chosen, row, page, words, false));
     // The F58 form of ids does not sort by number.
-    let order = match columns::is_id(chosen) {
-        true => a.id.cmp(&b.id),
-        false => match (&first, &second) {
-            (Cell::None, _) | (_, Cell::None) => return compare(&first, &second),
-            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            // `compare` sorts the largest number first.
-            _ => compare(&first, &second).reverse(),
-        },
-    };
-    if reverse { order.reverse() } else { order }
+    match (columns::is_id(chosen), descending) {
+        (true, false) => a.id.cmp(&b.id),
+        (true, true) => b.id.cmp(&a.id),
+        (false, _) => compare(&first, &second, descending),
+    }
 }
 
 /// Returns notes about held jobs, jobs without a priority, and stale priorities.

@@ -52,9 +52,15 @@ fn printed(text: &str, width: usize) -> String {
 #[test]
 fn screens_of_jobs() {
     let mut screens = String::new();
-    for (arguments, width) in
-        [("", 80), ("", 120), ("-n", 80), ("-l", 80), ("-l", 200), ("-w", 80), ("-o id,userid,holds,age", 80)]
-    {
+    for (arguments, width) in [
+        ("", 80),
+        ("", 120),
+        ("--normalized", 80),
+        ("-l", 80),
+        ("-l", 200),
+        ("-w", 80),
+        ("-o id,userid,holds,age", 80),
+    ] {
         let text = printed(arguments, width);
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));

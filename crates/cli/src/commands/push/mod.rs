@@ -39,7 +39,7 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance [default: the enclosing one, or the system's]
+    /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
     /// Change nothing; show what would be sent, and what the plugin would do
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     /// If this project's plugin is loaded, it answers how many pending jobs would get another priority, which ten jobs would
     /// move most, which jobs would end and why, and which associations with jobs would be removed. Otherwise the command
     /// checks the database as the plugin would.
-    #[arg(short = 'n', long)]
+    #[arg(long, short_alias = 'n')]
     dry_run: bool,
     /// Print a summary of the push
     #[arg(short, long)]

@@ -50,8 +50,8 @@ pub(crate) struct Args {
     half_life: Option<Duration>,
     /// The file, which is replaced atomically; - is standard output. A link is refused
     #[arg(
-        short,
         long,
+        short_alias = 'o',
         value_name = "FILE",
         required_unless_present = "json",
         value_hint = clap::ValueHint::FilePath,

@@ -55,7 +55,8 @@ fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64
 /// Returns the output of `flux fairshare report -p site.db` with the arguments `more`.
 fn report(directory: &Path, more: &[&str]) -> String {
     let database = directory.join("site.db");
-    let start = ["flux-fairshare", "report", "--no-jobs", "-o", "-", "-p", database.to_str().expect("text")];
+    let start =
+        ["flux-fairshare", "report", "--no-jobs", "--output", "-", "-p", database.to_str().expect("text")];
     let cli = Cli::try_parse_from(start.iter().chain(more)).expect("arguments");
     let Command::Report(args) = cli.command else { panic!("a report") };
     text(&args, NOW, &mut Progress::none()).expect("a page")

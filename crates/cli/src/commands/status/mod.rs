@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// The associations in these banks
     #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
     bank: Vec<String>,
-    /// The Flux instance [default: the enclosing one, or the system's]
+    /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI")]
     uri: Option<String>,
     #[command(flatten)]

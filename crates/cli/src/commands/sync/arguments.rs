@@ -18,12 +18,14 @@ use fairshare_accounting::pipeline::Rule;
 /// "account-priority-update" do one after the other. Stores everything in one transaction: if sync fails, the database is
 /// unchanged. Prints only warnings, unless it runs on a terminal or with --verbose.
 #[derive(Debug, clap::Args)]
+// -n was --dry-run. A script that still has it must not start to write.
+#[command(mut_arg("no_header", |header| header.short(None)))]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(super) database: DatabaseArg,
     #[command(flatten)]
     pub(super) wait: Wait,
-    /// The Flux instance [default: the enclosing one, or the system's]
+    /// The Flux instance; otherwise the enclosing or the system's
     #[arg(long, value_name = "URI", help_heading = "Input")]
     pub(super) uri: Option<String>,
     /// Also read the jobs of a job archive, which flux-core wrote before 0.40
@@ -60,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
     pub(super) now: Option<f64>,
     /// Store and send nothing; show what would change
-    #[arg(short = 'n', long)]
+    #[arg(long, short_alias = 'n')]
     pub(super) dry_run: bool,
     /// With --dry-run: show this many in the table, 0 is all
     #[arg(long, value_name = "NUMBER", default_value_t = 20, help_heading = "Output")]

@@ -27,8 +27,8 @@ use fairshare::NodeId;
 /// --in, time does not advance. With --in, usage decays by the half-life of the database or of --half-life: that of the users and
 /// banks named by --idle, while all others continue as before, or without --idle the usage of all users.
 #[derive(Debug, clap::Args)]
-// Input's --usage is renamed to --usages, because --usage is a change here.
-#[command(mut_arg("usage", |list| list.long("usages")))]
+// --usage is a change here, so it can't be an alias of --usage-file.
+#[command(mut_arg("usage_file", |list| list.alias(None).alias("usages")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

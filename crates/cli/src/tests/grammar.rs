@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The rules that hold for the options of all commands.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use clap::{Arg, Command};
+
+use crate::help::GROUPS;
+use crate::{definition, fingers};
+
+/// Returns the visible commands, complete with the options that clap adds.
+fn commands() -> Vec<Command> {
+    let mut whole = definition();
+    whole.build();
+    let visible = whole.get_subcommands().filter(|command| !command.is_hide_set());
+    visible.filter(|command| command.get_name() != "help").cloned().collect()
+}
+
+/// Returns the visible options of a command, with their long names.
+fn options(command: &Command) -> impl Iterator<Item = (&str, &Arg)> {
+    let visible = command.get_arguments().filter(|option| !option.is_hide_set());
+    visible.filter_map(|option| Some((option.get_long()?, option)))
+}
+
+/// Returns the spelling of an option: its letter, its long name and its value.
+fn spelling(long: &str, option: &Arg) -> String {
+    let letter = option.get_short().map_or(String::new(), |letter| format!("-{letter}, "));
+    let value = match option.get_value_names() {
+        Some([value, ..]) if option.get_action().takes_values() => format!(" {value}"),
+        _ => String::new(),
+    };
+    format!("{letter}--{long}{value}")
+}
+
+/// Returns the spellings of each option with the commands that have them.
+fn spellings(commands: &[Command]) -> BTreeMap<&str, BTreeMap<String, Vec<&str>>> {
+    let mut found: BTreeMap<&str, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
+    for command in commands {
+        for (long, option) in options(command) {
+            let commands = found.entry(long).or_default().entry(spelling(long, option)).or_default();
+            commands.push(command.get_name());
+        }
+    }
+    found
+}
+
+#[test]
+fn an_option_has_one_letter_and_one_value_in_all_commands() {
+    let commands = commands();
+    for (long, mut spellings) in spellings(&commands) {
+        if long == "no-header" {
+            // Their -n is a hidden alias of --dry-run for a release.
+            assert_eq!(spellings.remove("--no-header"), Some(vec!["update", "sync"]));
+        }
+        assert_eq!(spellings.len(), 1, "--{long}: {spellings:?}");
+    }
+}
+
+#[test]
+fn a_letter_is_one_option_in_all_commands() {
+    let commands = commands();
+    let mut of_letter: BTreeMap<char, BTreeSet<&str>> = BTreeMap::new();
+    for (long, option) in commands.iter().flat_map(options) {
+        option.get_short().map(|letter| of_letter.entry(letter).or_default().insert(long));
+    }
+    let several: Vec<_> = of_letter.iter().filter(|(_, options)| options.len() > 1).collect();
+    assert!(of_letter.len() > 10 && several.is_empty(), "{several:?}");
+}
+
+/// Options of other systems that commands accept: `show -a -A -U`, `--accounts` and `--Users` are sshare's, `--noheader` is Slurm's.
+const HABITS: [&str; 4] = ["-A", "--accounts", "--Users", "--noheader"];
+
+#[test]
+fn the_changelog_lists_each_hidden_alias() {
+    let changes =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../CHANGELOG.md")).expect("text");
+    let mut count = 0;
+    for command in commands() {
+        for (long, option) in options(&command) {
+            let letters = option.get_all_short_aliases().unwrap_or_default();
+            let letters = letters.into_iter().map(|letter| format!("-{letter}"));
+            let names = option.get_all_aliases().unwrap_or_default();
+            let names = names.into_iter().map(|name| format!("--{name}"));
+            for old in letters.chain(names).filter(|old| !HABITS.contains(&old.as_str())) {
+                count += 1;
+                let is_row = |line: &str| {
+                    line.starts_with("| ")
+                        && line.contains(&format!("`{old}`"))
+                        && line.contains(&format!("`--{long}`"))
+                };
+                assert!(changes.lines().any(is_row), "{}: {old} for --{long}", command.get_name());
+            }
+        }
+    }
+    assert!(count > 10, "{count}");
+}
+
+#[test]
+fn each_command_is_in_one_group_of_the_help() {
+    let commands = commands();
+    let mut names: Vec<&str> = commands.iter().map(Command::get_name).collect();
+    let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+    names.sort_unstable();
+    grouped.sort_unstable();
+    assert_eq!(names, grouped);
+}
+
+#[test]
+fn each_hint_for_a_command_of_another_system_names_a_command() {
+    for (theirs, ours) in fingers::COMMANDS {
+        let name = ours.split(' ').next();
+        let ours = commands().into_iter().find(|command| Some(command.get_name()) == name);
+        assert!(ours.is_some() && definition().find_subcommand(theirs).is_none(), "{theirs}");
+    }
+}
+
+/// A new option without its row fails the test, and so does a row of an option that is gone.
+#[test]
+fn the_reference_has_the_table_of_options() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");
+    let text = fs::read_to_string(path).expect("text");
+    let head = "| option | commands |\n|---|---|\n";
+    let (before, rest) = text.split_once(head).expect("the table");
+    let (table, after) = rest.split_once("\n\n").expect("an end");
+    let commands = commands();
+    let rows = spellings(&commands).into_values().flatten().map(|(spelling, of)| {
+        let of = if of.len() == commands.len() { "all".to_owned() } else { of.join(", ") };
+        format!("| `{spelling}` | {of} |")
+    });
+    let fresh = rows.collect::<Vec<_>>().join("\n");
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path, format!("{before}{head}{fresh}\n\n{after}")).expect("written");
+    } else {
+        assert_eq!(table, fresh, "UPDATE_GOLDEN=1 cargo test rewrites docs/reference.md");
+    }
+}
