@@ -106,7 +106,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__check__subcmd__import)
-            opts="-p -t -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --limit --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -n -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --limit --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -128,11 +128,11 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -183,7 +183,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__compare)
-            opts="-p -t -P -h --path --tree --format --usage --unknown-shares --wait --policies --set --limit --uri --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -n -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --limit --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -205,11 +205,11 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -227,7 +227,7 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
-                --policies)
+                --policy)
                     COMPREPLY=($(compgen -W "weighted-walk,fair-tree weighted-walk,classic weighted-walk,depth-oblivious weighted-walk,pbs fair-tree,weighted-walk fair-tree,classic fair-tree,depth-oblivious fair-tree,pbs classic,weighted-walk classic,fair-tree classic,depth-oblivious classic,pbs depth-oblivious,weighted-walk depth-oblivious,fair-tree depth-oblivious,classic depth-oblivious,pbs pbs,weighted-walk pbs,fair-tree pbs,classic pbs,depth-oblivious" -- "${cur}"))
                     return 0
                     ;;
@@ -324,7 +324,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__jobs)
-            opts="-u -A -q -b -j -n -w -l -o -S -P -h --user --all --queue --bank --jobs --normalized --weights --long --format --sort --noheader --uri --json --csv --parsable --color --no-pager --help"
+            opts="-u -A -q -b -j -w -l -o -S -P -n -h --user --all --queue --bank --jobs --normalized --weights --long --format --sort --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -436,13 +436,20 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__limit)
-            opts="-p -P -h --queue --given --path --wait --uri --json --csv --parsable --color --no-pager --help show set unset association bank user"
+            opts="-q -p -P -n -h --queue --given --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help show set unset association bank user"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --queue)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                -q)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace
@@ -550,7 +557,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__migrate)
-            opts="-P -h --to-upstream --all --uri --json --csv --parsable --color --no-pager --help"
+            opts="-P -n -h --to-upstream --all-held --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -578,7 +585,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__policy)
-            opts="-p -P -h --path --wait --set --unset --reset --json --csv --parsable --color --no-pager --help weighted-walk fair-tree classic depth-oblivious pbs"
+            opts="-p -P -n -h --path --wait --set --unset --reset --json --csv --parsable --no-header --color --no-pager --help weighted-walk fair-tree classic depth-oblivious pbs"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -628,7 +635,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__push)
-            opts="-p -n -v -h --path --wait --uri --dry-run --verbose --json --help"
+            opts="-p -v -h --path --wait --uri --dry-run --verbose --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -664,7 +671,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__recount)
-            opts="-p -w -P -h --path --wait --now --write --limit --json --csv --parsable --color --no-pager --help"
+            opts="-p -P -n -h --path --wait --now --write --limit --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -714,7 +721,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__report)
-            opts="-p -t -o -h --path --tree --format --usage --unknown-shares --wait --policy --set --half-life --output --title --json --no-jobs --uri --help"
+            opts="-p -t -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --half-life --output --title --json --no-jobs --uri --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -736,11 +743,11 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -791,21 +798,6 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
-                -o)
-                    local oldifs
-                    if [ -n "${IFS+x}" ]; then
-                        oldifs="$IFS"
-                    fi
-                    IFS=$'\n'
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    if [ -n "${oldifs+x}" ]; then
-                        IFS="$oldifs"
-                    fi
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o filenames
-                    fi
-                    return 0
-                    ;;
                 --title)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
@@ -828,7 +820,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__scrub)
-            opts="-p -n -h --path --wait --now --dry-run --help"
+            opts="-p -h --path --wait --now --dry-run --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -864,7 +856,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__show)
-            opts="-p -t -u -b -U -a -d -s -l -o -n -P -h --path --tree --format --usage --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --columns --no-header --uri --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -u -b -U -a -S -l -o -P -n -h --path --tree --usage-file --unknown-shares --wait --policy --set --user --bank --users-only --all --depth --sort --long --format --uri --json --csv --parsable --no-header --color --no-pager --tree-format --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -886,11 +878,7 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
-                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
-                    return 0
-                    ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -954,22 +942,15 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
-                -d)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
-                    return 0
-                    ;;
                 --sort)
                     COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
-                -s)
+                -S)
                     COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar list pbs-walk" -- "${cur}"))
                     return 0
                     ;;
-                --columns)
+                --format)
                     COMPREPLY=($(compgen -W "name kind bank parent user shares norm_shares usage norm_usage effective_usage level_fs weight place fairshare fairshare_perc fairshare_tree_usage fairshare_factor usage_over_perc walk stored served active depth bar" -- "${cur}"))
                     return 0
                     ;;
@@ -991,6 +972,10 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
+                --tree-format)
+                    COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -999,7 +984,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__simulate)
-            opts="-p -t -P -h --trace --path --tree --format --usage --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --color --no-pager --help"
+            opts="-p -t -P -n -h --trace --path --tree --tree-format --usage-file --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1025,11 +1010,11 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1144,7 +1129,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__standing)
-            opts="-b -A -l -P -h --bank --all --long --uri --json --csv --parsable --color --no-pager --help"
+            opts="-b -A -l -P -n -h --bank --all --long --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1186,7 +1171,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__status)
-            opts="-u -b -p -P -h --user --bank --uri --path --json --csv --parsable --color --no-pager --help"
+            opts="-u -b -p -P -n -h --user --bank --uri --path --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1250,7 +1235,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__sync)
-            opts="-p -c -n -v -P -h --path --wait --uri --copy --only --watch --usage-rule --policy --set --now --dry-run --limit --verbose --json --csv --parsable --color --no-pager --help"
+            opts="-p -c -v -P -h --path --wait --uri --copy --only --watch --usage-rule --policy --set --now --dry-run --limit --verbose --json --csv --parsable --color --no-pager --no-header --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1389,7 +1374,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__update)
-            opts="-n -p -v -P -h --dry-run --path --wait --policy --set --limit --verbose --json --csv --parsable --color --no-pager --help"
+            opts="-p -v -P -h --dry-run --path --wait --policy --set --limit --verbose --json --csv --parsable --color --no-pager --no-header --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1443,7 +1428,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__usage)
-            opts="-p -u -b -P -h --path --wait --since --until --by --user --bank --whole --limit --json --csv --parsable --color --no-pager --help"
+            opts="-p -u -b -P -n -h --path --wait --since --until --by --user --bank --whole --limit --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1535,7 +1520,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__what__subcmd__if)
-            opts="-p -t -P -h --path --tree --format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --uri --json --csv --parsable --color --no-pager --usages --help"
+            opts="-p -t -P -n -h --path --tree --tree-format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --uri --json --csv --parsable --no-header --color --no-pager --usage-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1557,7 +1542,7 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
@@ -1649,7 +1634,7 @@ _flux__fairshare() {
                     fi
                     return 0
                     ;;
-                --usages)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1661,7 +1646,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --format --usage --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help"
+            opts="-p -t -l -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1683,11 +1668,11 @@ _flux__fairshare() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --format)
+                --tree-format)
                     COMPREPLY=($(compgen -W "database tree export-db csv resource-group pbsfs sshare sshare-json sacctmgr-dump sacctmgr-assoc" -- "${cur}"))
                     return 0
                     ;;
-                --usage)
+                --usage-file)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

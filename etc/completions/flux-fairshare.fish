@@ -51,17 +51,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "confi
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before you go back to flux-accounting\'s plugin: list the held jobs that it would lose, and save them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
-tree\t''
-export-db\t''
-csv\t''
-resource-group\t''
-pbsfs\t''
-sshare\t''
-sshare-json\t''
-sacctmgr-dump\t''
-sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
@@ -72,8 +62,8 @@ pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Show only these users, and the banks above them' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Show only these banks, all banks and users below them, and the banks above' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s d -l depth -d 'Show only this many levels below the root' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s s -l sort -d 'Order of siblings: name, list (as the input has them), pbs-walk (as PBS\'s scheduler compares them) or a column; larger numbers first, with a leading - last' -r -f -a "name\t'bank or user, indented by depth'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l depth -d 'Show only this many levels below the root' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s S -l sort -d 'Sort siblings by this column, name, list (as the input has them), or pbs-walk (as PBS\'s scheduler compares them); with a leading -, the largest first' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
 parent\t'the parent bank'
@@ -99,7 +89,7 @@ depth\t'levels below the root'
 bar\t'effective usage drawn against norm shares (table only)'
 list\t'as the input has them'
 pbs-walk\t'as PBS\'s scheduler compares them'"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l columns -d 'Columns by name or title, separated by commas; --help lists them' -r -f -a "name\t'bank or user, indented by depth'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s o -l format -d 'Columns by name or title, separated by commas; --help lists them' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
 bank\t'the bank, or the association\'s bank'
 parent\t'the parent bank'
@@ -127,13 +117,23 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l u
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+tree\t''
+export-db\t''
+csv\t''
+resource-group\t''
+pbsfs\t''
+sshare\t''
+sshare-json\t''
+sacctmgr-dump\t''
+sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s U -l users-only -d 'Show only users, no banks, like sshare -U'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s a -l all -d 'All users, which is the default; accepted for users of sshare'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s l -l long -d 'Show more columns, among them whether a user is above or below its share'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
@@ -148,12 +148,13 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s n -l dry-run -d 'Write nothing; show whose fair-share would change'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l dry-run -d 'Write nothing; show whose fair-share would change'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s v -l verbose -d 'Print a summary, even if not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand update" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l wait -d 'How long to wait for a locked database' -r -f
@@ -166,9 +167,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l queue -d 'Count only jobs in this queue' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s q -l queue -d 'Count only jobs in this queue' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -179,18 +181,19 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance [default: the enclosing one, or the system\'s]' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s n -l dry-run -d 'Change nothing; show what would be sent, and what the plugin would do'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l dry-run -d 'Change nothing; show what would be sent, and what the plugin would do'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s v -l verbose -d 'Print a summary of the push'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l json -d 'Print the result as JSON; the changes are null if the plugin does not report them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l uri -d 'The Flux instance [default: the enclosing one, or the system\'s]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s c -l copy -d 'Also read the jobs of a job archive, which flux-core wrote before 0.40' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l only -d 'Do only this step; may be given several times' -r -f -a "fetch\t'Bring records of ended jobs into the database'
 usage\t'Count usage'
@@ -209,12 +212,13 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s n -l dry-run -d 'Store and send nothing; show what would change'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l dry-run -d 'Store and send nothing; show what would change'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s v -l verbose -d 'Print a summary, even if not on a terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand sync" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l wait -d 'How long to wait for a locked database' -r -f
@@ -223,10 +227,11 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s w -l write -d 'Store the recounted usage'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l write -d 'Store the recounted usage'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand recount" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
@@ -239,8 +244,8 @@ bank\t''
 project\t''
 day\t''
 period\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only this user; may be given several times' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only this bank and those below it; may be given several times' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only these users' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only these banks and those below them' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l limit -d 'Show this many in the table, 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -249,16 +254,17 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l now -d 'The current time, in seconds since the epoch' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s n -l dry-run -d 'Remove nothing; show what would be removed'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -l dry-run -d 'Remove nothing; show what would be removed'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand scrub" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -268,10 +274,10 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policies -d 'The policies, the present one first [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l policy -d 'The policies, the present one first [default: all]' -r -f -a "weighted-walk\,fair-tree\t''
 weighted-walk\,classic\t''
 weighted-walk\,depth-oblivious\t''
 weighted-walk\,pbs\t''
@@ -300,11 +306,12 @@ never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand compare" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -314,7 +321,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
@@ -324,7 +331,7 @@ depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l half-life -d 'The half-life of usage, like 7d, if the tree has none; a database has one' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s o -l output -d 'The file, which is replaced atomically; - is standard output. A link is refused' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l output -d 'The file, which is replaced atomically; - is standard output. A link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l title -d 'The title of the page' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l json -d 'Print only the data, as a JSON document'
@@ -332,7 +339,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -342,7 +349,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
@@ -362,7 +369,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -l no
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand why" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -391,16 +398,17 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usages -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -410,7 +418,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, if the trace does not say' -r -f
@@ -436,6 +444,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is every user' -r -f
@@ -449,13 +458,13 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l c
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s A -l all -d 'The jobs of all users that you may see; the default for the instance owner'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n -l normalized -d 'Show factors without their weights'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l normalized -d 'Show factors without their weights'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s w -l weights -d 'Show the weights instead of jobs'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s l -l long -d 'Show more columns'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l noheader -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Show only the association in this bank' -r -f
@@ -468,6 +477,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s d -l delay -d 'Ask the plugin this often, like 5s' -r -f
@@ -488,7 +498,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance [default: the enclosing one, or the system\'s]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -496,11 +506,12 @@ never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
 tree\t''
 export-db\t''
 csv\t''
@@ -510,7 +521,7 @@ sshare\t''
 sshare-json\t''
 sacctmgr-dump\t''
 sacctmgr-assoc\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l policy -d 'The ranking policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs' -r -f -a "weighted-walk\t''
@@ -526,11 +537,12 @@ never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance [default: the enclosing one, or the system\'s]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Report data and usage older than this many hours' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
@@ -541,10 +553,11 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -
 always\t''
 never\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l to-upstream -d 'Park the jobs that would be lost at urgency 0, and print a script that restores their urgencies'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all -d 'Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l all-held -d 'Park all held jobs that no other plugin blocks, so that jobs that end before the other plugin is loaded make no difference'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l csv -d 'Print comma-separated values (RFC 4180)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -s h -l help -d 'Print help (see more with \'--help\')'
 
