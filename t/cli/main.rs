@@ -36,6 +36,7 @@ mod powerless;
 mod screens;
 mod simulate;
 pub mod site;
+mod statuses;
 mod strangers;
 mod table;
 mod teaching;

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The exit statuses and the shape of errors, over all commands.
+
+use super::site::Site;
+use super::{Ran, fairshare};
+
+/// Returns the commands that the help lists.
+fn commands() -> Vec<String> {
+    let help = fairshare(["--help"]);
+    let groups = help.ok().split("\nOptions:").next().expect("a text").to_owned();
+    let names = groups.lines().filter_map(|line| line.strip_prefix("  "));
+    let names = names.filter(|line| !line.starts_with(' ')).filter_map(|line| line.split(' ').next());
+    names.map(str::to_owned).collect()
+}
+
+#[track_caller]
+fn is_error(ran: &Ran) {
+    assert!(ran.error().starts_with("flux-fairshare: "), "{ran:?}");
+    assert!(!ran.err.contains("os error") && !ran.err.contains("error:"), "{ran:?}");
+}
+
+#[test]
+fn an_unknown_option_is_an_error_in_each_command() {
+    let commands = commands();
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        let ran = fairshare([command.as_str(), "--no-such-option"]);
+        is_error(&ran);
+        assert!(ran.err.contains("unexpected argument '--no-such-option'"), "{ran:?}");
+    }
+}
+
+/// Arguments that a command needs before it reads anything.
+fn needed(command: &str) -> &'static [&'static str] {
+    match command {
+        "why" => &["ann"],
+        "what-if" => &["--shares", "chem=2"],
+        "config" => &["check", "/nonexistent"],
+        "simulate" => &["--trace", "/nonexistent"],
+        "report" => &["--output", "-"],
+        _ => &[],
+    }
+}
+
+#[test]
+fn a_missing_database_or_instance_is_an_error_in_each_command() {
+    // top first checks that it runs on a terminal.
+    for command in commands().into_iter().filter(|command| command != "top") {
+        let has = |option: &str| fairshare([command.as_str(), "-h"]).ok().contains(option);
+        let mut arguments = [&[command.as_str()], needed(&command)].concat();
+        if has("--path <FILE>") {
+            arguments.extend(["-p", "/nonexistent"]);
+        }
+        if has("--uri <URI>") && command != "simulate" {
+            arguments.extend(["--uri", "local:///nonexistent"]);
+        }
+        let ran = fairshare(&arguments);
+        if command == "doctor" {
+            // doctor reports the fault as a finding: the answer is no.
+            assert!(ran.status == 1 && !ran.out.contains("os error"), "{ran:?}");
+        } else {
+            is_error(&ran);
+            assert!(ran.err.contains("nonexistent"), "{arguments:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
+    let site = Site::small("statuses");
+    super::pipeline::with_jobs(&site);
+    for arguments in [
+        &["show", "-u", "nobody-here"][..],
+        &["show", "-b", "nobody-here"],
+        &["why", "nobody-here"],
+        &["usage", "-u", "nobody-here"],
+        &["usage", "-b", "nobody-here"],
+        &["limit", "unset", "user", "nobody-here"],
+    ] {
+        let ran = fairshare([arguments, &["-p", site.path()]].concat());
+        assert_eq!((ran.status, ran.out.as_str()), (1, ""), "{arguments:?}: {ran:?}");
+        assert!(ran.err.starts_with("flux-fairshare: "), "{ran:?}");
+    }
+}
+
+#[test]
+fn a_command_of_slurm_or_pbs_gets_a_hint() {
+    for (typed, ours) in [("sprio", "jobs"), ("sshare", "show"), ("pbsfs", "show"), ("wyh", "standing")] {
+        for arguments in [&[typed][..], &["help", typed]] {
+            let ran = fairshare(arguments);
+            is_error(&ran);
+            assert!(ran.err.contains(&format!("did you mean: flux fairshare {ours}\n")), "{ran:?}");
+        }
+    }
+}
