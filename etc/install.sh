@@ -123,6 +123,7 @@ for page in "$here"/man[17]/*.[17]; do put 644 "$page" "$data/man/man${page##*.}
 put 644 "$here/completions/flux-fairshare.bash" "$etc/bash_completion.d/flux-fairshare.bash"
 put 644 "$here/completions/_flux-fairshare" "$data/zsh/site-functions/_flux-fairshare"
 put 644 "$here/completions/flux-fairshare.fish" "$data/fish/vendor_conf.d/flux-fairshare.fish"
+put 644 "$here/help.d/fairshare.json" "$data/flux/help.d/fairshare.json"
 put 755 "$here/rc1.d/02-flux-fairshare" "$confdir/rc1.d/02-flux-fairshare"
 
 made=$(mktemp -d)

@@ -51,6 +51,9 @@ test_expect_success 'the systemd units name the flux of the prefix, and the man 
 	grep "^ExecStart=$(dirname "$share")/bin/flux fairshare sync --watch" "$dest$(dirname "$share")/lib/systemd/system/flux-fairshare-sync.service" &&
 	test -s "$dest$share/man/man1/flux-fairshare-why.1"
 '
+test_expect_success 'flux help lists the command' '
+	FLUX_CMDHELP_PATTERN="$dest$share/flux/help.d/*.json" flux help >out 2>&1 && grep "^   fairshare .*explain priorities" out
+'
 test_expect_success 'the boot script ends with success without a plugin, and without a database' '
 	boot=$(dirname "$(find "$dest" -name 02-flux-fairshare)")/02-flux-fairshare && flux jobtap remove mf_priority.so && FLUX_EXEC_PATH_PREPEND="$dest$cmd" bash "$boot" >out 2>&1 && test_must_be_empty out &&
 	flux jobtap load "$so" && FLUX_FAIRSHARE_DATABASE=/nonexistent FLUX_EXEC_PATH_PREPEND="$dest$cmd" bash "$boot" >out 2>&1 && grep "has no data of this boot" out
