@@ -11,7 +11,7 @@ use fairshare_engine::engine::Settings;
 use fairshare_protocol::document;
 use fairshare_protocol::settings::{SETTINGS, Setting};
 
-use super::{directory, fairshare};
+use super::{PROGRAM, directory, fairshare, finish};
 
 fn files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
@@ -145,6 +145,33 @@ fn bash_completes_commands_options_and_values() {
     assert_eq!(offered(&["flux-fairshare", "show", "--sort", "li"]), ["list"]);
     assert_eq!(offered(&["flux-fairshare", "compare", "--policy", "pbs,c"]), ["pbs,classic"]);
     assert_eq!(offered(&["flux-fairshare", "show", "--wait", ""]), Vec::<String>::new(), "no files");
+}
+
+#[test]
+fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
+    let fresh = directory("names_complete");
+    fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
+    let script = fresh.join("completions/flux-fairshare.bash");
+    for (words, asked) in [
+        (&["flux-fairshare", "jobs", "-u", "ann,b"][..], "users"),
+        (&["flux-fairshare", "jobs", "--bank", "ann,b"], "banks"),
+        (&["flux-fairshare", "limit", "--queue", "ann,b"], "queues"),
+        (&["flux-fairshare", "jobs", "-j", "ann,b"], "jobs"),
+        (&["flux-fairshare", "why", "ann,b"], "subjects"),
+        (&["flux-fairshare", "standing", "ann,b"], "users"),
+    ] {
+        // A command in place of flux, which prints its arguments as one name that continues the word.
+        let flux = r#"flux() { [[ "$*" == "fairshare complete KIND -- ann,b" ]] && echo ann,ben; }"#
+            .replace("KIND", asked);
+        let shell = fresh.join("flux.bash");
+        fs::write(&shell, format!("{flux}\n{}", fs::read_to_string(&script).expect("text")))
+            .expect("written");
+        assert_eq!(offered(&shell, words), ["ann,ben"], "{words:?}");
+    }
+    // Without Flux, the command is silent and offers nothing.
+    let ran =
+        finish(Command::new(PROGRAM).args(["complete", "users", "a"]).env("FLUX_URI", "local:///none"), "");
+    assert_eq!(ran.ok(), "");
 }
 
 /// Returns the completions of bash below `flux`, possibly after Flux's own script was loaded.

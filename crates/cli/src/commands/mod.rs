@@ -3,6 +3,7 @@
 
 mod check_import;
 mod compare;
+mod complete;
 mod config;
 mod doctor;
 mod generate;
@@ -58,6 +59,7 @@ pub(crate) enum Command {
     Config(config::Args),
     Migrate(migrate::Args),
     Generate(generate::Args),
+    Complete(complete::Args),
 }
 
 /// Runs the subcommand that the arguments name. `generate` gets the definition of the whole command line.
@@ -86,6 +88,7 @@ pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcom
         Command::Doctor(args) => doctor::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Migrate(args) => migrate::run(&args),
+        Command::Complete(args) => complete::run(&args),
         Command::Generate(args) => generate::run(&args, definition),
     }
 }

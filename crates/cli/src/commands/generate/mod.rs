@@ -57,17 +57,24 @@ fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     // where it is looked up. So no state of a subcommand would ever be found.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
     let script = script_of(Shell::Bash, definition).replace(&looked_up, &entered);
+    let script = shells::NAMES.iter().fold(script, |script, kind| {
+        let word = shells::placeholder(kind);
+        // Two arguments of one command may have the same names.
+        script.replace(&format!("{word} {word}"), &word).replace(&word, &shells::bash_names(kind))
+    });
     fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
-    let zsh = script_of(Shell::Zsh, definition);
+    let zsh = shells::NAMES.iter().fold(script_of(Shell::Zsh, definition), |script, kind| {
+        script.replace(&format!("({})", shells::placeholder(kind)), &shells::zsh_names(kind))
+    });
     // The script ends with the call that completes, so the functions are inserted before it.
     let (body, tail) = zsh.rsplit_once("\nif [ ").unwrap_or((&zsh, ""));
     let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
     let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
     fs::write(completions.join(format!("_{PROGRAM}")), format!("{body}\n{}\nif [ {tail}", shells::ZSH))?;
-    fs::write(
-        completions.join(format!("{PROGRAM}.fish")),
-        script_of(Shell::Fish, definition) + shells::FISH,
-    )?;
+    let fish = shells::NAMES.iter().fold(script_of(Shell::Fish, definition), |script, kind| {
+        script.replace(&format!("\"{}\\t''\"", shells::placeholder(kind)), &shells::fish_names(kind))
+    });
+    fs::write(completions.join(format!("{PROGRAM}.fish")), fish + shells::FISH)?;
     Ok(())
 }
 
@@ -206,7 +213,10 @@ fn completed(definition: fn() -> Command) -> Command {
         columns.extend(entries.into_iter().map(|(key, what)| PossibleValue::new(key).help(what)));
     }
     let subcommands: Vec<Command> = visible(&command)
-        .map(|subcommand| subcommand.clone().mut_args(|argument| hinted(argument, &columns)))
+        .map(|subcommand| {
+            let name = subcommand.get_name().to_owned();
+            subcommand.clone().mut_args(|argument| hinted(&name, argument, &columns))
+        })
         .collect();
     let about = command.get_about().cloned().unwrap_or_default();
     Command::new(PROGRAM)
@@ -217,12 +227,18 @@ fn completed(definition: fn() -> Command) -> Command {
         .subcommands(subcommands)
 }
 
-fn hinted(argument: Arg, columns: &[PossibleValue]) -> Arg {
+fn hinted(command: &str, argument: Arg, columns: &[PossibleValue]) -> Arg {
     if !argument.get_action().takes_values() || argument.get_value_hint() != ValueHint::Unknown {
         return argument;
     }
     let policies = Policy::ALL.map(Policy::name);
+    let names = |kind| vec![PossibleValue::new(shells::placeholder(kind))];
     let values: Vec<PossibleValue> = match argument.get_id().as_str() {
+        "first" | "second" if command == "why" => names("subjects"),
+        "user" => names("users"),
+        "bank" => names("banks"),
+        "queue" => names("queues"),
+        "jobs" => names("jobs"),
         "policy" => policies.map(PossibleValue::new).to_vec(),
         "policies" => {
             let others = |first| policies.into_iter().filter(move |second| *second != first);

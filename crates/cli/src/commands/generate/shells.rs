@@ -2,6 +2,29 @@
 //! Completion of `flux fairshare`. Shells complete the command `flux`, so each script hooks into the completion of `flux`, handles
 //! `fairshare`, and passes all other commands on.
 
+/// The kinds of names for which the scripts run `flux fairshare complete`.
+pub(super) const NAMES: [&str; 5] = ["users", "banks", "queues", "jobs", "subjects"];
+
+/// Returns the value that stands for the names of a kind until the script is complete. clap_complete writes only fixed values.
+pub(super) fn placeholder(kind: &str) -> String {
+    format!("__{kind}__")
+}
+
+/// Returns the names within a list of words in double quotes.
+pub(super) fn bash_names(kind: &str) -> String {
+    format!(r#"$(flux fairshare complete {kind} -- "${{cur}}" 2>/dev/null)"#)
+}
+
+/// Returns the action that offers the names.
+pub(super) fn zsh_names(kind: &str) -> String {
+    format!(r#"{{compadd -- ${{(f)"$(flux fairshare complete {kind} -- "$PREFIX" 2>/dev/null)"}}}}"#)
+}
+
+/// Returns the argument of `complete -a` that offers the names.
+pub(super) fn fish_names(kind: &str) -> String {
+    format!("'(flux fairshare complete {kind} -- (commandline -ct) 2>/dev/null)'")
+}
+
 /// Flux's own script does not complete unknown commands. bash-completion loads that script on first use, and the script then
 /// registers itself, so the hook registers again.
 pub(super) const BASH: &str = r#"

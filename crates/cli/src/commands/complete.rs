@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare complete`: the names of users, banks, queues and pending jobs, for the completion scripts of shells.
+
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Map, json};
+
+use crate::outcome::{Answer, Outcome};
+use crate::plugin::ask::queues;
+use crate::plugin::{jobs, live_tree};
+use crate::ui::messages::say;
+use crate::ui::words::caller;
+use fairshare_client::Flux;
+
+/// The time after which a shell gets no names.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How many jobs are offered at most.
+const JOBS: usize = 2000;
+
+/// Print names for the completion scripts of shells
+#[derive(Debug, clap::Args)]
+#[command(hide = true)]
+pub(crate) struct Args {
+    /// The kind of the names
+    kind: Kind,
+    /// The word that the user has typed so far
+    #[arg(default_value = "", allow_hyphen_values = true)]
+    word: String,
+}
+
+/// The kind of the names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    Users,
+    Banks,
+    Queues,
+    Jobs,
+    /// What `why` explains: jobs and users.
+    Subjects,
+}
+
+/// Prints nothing if there is no answer in time: a shell can't show an error.
+pub(super) fn run(args: &Args) -> Outcome {
+    let (sender, receiver) = mpsc::channel();
+    let kind = args.kind;
+    thread::spawn(move || sender.send(names(kind).unwrap_or_default()));
+    for offer in offers(&args.word, receiver.recv_timeout(PATIENCE).unwrap_or_default()) {
+        say(offer)?;
+    }
+    Ok(Answer::Yes)
+}
+
+/// Returns the names that continue `word`, of which only the part after the last comma is a name.
+fn offers(word: &str, mut names: Vec<String>) -> Vec<String> {
+    let (before, typed) = match word.rfind(',') {
+        Some(comma) => word.split_at(comma + 1),
+        None => ("", word),
+    };
+    names.sort_unstable();
+    names.dedup();
+    let continues = |name: &String| is_plain(name) && name.starts_with(typed);
+    names.into_iter().filter(continues).map(|name| format!("{before}{name}")).collect()
+}
+
+/// Returns whether a shell takes the name as one word. Bash expands the words of a list, so a name such as `$(id)` would be run.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('-') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.@+/".contains(letter))
+}
+
+/// Returns the names that the caller may see, or `None` if Flux or the plugin does not answer.
+fn names(kind: Kind) -> Option<Vec<String>> {
+    let flux = Flux::connect(None).ok()?;
+    let mut names = Vec::new();
+    if kind == Kind::Queues {
+        return Some(queues(&flux).into_iter().collect());
+    }
+    if matches!(kind, Kind::Jobs | Kind::Subjects) {
+        let of_caller = Map::from_iter([("user".to_owned(), json!(caller()))]);
+        let page = jobs::fetch(&flux, &of_caller, JOBS).ok()?;
+        names.extend(page.jobs.iter().take(JOBS).map(|job| flux.format_job_id(job.id.0)));
+    }
+    if matches!(kind, Kind::Users | Kind::Banks | Kind::Subjects) {
+        let tree = live_tree::load(&flux).ok()?.tree;
+        let name = |node| tree.name(node).to_owned();
+        match kind {
+            Kind::Banks => names.extend(tree.banks().map(name)),
+            _ => names.extend(tree.leaves().map(name)),
+        }
+    }
+    Some(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::offers;
+
+    #[test]
+    fn a_word_is_continued_after_its_last_comma() {
+        let names = || ["ben", "ann", "anna", "ann"].map(str::to_owned).to_vec();
+        assert_eq!(offers("an", names()), ["ann", "anna"]);
+        assert_eq!(offers("ann,b", names()), ["ann,ben"]);
+        assert_eq!(offers("", names()), ["ann", "anna", "ben"]);
+    }
+
+    #[test]
+    fn a_name_that_a_shell_would_expand_is_not_offered() {
+        let names = ["$(id)", "`id`", "a b", "-x", "a;b", "a*", "ƒ2Y"].map(str::to_owned).to_vec();
+        assert_eq!(offers("", names), ["ƒ2Y"]);
+    }
+}
