@@ -331,59 +331,35 @@ _flux__fairshare() {
             fi
             case "${prev}" in
                 --user)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -u)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --queue)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete queues -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -q)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete queues -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --bank)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --jobs)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete jobs -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -j)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete jobs -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --format)
@@ -443,17 +419,11 @@ _flux__fairshare() {
             fi
             case "${prev}" in
                 --queue)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete queues -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -q)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete queues -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --path)
@@ -908,31 +878,19 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --user)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -u)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --bank)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --depth)
@@ -1129,24 +1087,18 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__standing)
-            opts="-b -A -l -P -n -h --bank --all --long --uri --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-b -A -l -P -n -h --bank --all --long --uri --json --csv --parsable --no-header --color --no-pager --help $(flux fairshare complete users -- "${cur}" 2>/dev/null)"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --bank)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --uri)
@@ -1178,31 +1130,19 @@ _flux__fairshare() {
             fi
             case "${prev}" in
                 --user)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -u)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --bank)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --uri)
@@ -1471,31 +1411,19 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --user)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -u)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --bank)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 -b)
-                    COMPREPLY=("${cur}")
-                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
-                        compopt -o nospace
-                    fi
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete banks -- "${cur}" 2>/dev/null)" -- "${cur}"))
                     return 0
                     ;;
                 --limit)
@@ -1646,7 +1574,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__why)
-            opts="-p -t -l -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help"
+            opts="-p -t -l -h --path --tree --tree-format --usage-file --unknown-shares --wait --policy --set --long --json --half-life --uri --color --no-pager --help $(flux fairshare complete subjects -- "${cur}" 2>/dev/null)"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -60,8 +60,8 @@ classic\t''
 depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l set -d 'Options of the policy' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Show only these users, and the banks above them' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Show only these banks, all banks and users below them, and the banks above' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s u -l user -d 'Show only these users, and the banks above them' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s b -l bank -d 'Show only these banks, all banks and users below them, and the banks above' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -l depth -d 'Show only this many levels below the root' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s S -l sort -d 'Sort siblings by this column, name, list (as the input has them), or pbs-walk (as PBS\'s scheduler compares them); with a leading -, the largest first' -r -f -a "name\t'bank or user, indented by depth'
 kind\t'bank or association'
@@ -170,7 +170,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand policy" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s q -l queue -d 'Count only jobs in this queue' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s q -l queue -d 'Count only jobs in this queue' -r -f -a '(flux fairshare complete queues -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -244,8 +244,8 @@ bank\t''
 project\t''
 day\t''
 period\t''"
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only these users' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only these banks and those below them' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s u -l user -d 'Only these users' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -s b -l bank -d 'Only these banks and those below them' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l limit -d 'Show this many in the table, 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand usage" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -447,10 +447,10 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is every user' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s q -l queue -d 'The jobs in these queues' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s b -l bank -d 'The jobs in these banks' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s j -l jobs -d 'These jobs; ids may have any form that Flux accepts' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s u -l user -d 'The jobs of these users, by name or number; "all" is every user' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s q -l queue -d 'The jobs in these queues' -r -f -a '(flux fairshare complete queues -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s b -l bank -d 'The jobs in these banks' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s j -l jobs -d 'These jobs; ids may have any form that Flux accepts' -r -f -a '(flux fairshare complete jobs -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s o -l format -d 'Show these columns; names, or a format of sprio' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s S -l sort -d 'Sort by these columns; with a leading -, the largest first' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
@@ -467,7 +467,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s P
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand jobs" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Show only the association in this bank' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -s b -l bank -d 'Show only the association in this bank' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand standing" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
@@ -496,8 +496,8 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l users -d 'Also print metrics of each association, with its user\'s name'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s b -l bank -d 'The associations in these banks' -r -f -a '(flux fairshare complete banks -- (commandline -ct) 2>/dev/null)'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
