@@ -58,7 +58,7 @@ pub(super) fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
     let job = shared.ledger.job(id)?;
     let association = job.association()?;
     if job.is_held() {
-        let holding = shared.ledger.holding(&shared.book, id);
+        let holding = shared.limits().holding(id);
         let Holding { hold, used, limit, .. } = holding.first()?;
         return Some(format!("held: {} {used}/{limit}", hold.name()));
     }

@@ -98,7 +98,7 @@ fn find_fate(view: &View<'_>, job: &Job) -> Fate {
         return Fate::Released;
     }
     let rules = view.ledger.rules();
-    let full = view.ledger.exceeded_by_charges(&view.book, job);
+    let full = view.limits().exceeded_by_charges(job);
     let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
     let is_used_up = |hold| job.names.uses(hold) > 0;
     if rules.members(full.without(plain)).any(is_used_up) {

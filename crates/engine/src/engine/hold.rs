@@ -64,8 +64,8 @@ pub(super) fn hold_moved_from_sched(
     let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
     let of_queue = shared.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
     let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
-    let is_late = shared.ledger.job(id).is_some_and(is_scheduled)
-        && shared.ledger.holding(&shared.book, id).iter().any(is_new);
+    let is_late =
+        shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);
     if is_late {
         hold_scheduled(shared, id);
     }
@@ -86,7 +86,7 @@ pub(super) fn hold_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.is_unwatched(id) && !shared.ledger.job(id).is_some_and(Job::is_held) {
         return Vec::new();
     }
-    let exceeded = shared.ledger.exceeded_by(&shared.book, id);
+    let exceeded = shared.limits().exceeded_by(id);
     if exceeded.is_empty() {
         return Vec::new();
     }
@@ -125,7 +125,7 @@ pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
         && shared.explain(id, job, urgency).is_some_and(|it| it.priority > 0)
-        && shared.ledger.holding(&shared.book, id).iter().any(is_full)
+        && shared.limits().holding(id).iter().any(is_full)
 }
 
 /// Returns true if only this plugin holds the job in DEPEND, so that the plugin can move it to SCHED at urgency 0.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
-use crate::limits::{Ledger, Line};
+use crate::limits::{Ledger, Limits, Line};
 use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +83,11 @@ impl Shared {
             revision: NonZeroU64::MIN,
             now: 0.0,
         }
+    }
+
+    /// Returns the limits, and how much of each is in use.
+    pub(super) fn limits(&self) -> Limits<'_> {
+        Limits::new(&self.ledger, &self.book)
     }
 
     /// Returns the bank of an association.

@@ -193,7 +193,7 @@ fn queue_rejection(
 /// Returns the text that rejects the update, if in `association` and `queue` the job would exceed a limit of the queue.
 fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
     let wanted = QueueName::from(queue);
-    let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, association, Some(&wanted));
+    let exceeded = shared.limits().exceeded_if_moved(job, association, Some(&wanted));
     let rules = shared.ledger.rules();
     let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
     let name = rules.members(exceeded.and(of_queue)).next()?.name();
@@ -255,7 +255,7 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         return None;
     }
     let rules = shared.ledger.rules();
-    let exceeded = shared.ledger.exceeded_if_moved(&shared.book, job, wanted, job.queue.as_ref());
+    let exceeded = shared.limits().exceeded_if_moved(job, wanted, job.queue.as_ref());
     // A job in PRIORITY or SCHED may wait there for a limit on running jobs, if that limit did not hold it before.
     let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))

@@ -79,7 +79,7 @@ impl<'a> View<'a> {
     /// Returns the limits that hold a job now, or would hold it if it were released now, of all scopes.
     #[cfg(test)]
     pub fn holding(&self, id: JobId) -> Vec<crate::limits::Holding> {
-        self.ledger.holding(&self.book, id)
+        self.limits().holding(id)
     }
 
     /// Returns true if the job is held in DEPEND by names of this plugin alone, so that it can be put into SCHED at urgency 0.

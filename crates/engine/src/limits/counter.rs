@@ -194,21 +194,33 @@ fn list_exceeded<'a>(limits: impl Iterator<Item = Applied<'a>>, size: Size) -> H
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
 }
 
-impl Ledger {
+/// The limits, and how much of each the live jobs use.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    ledger: &'a Ledger,
+    book: &'a Book,
+}
+
+impl<'a> Limits<'a> {
+    /// Returns the limits in `book`, under which `ledger` counts the jobs.
+    pub fn new(ledger: &'a Ledger, book: &'a Book) -> Limits<'a> {
+        Limits { ledger, book }
+    }
+
     /// Returns the limits in the records of an association and of `queue`. What `job` counts as is not counted.
-    fn own_limits<'a>(
-        &'a self,
-        book: &'a Book,
+    fn own(
+        self,
         association: AssociationId,
         queue: Option<&QueueName>,
         job: Option<&'a Job>,
     ) -> impl Iterator<Item = Applied<'a>> {
         let job = job.filter(|job| job.association() == Some(association));
-        let is_stopped = self.is_stopped(queue);
-        let usage = self.usage(association);
+        let Limits { ledger, book } = self;
+        let is_stopped = ledger.is_stopped(queue);
+        let usage = ledger.usage(association);
         let record = book.association(association);
         let limits =
-            record.map(|record| self.rules().applied(book, record, queue, usage)).unwrap_or_default();
+            record.map(|record| ledger.rules().applied(book, record, queue, usage)).unwrap_or_default();
         limits.into_iter().map(move |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
@@ -218,14 +230,12 @@ impl Ledger {
     }
 
     /// Returns the limits over scopes that apply to the asker. What `job` counts as is not counted.
-    fn shared_limits<'a>(
-        &'a self,
-        asker: Asker<'a>,
-        job: Option<&'a Job>,
-    ) -> impl Iterator<Item = Applied<'a>> {
-        let theirs = job.and_then(Job::association).map(|theirs| self.member_of(theirs)).unwrap_or_default();
-        let (is_stopped, before) = (self.is_stopped(asker.queue), self.overtaken_before(asker));
-        self.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
+    fn over_scopes(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = Applied<'a>> {
+        let ledger = self.ledger;
+        let theirs =
+            job.and_then(Job::association).map(|theirs| ledger.member_of(theirs)).unwrap_or_default();
+        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken_before(asker));
+        ledger.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
             scope.counters.iter().map(move |counter| {
                 let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
@@ -237,53 +247,42 @@ impl Ledger {
     }
 
     /// Returns all limits that apply to the asker. What `job` counts as is not counted.
-    fn limits<'a>(
-        &'a self,
-        book: &'a Book,
-        asker: Asker<'a>,
-        job: Option<&'a Job>,
-    ) -> impl Iterator<Item = Applied<'a>> {
-        self.own_limits(book, asker.association, asker.queue, job).chain(self.shared_limits(asker, job))
+    fn all(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = Applied<'a>> {
+        self.own(asker.association, asker.queue, job).chain(self.over_scopes(asker, job))
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
-    pub(super) fn own_headroom(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> Room {
-        self.own_limits(book, association, queue, None).collect()
+    pub(super) fn own_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Room {
+        self.own(association, queue, None).collect()
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
-    pub fn headroom(&self, book: &Book, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        self.limits(book, Asker { association, queue, job: None }, None).collect()
+    pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Room {
+        self.all(Asker { association, queue, job: None }, None).collect()
     }
 
     /// Returns the limits that a live job would exceed if it moved to another association or queue.
     pub fn exceeded_if_moved(
-        &self,
-        book: &Book,
+        self,
         job: &Job,
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> HoldSet {
-        list_exceeded(self.limits(book, Asker { association, queue, job: None }, Some(job)), job.size)
+        list_exceeded(self.all(Asker { association, queue, job: None }, Some(job)), job.size)
     }
 
     /// Returns the limits that a held job would exceed. A held job counts in no counter of these limits.
-    pub fn exceeded_by(&self, book: &Book, id: JobId) -> HoldSet {
-        let Some(job) = self.job(id) else { return HoldSet::NONE };
+    pub fn exceeded_by(self, id: JobId) -> HoldSet {
+        let Some(job) = self.ledger.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        list_exceeded(self.limits(book, asker, None), job.size)
+        list_exceeded(self.all(asker, None), job.size)
     }
 
     /// Returns the limits of associations and queues that a job would exceed if there were no reservations.
-    pub fn exceeded_by_charges(&self, book: &Book, job: &Job) -> HoldSet {
+    pub fn exceeded_by_charges(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
-        let limits = self.own_limits(book, association, job.queue.as_ref(), None);
+        let limits = self.own(association, job.queue.as_ref(), None);
         let charged =
             limits.map(|limit| Applied { counter: Counter { reserved: 0, ..limit.counter }, ..limit });
         list_exceeded(charged, job.size)
@@ -291,32 +290,28 @@ impl Ledger {
 
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of their names. What the job counts as is
     /// not counted.
-    pub fn holding(&self, book: &Book, id: JobId) -> Vec<Holding> {
-        let Some((job, association)) = self.job(id).and_then(|job| Some((job, job.association()?))) else {
+    pub fn holding(self, id: JobId) -> Vec<Holding> {
+        let Some((job, association)) = self.ledger.job(id).and_then(|job| Some((job, job.association()?)))
+        else {
             return Vec::new();
         };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        let exceeded = self.limits(book, asker, Some(job)).filter(|limit| limit.is_exceeded_by(job.size));
+        let exceeded = self.all(asker, Some(job)).filter(|limit| limit.is_exceeded_by(job.size));
         let mut holding: Vec<Holding> = exceeded.map(|limit| limit.describe(job.size)).collect();
         holding.sort_by_key(|one| one.hold);
         holding
     }
 
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.
-    pub fn pressures(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> Vec<Holding> {
-        let limits = self.own_limits(book, association, queue, None);
+    pub fn pressures(self, association: AssociationId, queue: Option<&QueueName>) -> Vec<Holding> {
+        let limits = self.own(association, queue, None);
         limits.map(|limit| Holding { needed: 0, ..limit.describe(Size::ONE) }).collect()
     }
 
     /// Returns at most `most` jobs that a limit over a scope counts, each with the time when it ends at the latest, if that is known. The
     /// first to end comes first.
     pub fn counted_in_scope(
-        &self,
+        self,
         association: AssociationId,
         target: &Target,
         queue: Option<&QueueName>,
@@ -324,22 +319,24 @@ impl Ledger {
     ) -> Vec<(JobId, Option<f64>)> {
         let is_it =
             |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
-        let Some((scope, _)) = self.all_scopes_of(association).find(is_it) else { return Vec::new() };
+        let Some((scope, _)) = self.ledger.all_scopes_of(association).find(is_it) else { return Vec::new() };
         let is_member =
             |account: &&Account| account.member_of.iter().flatten().any(|member_of| *member_of == scope);
-        let members = self.accounts.iter().filter(is_member);
+        let members = self.ledger.accounts.iter().filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
-        let counts_in =
-            |job: &Job| self.scopes.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()));
-        let is_here = |(_, id): &(Until, JobId)| queue.is_none() || self.job(*id).is_some_and(counts_in);
+        let counts_in = |job: &Job| {
+            self.ledger.scopes.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()))
+        };
+        let is_here =
+            |(_, id): &(Until, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
         let mut jobs: Vec<(Until, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();
         jobs.into_iter().map(|(until, id)| (id, until.time())).collect()
     }
 
     /// Returns all limits over scopes as the site set them.
-    pub fn scope_usages(&self) -> Vec<ScopeUsage> {
-        let limits = self.scopes.limits().iter().map(|(target, queue, amount, cap)| SiteLimit {
+    pub fn scope_usages(self) -> Vec<ScopeUsage> {
+        let limits = self.ledger.scopes.limits().iter().map(|(target, queue, amount, cap)| SiteLimit {
             target: target.clone(),
             queue: queue.cloned(),
             amount,
@@ -349,7 +346,7 @@ impl Ledger {
     }
 
     /// Returns the limits over scopes that count the jobs of a user in a bank.
-    pub fn scope_usages_on(&self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
+    pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
         let of_target = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
             caps.into_iter().map(move |(amount, cap)| {
                 let row = Row { scope: target.scope(queue.is_some()), amount };
@@ -357,11 +354,11 @@ impl Ledger {
                 (row.hold(), self.usage_of(limit))
             })
         };
-        self.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
+        self.ledger.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
     }
 
-    fn usage_of(&self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
+    fn usage_of(self, limit: SiteLimit) -> ScopeUsage {
+        let scope = self.ledger.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
         let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
         let shown = |amount| limit.target.default_target().map(|_| amount);

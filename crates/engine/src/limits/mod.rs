@@ -29,7 +29,7 @@ mod tests;
 mod usage;
 
 pub use allocation::{Allocation, Resources};
-pub use counter::{Holding, Room, ScopeUsage};
+pub use counter::{Holding, Limits, Room, ScopeUsage};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};

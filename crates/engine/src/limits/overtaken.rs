@@ -13,6 +13,7 @@
 //!
 //! An older reservation takes precedence over a newer one.
 
+use super::counter::Limits;
 use super::job::{Demand, Job, Keepers};
 use super::ledger::Ledger;
 use super::scope::ScopeId;
@@ -152,7 +153,7 @@ impl Ledger {
             return false;
         };
         let queue = job.queue.as_ref();
-        self.own_headroom(book, association, queue).exceeded(job.size).is_empty()
+        Limits::new(self, book).own_headroom(association, queue).exceeded(job.size).is_empty()
             && self.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
     }
 

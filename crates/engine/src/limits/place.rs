@@ -9,7 +9,7 @@
 use super::ledger::{Class, Ledger};
 use super::overtaken::OVERTAKEN;
 use super::scope::{LimitScope, ScopeId};
-use super::{Keepers, ScanCursor, Size};
+use super::{Keepers, Limits, ScanCursor, Size};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::cmp::Reverse;
@@ -169,7 +169,7 @@ impl Ledger {
         }
         for (Class { queue, .. }, line) in self.lines(association) {
             let queue = queue.as_ref();
-            let own = self.own_headroom(book, association, queue);
+            let own = Limits::new(self, book).own_headroom(association, queue);
             if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
                 continue;
             }

@@ -5,7 +5,7 @@ use super::counter::Counter;
 use super::ledger::Class;
 use super::place::Key;
 use super::scope::{LimitScope, ScopeId};
-use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger};
+use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Limits};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
 use std::cmp::Reverse;
@@ -216,7 +216,7 @@ impl Ledger {
     ) -> Option<Released> {
         loop {
             while let Some((class, after)) = scan.unsought.pop() {
-                let headroom = self.headroom(book, association, class.queue.as_ref());
+                let headroom = Limits::new(self, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
                 let changes = |size| {
                     *comparisons += 1;
@@ -227,7 +227,8 @@ impl Ledger {
                 }
             }
             let Reverse((_, id, class)) = scan.found.pop()?;
-            let exceeded = self.is_held_in(association, &class, id).then(|| self.exceeded_by(book, id));
+            let exceeded =
+                self.is_held_in(association, &class, id).then(|| Limits::new(self, book).exceeded_by(id));
             let names = class.names;
             scan.unsought.push((class, Some(id)));
             // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.

@@ -106,7 +106,7 @@ pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec
     let Some(association) = job.association().filter(|_| is_ours_to_hold(view, job)) else {
         return Vec::new();
     };
-    let holding = view.ledger.holding(&view.book, id).into_iter();
+    let holding = view.limits().holding(id).into_iter();
     let is_stopped = view.ledger.is_stopped(job.queue.as_ref());
     holding.map(|holding| show_hold(view, association, holding, is_stopped, now)).collect()
 }
@@ -185,7 +185,7 @@ fn add_frees(
         None => view.ledger.counted(association).take(MOST_LOOKED_AT).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
-            view.ledger.counted_in_scope(association, target, queue, MOST_LOOKED_AT)
+            view.limits().counted_in_scope(association, target, queue, MOST_LOOKED_AT)
         }
     };
     let mut left = hold.used;

@@ -9,7 +9,7 @@
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, HoldSet, Ledger, Line, Phase, Released, Rule};
+use crate::limits::{Demand, Grant, HoldSet, Ledger, Limits, Line, Phase, Released, Rule};
 use std::collections::BTreeSet;
 
 pub(super) struct Bounds<'a> {
@@ -63,7 +63,7 @@ impl<'a> Bounds<'a> {
         let mut at = self.now;
         loop {
             *looks = looks.saturating_sub(self.note_fitting_jobs());
-            let blocking = self.fullest.exceeded_by(self.book, self.wanted);
+            let blocking = Limits::new(&self.fullest, self.book).exceeded_by(self.wanted);
             if blocking.is_empty() {
                 return Some(at);
             }

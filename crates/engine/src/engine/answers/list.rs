@@ -241,8 +241,7 @@ fn list_job(
         Some(association) => {
             let key = (association, job.queue.clone());
             let room = shared.rooms.entry(key);
-            let room =
-                room.or_insert_with(|| view.ledger.headroom(&view.book, association, job.queue.as_ref()));
+            let room = room.or_insert_with(|| view.limits().headroom(association, job.queue.as_ref()));
             view.ledger
                 .rules()
                 .members(room.exceeded(job.size))

@@ -207,7 +207,7 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
 }
 
 fn has_headroom(view: &View<'_>, association: AssociationId, queue: Option<&QueueName>, job: &Job) -> bool {
-    view.ledger.headroom(&view.book, association, queue).exceeded(job.size).is_empty()
+    view.limits().headroom(association, queue).exceeded(job.size).is_empty()
 }
 
 /// Returns another bank of the user that accepts the job, and in which no limit holds it.

@@ -252,7 +252,7 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         generation: Some(view.book.generation()),
         factors: weights.map(|(name, weight)| (name.to_owned(), weight)).collect(),
         banks: view.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
-        limits: view.ledger.scope_usages().into_iter().map(LimitUse::from).collect(),
+        limits: view.limits().scope_usages().into_iter().map(LimitUse::from).collect(),
         config: view.book.config(),
         waiting: Some(view.ledger.waiting().count()),
         waiting_users: view.ledger.waiting_users().take(MAX_WAITING).collect(),
@@ -361,7 +361,7 @@ fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
         }
         Knowledge::Known if !job.is_held() => Vec::new(),
         Knowledge::Known | Knowledge::Unread | Knowledge::Unreadable => {
-            let exceeded = view.ledger.exceeded_by(&view.book, id);
+            let exceeded = view.limits().exceeded_by(id);
             rules.members(exceeded).map(|hold| hold.name().to_owned()).collect()
         }
     };

@@ -358,14 +358,14 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         reserved: Some(holding.reserved),
         cap: holding.limit.finite_cap(),
     };
-    let own = view.ledger.pressures(&view.book, id, None);
+    let own = view.limits().pressures(id, None);
     shown.extend(own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show(holding, None)));
     let used = view.ledger.usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
     let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
-        let of_queue = view.ledger.pressures(&view.book, id, Some(queue));
+        let of_queue = view.limits().pressures(id, Some(queue));
         let is_shown =
             |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
         let of_queue = of_queue.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
@@ -374,7 +374,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     // The use of a bank's limit reveals the use by other users.
     let is_open =
         |target: &Target| open != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank);
-    let over_scopes = view.ledger.scope_usages_on(record.user, &record.bank);
+    let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
         LimitShown {
             limit: Cow::Borrowed(hold.name()),

@@ -256,7 +256,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
             JobState::Waiting | JobState::Blocked | JobState::Ending => {}
         }
         if state == JobState::Held {
-            for hold in rules.members(view.ledger.exceeded_by(&view.book, id)) {
+            for hold in rules.members(view.limits().exceeded_by(id)) {
                 *held_by_limit.entry(Cow::Borrowed(hold.name())).or_default() += 1;
             }
         }

@@ -83,6 +83,6 @@ pub(in crate::engine) fn is_in_reach(
         Measure::Jobs => !cap.admits(active, 1),
         Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
     };
-    let limits = shared.ledger.pressures(&shared.book, association, queue);
+    let limits = shared.limits().pressures(association, queue);
     limits.iter().any(|it| it.amount.stage == Stage::Running && is_in_reach(it.amount.measure, it.limit))
 }

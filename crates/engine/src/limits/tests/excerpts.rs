@@ -21,7 +21,7 @@ fn the_use_of_a_limit_includes_reservations() {
     ledger.insert(JobId(2), job(&book, Phase::Sched));
     ledger.insert(JobId(3), Job { grant: Grant::Given, ..job(&book, Phase::Priority) });
     ledger.insert(JobId(4), held(&book));
-    let found = ledger.pressures(&book, id, None);
+    let found = Limits::new(&ledger, &book).pressures(id, None);
     let found: Vec<_> = found
         .iter()
         .filter(|it| !it.limit.is_unlimited())

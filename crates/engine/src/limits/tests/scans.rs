@@ -115,7 +115,7 @@ impl World {
     fn add_job(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
         self.ledger.find_scopes_of(&self.book, association);
-        let headroom = self.ledger.headroom(&self.book, association, one.queue.as_ref());
+        let headroom = Limits::new(&self.ledger, &self.book).headroom(association, one.queue.as_ref());
         let exceeded = headroom.exceeded(one.size);
         let mut one = one;
         if exceeded.is_empty() {

@@ -180,7 +180,8 @@ fn a_scan_skips_jobs_that_a_shared_limit_holds() {
             vec![AssociationRecord { association: record, fairshare: 0.5, def_bank: "A".into() }],
             UserId(0),
         );
-        let exceeded = ledger.headroom(&book, association_of(&book, 2), None).exceeded(held.size);
+        let exceeded =
+            Limits::new(&ledger, &book).headroom(association_of(&book, 2), None).exceeded(held.size);
         let found = super::super::release::may_change(held.names.outstanding(), exceeded);
         assert_eq!(found, may_change, "bank full: {is_bank_full}, own cap: {own_cap}");
     }
@@ -217,7 +218,8 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     ledger.recompute_all_places();
     assert!(ledger.keeps_nothing_for_scopes(), "no scope exists");
     ledger.regroup(&book);
-    let used: Vec<_> = ledger.scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
+    let used: Vec<_> =
+        Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
     assert_eq!(ledger.unplaced, [association_of(&book, 2)].into());
     assert_eq!(ledger.drift(), []);
@@ -233,8 +235,8 @@ fn the_headroom_of_an_association_includes_shared_limits() {
         if is_full {
             add_job(&mut ledger, &book, 2, job_of(&book, 1, Phase::Sched));
         }
-        let exceeded = ledger.headroom(&book, association_of(&book, 2), None).exceeded(size);
-        assert_eq!(exceeded, ledger.exceeded_by(&book, JobId(1)));
+        let exceeded = Limits::new(&ledger, &book).headroom(association_of(&book, 2), None).exceeded(size);
+        assert_eq!(exceeded, Limits::new(&ledger, &book).exceeded_by(JobId(1)));
         assert_eq!(RULES.members(exceeded).count(), holds, "{is_full}");
     }
 }
