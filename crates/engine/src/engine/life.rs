@@ -280,8 +280,8 @@ fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
         let is_half = job.origin == Origin::Replayed && shared.due.half_pushed.contains(&association);
         let is_watched = !shared.subscriptions.is_unwatched(id);
-        let are_others_read = !shared.ledger.is_unread(association)
-            && !shared.ledger.shares_with_unread(association, job.queue.as_ref());
+        let are_others_read = !shared.ledger.accounts().is_unread(association)
+            && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
         let was_looked_at = is_known && is_watched && are_others_read && !is_half && !is_doubtful;
         job.grant == Grant::Given || was_looked_at
     })

@@ -102,7 +102,7 @@ impl Engine {
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
-        let live = |id| self.shared.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+        let live = |id| self.shared.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs);
         let gone = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
         let gone = gone.map(|(id, association)| (association.user, association.bank.clone(), live(id)));
         preview.removed = gone.filter(|(.., jobs)| *jobs > 0).collect();

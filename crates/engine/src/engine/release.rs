@@ -120,7 +120,7 @@ impl ReleaseScan {
         );
         // If eventlogs are being read, this is decided when they are read.
         let (unread, read): (Vec<_>, Vec<_>) =
-            pushed.into_iter().partition(|association| shared.ledger.is_unread(*association));
+            pushed.into_iter().partition(|association| shared.ledger.accounts().is_unread(*association));
         shared.due.undecided.extend(unread);
         effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);

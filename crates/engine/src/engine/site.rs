@@ -84,7 +84,7 @@ impl StagedPush {
         effects.extend(
             shared.standing.shared_ids().map(|shared| Effect::Log(Level::Warning, shared_ids_text(shared))),
         );
-        let waiting: Vec<JobId> = shared.ledger.waiting().collect();
+        let waiting: Vec<JobId> = shared.ledger.waiting().values().flatten().copied().collect();
         effects.extend(attach_jobs(shared, recovery, waiting));
         effects.extend(if shared.is_live() {
             refresh.pushed_tree(shared, recovery)
@@ -127,7 +127,7 @@ pub(super) fn take_associations(
     records: Vec<AssociationRecord>,
 ) -> Vec<Effect> {
     // Most pushes concern no job that waits for data, and contain many records.
-    let who_wait: BTreeSet<UserId> = shared.ledger.waiting_users().collect();
+    let who_wait: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
     let users = records.iter().map(|record| record.association.user);
     let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
     let is_over = shared.due.push_ended;
@@ -135,7 +135,10 @@ pub(super) fn take_associations(
     shared.book.upsert(records, shared.owner);
     shared.due.limits_moved = true;
     shared.ledger.note_priorities_changed();
-    let jobs: Vec<JobId> = served.into_iter().flat_map(|user| shared.ledger.waiting_of(user)).collect();
+    let jobs: Vec<JobId> = served
+        .into_iter()
+        .flat_map(|user| shared.ledger.waiting().get(&user).into_iter().flatten().copied())
+        .collect();
     let effects = attach_jobs(shared, recovery, jobs);
     if is_over {
         scan_owner_associations(shared);
@@ -181,7 +184,7 @@ fn scan_owner_associations(shared: &mut Shared) {
     for association in due {
         shared.due.half_pushed.remove(&association);
         // If eventlogs are being read, this is decided when they are read.
-        if shared.ledger.is_unread(association) {
+        if shared.ledger.accounts().is_unread(association) {
             shared.due.undecided.insert(association);
         } else {
             shared.due.scan(association);

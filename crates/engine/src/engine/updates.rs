@@ -236,12 +236,12 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         });
     };
     let limits = shared.book.association(wanted)?;
-    let active = shared.ledger.usage(wanted).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.accounts().usage(wanted).map_or(0, |usage| usage.active_jobs);
     if limits.is_full(active) {
         return Some("new bank is already at max-active-jobs limit".to_owned());
     }
     let job = job?;
-    let running = shared.ledger.usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
+    let running = shared.ledger.accounts().usage(wanted).map_or(0, |usage| usage.total.charged.run.jobs());
     let rejected = |limit: &str| {
         Some(format!(
             "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"

@@ -85,11 +85,11 @@ fn too_many_active(
     association: &Association,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let active = shared.ledger.usage(id).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs);
     let is_rejected = facts.state == State::New && association.is_full(active);
     is_rejected.then(|| {
         let other = fitting_bank(shared, id, facts, |other, record| {
-            !record.is_full(shared.ledger.usage(other).map_or(0, |usage| usage.active_jobs))
+            !record.is_full(shared.ledger.accounts().usage(other).map_or(0, |usage| usage.active_jobs))
         });
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
@@ -108,7 +108,7 @@ pub(super) fn too_large(
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };
     let Some(text) = rejection(association) else {
-        return shared.ledger.rejection_over_scopes(&shared.book, id, facts.queue, size);
+        return shared.limits().rejection_over_scopes(id, facts.queue, size);
     };
     let other = fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))

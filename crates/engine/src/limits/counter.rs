@@ -10,7 +10,7 @@ use super::job::{Footprint, Job};
 use super::ledger::{Account, Ledger, Until};
 use super::overtaken::Asker;
 use super::scope::{LimitScope, ScopeId};
-use super::scope_rows::Row;
+use super::scope_rows::{Row, rejection};
 use super::size::Size;
 use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, UserId};
@@ -217,7 +217,7 @@ impl<'a> Limits<'a> {
         let job = job.filter(|job| job.association() == Some(association));
         let Limits { ledger, book } = self;
         let is_stopped = ledger.is_stopped(queue);
-        let usage = ledger.usage(association);
+        let usage = ledger.accounts().usage(association);
         let record = book.association(association);
         let limits =
             record.map(|record| ledger.rules().applied(book, record, queue, usage)).unwrap_or_default();
@@ -232,10 +232,12 @@ impl<'a> Limits<'a> {
     /// Returns the limits over scopes that apply to the asker. What `job` counts as is not counted.
     fn over_scopes(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = Applied<'a>> {
         let ledger = self.ledger;
-        let theirs =
-            job.and_then(Job::association).map(|theirs| ledger.member_of(theirs)).unwrap_or_default();
+        let theirs = job
+            .and_then(Job::association)
+            .map(|theirs| ledger.accounts().member_of(theirs))
+            .unwrap_or_default();
         let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken_before(asker));
-        ledger.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
+        ledger.accounts().scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
             scope.counters.iter().map(move |counter| {
                 let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
@@ -317,15 +319,19 @@ impl<'a> Limits<'a> {
         queue: Option<&QueueName>,
         most: usize,
     ) -> Vec<(JobId, Option<f64>)> {
+        let accounts = self.ledger.accounts();
         let is_it =
             |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
-        let Some((scope, _)) = self.ledger.all_scopes_of(association).find(is_it) else { return Vec::new() };
-        let is_member =
-            |account: &&Account| account.member_of.iter().flatten().any(|member_of| *member_of == scope);
-        let members = self.ledger.accounts.iter().filter(is_member);
+        let Some((scope, _)) = accounts.all_scopes_of(association).find(is_it) else { return Vec::new() };
+        let is_member = |account: &&Account| account.member_of().contains(&scope);
+        let members = accounts.iter().map(|(_, account)| account).filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let counts_in = |job: &Job| {
-            self.ledger.scopes.limits().counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()))
+            self.ledger
+                .accounts()
+                .scopes()
+                .limits()
+                .counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()))
         };
         let is_here =
             |(_, id): &(Until, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
@@ -336,11 +342,8 @@ impl<'a> Limits<'a> {
 
     /// Returns all limits over scopes as the site set them.
     pub fn scope_usages(self) -> Vec<ScopeUsage> {
-        let limits = self.ledger.scopes.limits().iter().map(|(target, queue, amount, cap)| SiteLimit {
-            target: target.clone(),
-            queue: queue.cloned(),
-            amount,
-            cap,
+        let limits = self.ledger.accounts().scopes().limits().iter().map(|(target, queue, amount, cap)| {
+            SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap }
         });
         limits.map(|limit| self.usage_of(limit)).collect()
     }
@@ -354,14 +357,47 @@ impl<'a> Limits<'a> {
                 (row.hold(), self.usage_of(limit))
             })
         };
-        self.ledger.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
+        self.ledger
+            .accounts()
+            .scopes()
+            .limits()
+            .limits_for(user, bank)
+            .into_iter()
+            .flat_map(of_target)
+            .collect()
     }
 
     fn usage_of(self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.ledger.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
+        let scope = self.ledger.accounts().scopes().find(&limit.target, limit.queue.as_ref()).into_iter();
         let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
         let shown = |amount| limit.target.default_target().map(|_| amount);
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
+    }
+
+    /// Returns the rejection of a job that is larger than a whole cap over a scope.
+    pub fn rejection_over_scopes(
+        self,
+        association: AssociationId,
+        queue: Option<&str>,
+        size: Size,
+    ) -> Option<String> {
+        let Limits { ledger, book } = self;
+        let limits = book.site_limits();
+        let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
+        if ledger.accounts().get(association).is_some_and(|account| account.member_of.is_some()) {
+            // This is faster than to look the limits up.
+            let scopes = ledger.accounts().all_scopes_of(association).map(|(_, scope)| scope);
+            return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
+                let of =
+                    |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);
+                scope.counters.iter().find_map(of)
+            });
+        }
+        let association = book.association(association)?;
+        let on = limits.limits_for(association.user, &association.bank);
+        on.iter().filter(|(_, of, _)| is_here(of.as_ref())).find_map(|(target, of, caps)| {
+            caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
+        })
     }
 }

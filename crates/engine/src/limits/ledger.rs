@@ -5,21 +5,21 @@
 //! job out of all of them and puts the new one in.
 
 mod account;
+mod accounts;
 mod excerpt;
+mod recount;
 mod until;
 
 pub(super) use account::{Account, Class};
+pub use accounts::Accounts;
 pub use excerpt::PlaceInLine;
 pub(super) use until::Until;
 
-use super::line::HeldLine;
 use super::overtaken::Overtaken;
-use super::scope::{LimitScopes, ScopeId};
-use super::{CachedPriority, Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules, Size, Usage};
-use crate::accounts::AssociationId;
+use super::{CachedPriority, Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules};
+use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Bound;
 
 /// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. A priority that is
 /// still valid is next to the id, so that reading it does not touch the job.
@@ -40,27 +40,21 @@ impl From<Job> for JobRow {
 pub struct Ledger {
     rules: Rules,
     pub(super) jobs: JobMap<JobRow>,
-    /// Parallel to the book's associations from `first` on; grown on demand.
-    pub(super) accounts: Vec<Account>,
-    /// 0, except in an excerpt.
-    first: usize,
-    /// What counts together across associations.
-    pub(super) scopes: LimitScopes,
+    /// The counters of associations and of limit scopes.
+    pub(super) accounts: Accounts,
     /// Associations whose places in the lines of scopes are to be computed.
     pub(super) unplaced: BTreeSet<AssociationId>,
     /// Associations in which a scan found no job that changes, and of which jobs. Nothing has changed since.
     pub(super) in_vain: BTreeMap<AssociationId, Line>,
     /// Those of them that a later scan skipped. If it had looked at them, their places would be computed again.
     pub(super) passed_over: Vec<AssociationId>,
-    /// How often priorities have moved.
-    pub(super) epoch: u64,
     /// Overtaken jobs, in the order in which they were overtaken.
     pub(super) overtaken: Vec<Overtaken>,
     pub(super) newly_protected: Vec<JobId>,
     pub(super) lapsed: BTreeSet<AssociationId>,
     /// The stopped queues; `None` is the queue without a name.
     pub(super) stopped: BTreeSet<Option<QueueName>>,
-    /// Jobs without association, by user.
+    /// Jobs without an association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
     /// Associations with held jobs.
     pub(super) in_line: BTreeSet<AssociationId>,
@@ -82,13 +76,10 @@ impl Ledger {
         Ledger {
             rules,
             jobs: JobMap::default(),
-            accounts: Vec::new(),
-            first: 0,
-            scopes: LimitScopes::default(),
+            accounts: Accounts::default(),
             unplaced: BTreeSet::new(),
             in_vain: BTreeMap::new(),
             passed_over: Vec::new(),
-            epoch: 0,
             overtaken: Vec::new(),
             newly_protected: Vec::new(),
             lapsed: BTreeSet::new(),
@@ -145,19 +136,9 @@ impl Ledger {
         self.jobs_after(None)
     }
 
-    /// Returns the jobs without an association.
-    pub fn waiting(&self) -> impl Iterator<Item = JobId> + '_ {
-        self.waiting.values().flatten().copied()
-    }
-
-    /// Returns the users of jobs without an association.
-    pub fn waiting_users(&self) -> impl Iterator<Item = UserId> + '_ {
-        self.waiting.keys().copied()
-    }
-
-    /// Returns the jobs of a user without an association.
-    pub fn waiting_of(&self, user: UserId) -> impl Iterator<Item = JobId> + '_ {
-        self.waiting.get(&user).into_iter().flatten().copied()
+    /// Returns the jobs without an association, by user.
+    pub fn waiting(&self) -> &BTreeMap<UserId, BTreeSet<JobId>> {
+        &self.waiting
     }
 
     /// Returns the associations with held jobs.
@@ -165,47 +146,9 @@ impl Ledger {
         self.in_line.iter().copied()
     }
 
-    /// Returns the counters of an association.
-    pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
-        self.account_of(association).map(|account| &account.usage)
-    }
-
-    /// Returns the jobs of an association in DEPEND and PRIORITY, in the order of their ids.
-    pub fn before_sched(&self, association: AssociationId) -> impl Iterator<Item = JobId> + '_ {
-        let account = self.account_of(association);
-        account.into_iter().flat_map(|account| account.before_sched.iter().copied())
-    }
-
-    /// Returns the jobs of an association in DEPEND and PRIORITY with ids above `after`.
-    pub fn before_sched_after(
-        &self,
-        association: AssociationId,
-        after: Option<JobId>,
-    ) -> impl Iterator<Item = JobId> + '_ {
-        let from = (after.map_or(Bound::Unbounded, Bound::Excluded), Bound::Unbounded);
-        let account = self.account_of(association);
-        account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
-    }
-
-    /// Returns the jobs of an association that limits count, each with the time when it ends at the latest, if that is known. The first to
-    /// end comes first.
-    pub fn counted(
-        &self,
-        association: AssociationId,
-    ) -> impl DoubleEndedIterator<Item = (JobId, Option<f64>)> + '_ {
-        let account = self.account_of(association);
-        let jobs = account.into_iter().flat_map(|account| account.counted.iter());
-        jobs.map(|(until, id)| (*id, until.time()))
-    }
-
-    /// Returns the queue of the newest job of an association.
-    pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
-        self.account_of(association)?.latest_queue.as_ref()
-    }
-
-    /// Returns true if eventlogs of jobs of the association are being read.
-    pub fn is_unread(&self, association: AssociationId) -> bool {
-        self.account_of(association).is_some_and(|account| account.unread > 0)
+    /// Returns the counters of associations and of limit scopes.
+    pub fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 
     /// Returns true if any eventlog is being read.
@@ -213,60 +156,11 @@ impl Ledger {
         self.unread > 0
     }
 
-    pub(super) fn classes(&self, association: AssociationId) -> Vec<Class> {
-        let account = self.account_of(association);
-        account.map(|account| account.held.keys().cloned().collect()).unwrap_or_default()
-    }
-
-    /// Returns the held jobs of an association by class.
-    pub(super) fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
-        self.account_of(association).into_iter().flat_map(|account| &account.held)
-    }
-
-    pub(super) fn account_of(&self, association: AssociationId) -> Option<&Account> {
-        self.accounts.get(association.index().checked_sub(self.first)?)
-    }
-
-    /// Returns the scopes of an association, the narrowest first.
-    pub(super) fn member_of(&self, association: AssociationId) -> &[ScopeId] {
-        self.account_of(association).and_then(|account| account.member_of.as_deref()).unwrap_or_default()
-    }
-
-    /// Returns the scopes, and the account of an association.
-    pub(super) fn scopes_and_account(
-        &mut self,
-        association: AssociationId,
-    ) -> (&mut LimitScopes, Option<&mut Account>) {
-        let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.scopes, None) };
-        if self.accounts.len() <= at {
-            self.accounts.resize_with(at + 1, Account::default);
-        }
-        (&mut self.scopes, self.accounts.get_mut(at))
-    }
-
-    fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
-        self.account_of(association)?.held.get(class)
-    }
-
-    pub(super) fn is_held_in(&self, association: AssociationId, class: &Class, id: JobId) -> bool {
-        self.line(association, class).is_some_and(|line| line.contains(id))
-    }
-
-    pub(super) fn next_held(
-        &self,
-        association: AssociationId,
-        class: &Class,
-        after: Option<JobId>,
-        is_right: impl FnMut(Size) -> bool,
-    ) -> Option<JobId> {
-        self.line(association, class)?.next(after, is_right)
-    }
-
     /// Adds a job.
     pub fn insert(&mut self, id: JobId, job: Job) {
         self.remove(id);
         self.count(id, &job, true);
-        let account = job.association().and_then(|association| self.scopes_and_account(association).1);
+        let account = job.association().and_then(|association| self.accounts.entry(association).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
         self.jobs.insert(id, JobRow::from(job));
         self.update_overtaken(None);
@@ -284,9 +178,8 @@ impl Ledger {
             && !job.footprint().is_idle()
             && let Some(association) = job.association()
         {
-            let (scopes, account) = self.scopes_and_account(association);
-            let member_of = account.and_then(|account| account.member_of.as_deref());
-            scopes.note_taken(member_of.unwrap_or_default(), &job);
+            let (scopes, account) = self.accounts.entry(association);
+            scopes.note_taken(account.map(|account| account.member_of()).unwrap_or_default(), &job);
         }
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = None;
@@ -349,6 +242,29 @@ impl Ledger {
         Some(job)
     }
 
+    /// Determines the limit scopes of an association to which a job is about to come.
+    pub fn find_scopes_of(&mut self, book: &Book, association: AssociationId) {
+        self.accounts.find_scopes_of(book, association);
+    }
+
+    /// Takes over the limits over scopes. If they changed, all live jobs are counted again.
+    pub fn regroup(&mut self, book: &Book) {
+        if !self.accounts.regroup(book) {
+            return;
+        }
+        self.unplaced.clear();
+        self.overtaken.clear();
+        self.in_vain.clear();
+        self.passed_over.clear();
+        for job in self.jobs.values().map(|row| &row.job) {
+            let Some(association) = job.association() else { continue };
+            let (scopes, account) = self.accounts.entry(association);
+            let member_of = account.map(|account| account.member_of()).unwrap_or_default();
+            scopes.count(member_of, job, job.footprint(), u64::saturating_add);
+        }
+        self.recompute_all_places();
+    }
+
     /// Puts a job into all counters and indexes, or takes it out of them.
     fn count(&mut self, id: JobId, job: &Job, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
@@ -363,12 +279,12 @@ impl Ledger {
             return;
         };
         let footprint = job.footprint();
-        let (scopes, account) = self.scopes_and_account(association);
+        let (scopes, account) = self.accounts.entry(association);
         let Some(account) = account else { return };
         let was_held = !account.held.is_empty();
         account.count(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        let member_of = account.member_of.as_deref().unwrap_or_default();
+        let member_of = account.member_of();
         scopes.count(member_of, job, footprint, op);
         // The association may have to wait elsewhere.
         let is_displaced = !member_of.is_empty()
@@ -409,7 +325,7 @@ impl Ledger {
 
     /// Returns true if there is no limit scope, no membership, and no association to place.
     pub fn keeps_nothing_for_scopes(&self) -> bool {
-        let is_free = |account: &Account| account.member_of.is_none();
-        self.scopes.are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
+        let is_free = |(_, account): (AssociationId, &Account)| account.member_of.is_none();
+        self.accounts.scopes().are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
     }
 }

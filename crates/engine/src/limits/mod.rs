@@ -18,7 +18,6 @@ mod ledger;
 mod line;
 mod overtaken;
 mod place;
-mod recount;
 mod release;
 mod scope;
 mod scope_rows;
@@ -37,7 +36,7 @@ pub use hold_names::{HoldName, HoldNames};
 pub use job::{
     Admission, CachedPriority, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project,
 };
-pub use ledger::{Ledger, PlaceInLine};
+pub use ledger::{Accounts, Ledger, PlaceInLine};
 pub use overtaken::OVERTAKEN;
 pub use release::{Line, Released, ScanCursor};
 pub use scope_rows::rows_of_queues;

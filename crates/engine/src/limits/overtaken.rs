@@ -106,9 +106,9 @@ impl Ledger {
         association: AssociationId,
         is_left: impl Fn(AssociationId) -> bool,
     ) -> Option<AssociationId> {
-        let member_of = self.member_of(association);
+        let member_of = self.accounts.member_of(association);
         let is_shared = |it: &&Overtaken| {
-            let mut scopes = self.scopes_of(it.association, it.queue.as_ref());
+            let mut scopes = self.accounts.scopes_of(it.association, it.queue.as_ref());
             scopes.any(|(id, _)| member_of.contains(&id))
         };
         let mut ready = self.overtaken.iter().filter(|it| it.is_ready() && is_left(it.association));
@@ -154,7 +154,7 @@ impl Ledger {
         };
         let queue = job.queue.as_ref();
         Limits::new(self, book).own_headroom(association, queue).exceeded(job.size).is_empty()
-            && self.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
+            && self.accounts.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
     }
 
     /// Updates which scope keeps headroom for each overtaken job, of one association or of all, and removes the jobs that have left, moved,
@@ -187,7 +187,7 @@ impl Ledger {
 
     /// Returns the scope that is to keep headroom for an overtaken job: the narrowest that has none for it.
     fn narrowest_without_headroom(&self, it: &Overtaken) -> Option<ScopeId> {
-        let mut scopes = self.scopes_of(it.association, it.queue.as_ref()).filter(|_| it.is_active);
+        let mut scopes = self.accounts.scopes_of(it.association, it.queue.as_ref()).filter(|_| it.is_active);
         scopes.find(|(_, scope)| scope.lacks(it.size)).map(|(id, _)| id)
     }
 

@@ -11,7 +11,7 @@ use super::overtaken::OVERTAKEN;
 use super::scope::{LimitScope, ScopeId};
 use super::{Keepers, Limits, ScanCursor, Size};
 use crate::accounts::{AssociationId, Book};
-use crate::ids::{JobId, QueueName, Stage};
+use crate::ids::JobId;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,25 +81,14 @@ impl Unplaced {
 impl Ledger {
     /// Notes that priorities have moved. All places are computed again when a scan needs them.
     pub fn note_priorities_changed(&mut self) {
-        self.epoch += 1;
+        self.accounts.scopes_mut().note_priorities_changed();
     }
 
     /// Notes that limits may have changed. The places of all associations with held jobs are computed again.
     pub fn recompute_all_places(&mut self) {
-        if !self.scopes.are_none() {
+        if !self.accounts.scopes().are_none() {
             self.unplaced.extend(self.in_line.iter());
         }
-    }
-
-    /// Returns true if limits over scopes count the running jobs of an association.
-    pub fn runs_under_scopes(&self, association: AssociationId) -> bool {
-        let mut counters = self.all_scopes_of(association).flat_map(|(_, scope)| &scope.counters);
-        counters.any(|counter| counter.amount.stage == Stage::Running)
-    }
-
-    /// Returns true if eventlogs are being read of jobs that count together with those of an association in `queue`.
-    pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        self.has_unread() && self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
     }
 
     /// Returns the associations whose places must be known before the scan goes on.
@@ -108,21 +97,19 @@ impl Ledger {
         // If no other association waits for headroom that this one shares, its place does not matter.
         if self.unplaced.iter().chain(&self.passed_over).all(|other| *other == own)
             && self.overtaken.is_empty()
-            && self.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
+            && self.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
         {
             return Vec::new();
         }
-        let epoch = self.epoch;
         let mut due = std::mem::take(&mut self.unplaced);
         self.passed_over.clear();
-        let (scopes, account) = self.scopes_and_account(own);
-        for id in account.into_iter().flat_map(|account| account.member_of.iter().flatten()) {
-            let Some(scope) = scopes.get_mut(*id) else { continue };
-            if std::mem::replace(&mut scope.epoch, epoch) != epoch {
-                due.extend(scope.line.ids().map(|key| key.association));
-            }
+        let (scopes, account) = self.accounts.entry(own);
+        for id in account.into_iter().flat_map(|account| account.member_of()) {
+            due.extend(scopes.take_stale(*id));
         }
-        due.extend(self.all_scopes_of(own).filter_map(|(id, scope)| self.newly_overtaken(id, scope)));
+        due.extend(
+            self.accounts.all_scopes_of(own).filter_map(|(id, scope)| self.newly_overtaken(id, scope)),
+        );
         due.into_iter().map(|association| self.find_places(book, association)).collect()
     }
 
@@ -135,7 +122,7 @@ impl Ledger {
             return None;
         }
         let is_new = |association: &AssociationId| {
-            let stand = self.account_of(*association).and_then(|account| account.waiting.stands.get(&id));
+            let stand = self.accounts.get(*association).and_then(|account| account.waiting.stands.get(&id));
             stand.is_some_and(|stand| !self.is_overtaken(stand.head))
         };
         late.map(|(_, association)| *association).find(is_new)
@@ -143,8 +130,8 @@ impl Ledger {
 
     fn find_places(&self, book: &Book, association: AssociationId) -> Unplaced {
         let line = |id: ScopeId| {
-            let scope = self.scopes.get(id)?;
-            let here = self.lines(association).filter(|(class, _)| scope.has(class.queue.as_ref()));
+            let scope = self.accounts.scopes().get(id)?;
+            let here = self.accounts.lines(association).filter(|(class, _)| scope.has(class.queue.as_ref()));
             let least = here.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
             Some((id, self.find_head(association, Some(scope))?, least))
         };
@@ -157,26 +144,26 @@ impl Ledger {
     /// Returns the first held job of an association, of all or of those that count in a scope.
     fn find_head(&self, association: AssociationId, scope: Option<&LimitScope>) -> Option<Head> {
         let is_here = |class: &Class| scope.is_none_or(|scope| scope.has(class.queue.as_ref()));
-        let lines = self.lines(association).filter(|(class, _)| is_here(class));
+        let lines = self.accounts.lines(association).filter(|(class, _)| is_here(class));
         lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
     }
 
     /// Returns the scopes for whose headroom an association waits.
     fn scopes_waited_for(&self, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
         let mut waits = BTreeSet::new();
-        if self.is_unread(association) {
+        if self.accounts.is_unread(association) {
             return waits;
         }
-        for (Class { queue, .. }, line) in self.lines(association) {
+        for (Class { queue, .. }, line) in self.accounts.lines(association) {
             let queue = queue.as_ref();
             let own = Limits::new(self, book).own_headroom(association, queue);
             if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
                 continue;
             }
             let holds_all = |scope: &LimitScope| line.next(None, |size| scope.fits(size)).is_none();
-            match self.scopes_of(association, queue).find(|(_, scope)| holds_all(scope)) {
+            match self.accounts.scopes_of(association, queue).find(|(_, scope)| holds_all(scope)) {
                 Some((id, _)) => waits.extend([id]),
-                None => waits.extend(self.scopes_of(association, queue).map(|(id, _)| id)),
+                None => waits.extend(self.accounts.scopes_of(association, queue).map(|(id, _)| id)),
             }
         }
         waits
@@ -202,7 +189,7 @@ impl Ledger {
         let mut late = Vec::new();
         for (id, head, least) in lines {
             let keeps_headroom = self.overtaken_in(id).next().is_some();
-            let (scopes, account) = self.scopes_and_account(association);
+            let (scopes, account) = self.accounts.entry(association);
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
             };
@@ -218,7 +205,7 @@ impl Ledger {
                 late.push((id, key.head));
             }
         }
-        let (_, account) = self.scopes_and_account(association);
+        let (_, account) = self.accounts.entry(association);
         account.into_iter().for_each(|account| account.waiting.key = first.map(key));
         let to_protect: BTreeSet<JobId> =
             overtaken.into_iter().chain(late.iter().map(|(_, id)| *id)).collect();
@@ -227,7 +214,7 @@ impl Ledger {
         // If no scope may keep headroom for a job, its overtakes are counted again from 0.
         late.retain(|(_, head)| !self.is_overtaken(*head));
         for (id, _) in late {
-            let (scopes, account) = self.scopes_and_account(association);
+            let (scopes, account) = self.accounts.entry(association);
             let stand = account.and_then(|account| account.waiting.stands.get_mut(&id));
             let (Some(scope), Some(stand)) = (scopes.get_mut(id), stand) else { continue };
             scope.since.remove(&(stand.since, association));
@@ -241,7 +228,7 @@ impl Ledger {
     }
 
     fn leave_lines(&mut self, association: AssociationId) {
-        let (scopes, account) = self.scopes_and_account(association);
+        let (scopes, account) = self.accounts.entry(association);
         for (id, stand) in account.into_iter().flat_map(|account| &mut account.waiting.stands) {
             if let (Some(key), Some(scope)) = (stand.key.take(), scopes.get_mut(*id)) {
                 scope.leave(key, stand.since);
@@ -256,8 +243,8 @@ impl Ledger {
             return Some(first);
         }
         let own = Some(cursor.association()).filter(|own| !cursor.was_tried(*own));
-        let mut best = own.and_then(|own| self.account_of(own)?.waiting.key);
-        for (id, scope) in self.all_scopes_of(cursor.association()) {
+        let mut best = own.and_then(|own| self.accounts.get(own)?.waiting.key);
+        for (id, scope) in self.accounts.all_scopes_of(cursor.association()) {
             best = best.into_iter().chain(self.next_in_scope(id, scope, cursor)).min();
         }
         best.map(|key| key.association).or(own)

@@ -159,7 +159,7 @@ impl Ledger {
     ) -> Option<Released> {
         loop {
             let association = self.candidate(cursor)?;
-            let waits = self.account_of(association).is_some_and(|account| !account.waiting.has_no_place());
+            let waits = self.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
             let is_in_vain = self.in_vain.get(&association).is_some_and(|line| *line >= cursor.line);
             if is_in_vain && !undecided.contains(&association) {
                 self.passed_over.extend(Some(association).filter(|_| waits));
@@ -188,12 +188,16 @@ impl Ledger {
     /// Begins the scan over one association. Classes take no part while eventlogs are being read of jobs with which they share a limit.
     fn begin_association_scan(&mut self, association: AssociationId, line: Line) -> AssociationScan {
         let mut unsought = Vec::new();
-        let classes = if self.is_unread(association) { Vec::new() } else { self.classes(association) };
+        let classes = if self.accounts.is_unread(association) {
+            Vec::new()
+        } else {
+            self.accounts.lines(association).map(|(class, _)| class.clone()).collect()
+        };
         for class in classes {
             if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
                 continue;
             }
-            if self.shares_with_unread(association, class.queue.as_ref()) {
+            if self.accounts.shares_with_unread(association, class.queue.as_ref()) {
                 self.put_off.insert(association);
             } else {
                 unsought.push((class, None));
@@ -222,13 +226,15 @@ impl Ledger {
                     *comparisons += 1;
                     may_change(class.names, headroom.exceeded(size))
                 };
-                if let Some(id) = self.next_held(association, &class, after, changes) {
+                let line = self.accounts.line(association, &class);
+                if let Some(id) = line.and_then(|line| line.next(after, changes)) {
                     scan.found.push(Reverse((class.keepers, id, class)));
                 }
             }
             let Reverse((_, id, class)) = scan.found.pop()?;
-            let exceeded =
-                self.is_held_in(association, &class, id).then(|| Limits::new(self, book).exceeded_by(id));
+            let line = self.accounts.line(association, &class);
+            let is_held = line.is_some_and(|line| line.contains(id));
+            let exceeded = is_held.then(|| Limits::new(self, book).exceeded_by(id));
             let names = class.names;
             scan.unsought.push((class, Some(id)));
             // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.

@@ -7,12 +7,11 @@
 use super::counter::Counter;
 use super::counts::Tally;
 use super::job::{Footprint, Job};
-use super::ledger::Ledger;
 use super::line::SizedLine;
 use super::place::Key;
-use super::scope_rows::{Row, rejection};
+use super::scope_rows::Row;
 use super::size::Size;
-use crate::accounts::{AssociationId, Book, ScopeCaps, SiteLimits, Target};
+use crate::accounts::{AssociationId, ScopeCaps, SiteLimits, Target};
 use crate::ids::{BankName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -36,8 +35,8 @@ pub(super) struct LimitScope {
     pub line: SizedLine<Key>,
     /// The same associations, in the order of how many jobs had taken headroom when their first held job became the first.
     pub since: BTreeSet<(u64, AssociationId)>,
-    /// The [epoch](Ledger::epoch) of the priorities in `line`.
-    pub epoch: u64,
+    /// The epoch of the priorities in `line`.
+    epoch: u64,
     /// Jobs whose eventlog is not read yet. Until then the headroom is unknown, and no job that needs it is released.
     pub unread: u64,
 }
@@ -84,12 +83,14 @@ pub(super) struct LimitScopes {
     limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
     ids: BTreeMap<(Target, Option<QueueName>), ScopeId>,
+    /// How often priorities have moved.
+    epoch: u64,
 }
 
 impl LimitScopes {
     /// Returns no scopes yet, of these limits.
-    pub fn new(limits: &Arc<SiteLimits>) -> LimitScopes {
-        LimitScopes { limits: Arc::clone(limits), ..LimitScopes::default() }
+    pub fn with_limits(&self, limits: &Arc<SiteLimits>) -> LimitScopes {
+        LimitScopes { limits: Arc::clone(limits), epoch: self.epoch, ..LimitScopes::default() }
     }
 
     pub fn limits(&self) -> &Arc<SiteLimits> {
@@ -121,6 +122,22 @@ impl LimitScopes {
 
     pub fn get_mut(&mut self, id: ScopeId) -> Option<&mut LimitScope> {
         self.all.get_mut(id.0 as usize)
+    }
+
+    /// Notes that priorities have moved.
+    pub fn note_priorities_changed(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// Returns the associations in the line of a scope if priorities have moved since the last call.
+    pub fn take_stale(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
+        let epoch = self.epoch;
+        let scope = self.get_mut(id).filter(|scope| scope.epoch != epoch);
+        let line = scope.map(|scope| {
+            scope.epoch = epoch;
+            &scope.line
+        });
+        line.into_iter().flat_map(|line| line.ids()).map(|key| key.association)
     }
 
     pub fn find(&self, target: &Target, queue: Option<&QueueName>) -> Option<&LimitScope> {
@@ -187,94 +204,5 @@ impl LimitScopes {
         for id in scopes {
             self.get_mut(*id).filter(|scope| scope.has(job.queue.as_ref())).into_iter().for_each(&change);
         }
-    }
-}
-
-impl Ledger {
-    /// Determines the limit scopes of an association to which a job is about to come.
-    pub fn find_scopes_of(&mut self, book: &Book, id: AssociationId) {
-        if self.scopes.are_none() {
-            return;
-        }
-        let (scopes, account) = self.scopes_and_account(id);
-        if let Some(account) = account.filter(|account| account.member_of.is_none())
-            && let Some(association) = book.association(id)
-        {
-            account.member_of = Some(scopes.join(association.user, &association.bank));
-        }
-    }
-
-    /// Takes over the limits over scopes. If they changed, all live jobs are counted again.
-    pub fn regroup(&mut self, book: &Book) {
-        if Arc::ptr_eq(self.scopes.limits(), book.site_limits()) {
-            return;
-        }
-        let had_none = self.scopes.are_none();
-        self.scopes = LimitScopes::new(book.site_limits());
-        if had_none && self.scopes.are_none() {
-            return;
-        }
-        self.unplaced.clear();
-        self.overtaken.clear();
-        self.in_vain.clear();
-        self.passed_over.clear();
-        for index in 0..self.accounts.len() {
-            let Some(id) = AssociationId::from_index(index) else { continue };
-            let Some(account) = self.accounts.get_mut(index) else { continue };
-            (account.member_of, account.waiting) = Default::default();
-            if !account.is_idle() {
-                self.find_scopes_of(book, id);
-            }
-        }
-        for row in self.jobs.values() {
-            let association = row.job.association();
-            let account = association.and_then(|association| self.accounts.get(association.index()));
-            let member_of = account.and_then(|account| account.member_of.as_deref()).unwrap_or_default();
-            self.scopes.count(member_of, &row.job, row.job.footprint(), u64::saturating_add);
-        }
-        self.recompute_all_places();
-    }
-
-    /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.
-    pub(super) fn scopes_of(
-        &self,
-        association: AssociationId,
-        queue: Option<&QueueName>,
-    ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
-        self.all_scopes_of(association).filter(move |(_, scope)| scope.has(queue))
-    }
-
-    /// Returns the scopes that count jobs of an association.
-    pub(super) fn all_scopes_of(
-        &self,
-        association: AssociationId,
-    ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
-        self.member_of(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
-    }
-
-    /// Returns the rejection of a job that is larger than a whole cap over a scope.
-    pub fn rejection_over_scopes(
-        &self,
-        book: &Book,
-        association: AssociationId,
-        queue: Option<&str>,
-        size: Size,
-    ) -> Option<String> {
-        let limits = book.site_limits();
-        let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
-        if self.account_of(association).is_some_and(|account| account.member_of.is_some()) {
-            // This is faster than to look the limits up.
-            let scopes = self.all_scopes_of(association).map(|(_, scope)| scope);
-            return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
-                let of =
-                    |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);
-                scope.counters.iter().find_map(of)
-            });
-        }
-        let association = book.association(association)?;
-        let on = limits.limits_for(association.user, &association.bank);
-        on.iter().filter(|(_, of, _)| is_here(of.as_ref())).find_map(|(target, of, caps)| {
-            caps.iter().find_map(|(amount, cap)| rejection(target, of.as_ref(), *amount, *cap, size))
-        })
     }
 }

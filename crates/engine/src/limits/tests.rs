@@ -163,7 +163,7 @@ fn no_job_is_released_while_an_eventlog_is_unread() {
     ledger.insert(JobId(1), held(&book));
     ledger.insert(JobId(2), Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) });
     let association = book.find(UserId(1), None).unwrap();
-    assert!(ledger.is_unread(association));
+    assert!(ledger.accounts.is_unread(association));
     assert!(release(&mut ledger, &book, association).is_empty());
     ledger.change(JobId(2), |job| job.knowledge = Knowledge::Known);
     assert_eq!(release(&mut ledger, &book, association).len(), 1);
@@ -179,7 +179,7 @@ fn a_recount_repairs_counters_and_drift_reports_them() {
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
-    assert_eq!(ledger.usage(association).unwrap().total.charged.sched.jobs(), 1);
+    assert_eq!(ledger.accounts.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }

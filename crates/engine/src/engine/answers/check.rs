@@ -85,7 +85,7 @@ pub fn check(view: &View<'_>) -> Check {
     };
     Check {
         jobs: view.ledger.len(),
-        waiting: view.ledger.waiting().count(),
+        waiting: view.ledger.waiting().values().flatten().count(),
         associations: view.book.len(),
         running: sum_running(view),
         drift: view.ledger.drift().into_iter().filter_map(named).collect(),

@@ -182,7 +182,7 @@ fn add_frees(
     now: f64,
 ) {
     let jobs: Vec<(JobId, Option<f64>)> = match target {
-        None => view.ledger.counted(association).take(MOST_LOOKED_AT).collect(),
+        None => view.ledger.accounts().counted(association).take(MOST_LOOKED_AT).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
             view.limits().counted_in_scope(association, target, queue, MOST_LOOKED_AT)

@@ -225,7 +225,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         carries: with_known_names(job)
             .map(|job| job.names.iter(rules).map(|name| name.to_string()).collect())
             .unwrap_or_default(),
-        line: view.ledger.place_in_line(id),
+        line: view.ledger.accounts().place_in_line(id, job),
         holds,
         release,
         others_total: others.len() + count_unnamed_keepers(view, facts),

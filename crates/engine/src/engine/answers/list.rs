@@ -194,9 +194,9 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
                 }
                 found.extend(part);
             };
-            add(&mut view.ledger.waiting_of(user).filter(comes));
+            add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(comes));
             for (id, _) in view.book.all_associations_of(user) {
-                add(&mut view.ledger.before_sched_after(id, wanted.after));
+                add(&mut view.ledger.accounts().before_sched(id, wanted.after));
                 add(&mut view.posted.pending_of(id, wanted.after));
             }
             found.sort_unstable();

@@ -190,11 +190,11 @@ pub(super) fn list_suggestions(
 /// false if other associations share a limit, because their jobs are not simulated.
 fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, other: JobId) -> bool {
     let Some(association) = job.association().filter(|_| !hold.is_shared()) else { return false };
-    if view.ledger.counts_under_scopes(association, job.queue.as_ref()) {
+    if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
         return false;
     }
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return false };
-    let counted = view.ledger.counted(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
+    let counted = view.ledger.accounts().counted(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
     let mut jobs: Vec<JobId> = counted.collect();
     if jobs.len() > MOST_LOOKED_AT {
         return false;
@@ -217,7 +217,7 @@ fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts
     let mut banks = view.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
     let (_, bank) = banks.find(|(other, record)| {
         record.active
-            && !record.is_full(view.ledger.usage(*other).map_or(0, |usage| usage.active_jobs))
+            && !record.is_full(view.ledger.accounts().usage(*other).map_or(0, |usage| usage.active_jobs))
             && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
             && view.forbidden_project(*other, facts.project).is_none()
             && has_headroom(view, *other, job.queue.as_ref(), job)

@@ -254,8 +254,8 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
         banks: view.book.banks().map(|(bank, priority)| (bank.clone(), priority)).collect(),
         limits: view.limits().scope_usages().into_iter().map(LimitUse::from).collect(),
         config: view.book.config(),
-        waiting: Some(view.ledger.waiting().count()),
-        waiting_users: view.ledger.waiting_users().take(MAX_WAITING).collect(),
+        waiting: Some(view.ledger.waiting().values().flatten().count()),
+        waiting_users: view.ledger.waiting().keys().copied().take(MAX_WAITING).collect(),
         removed_associations: list_removed(view, None),
         live: view.live_snapshot(),
         running_limits: view.settings.running.clone(),
@@ -293,7 +293,7 @@ fn add(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSn
 
 /// Returns removed associations with live jobs, of one user or of all users.
 fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapshot> {
-    let has_jobs = |id| view.ledger.usage(id).is_some_and(|usage| usage.active_jobs > 0);
+    let has_jobs = |id| view.ledger.accounts().usage(id).is_some_and(|usage| usage.active_jobs > 0);
     let gone = view
         .book
         .removed()
@@ -312,8 +312,8 @@ fn signed(count: u64) -> i64 {
 }
 
 fn show_association(view: &View<'_>, id: AssociationId, association: &Association) -> AssociationSnapshot {
-    let usage = view.ledger.usage(id);
-    let latest = view.ledger.latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
+    let usage = view.ledger.accounts().usage(id);
+    let latest = view.ledger.accounts().latest_queue(id).and_then(|queue| view.book.queue(queue.as_str()));
     let Counts { run, sched, .. } = usage.map(|usage| usage.total.charged).unwrap_or_default();
     let queues = usage.into_iter().flat_map(|usage| usage.queues());
     let queue_usage = queues.map(|(name, tally)| {
@@ -348,7 +348,7 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         cur_sched_jobs: signed(sched.jobs()),
         max_sched_jobs: association.max_sched_jobs,
         queue_usage: queue_usage.collect(),
-        held_jobs: view.ledger.before_sched(id).filter_map(|id| Some((id, show_held(view, id)?))).collect(),
+        held_jobs: view.ledger.accounts().before_sched(id, None).filter_map(|id| Some((id, show_held(view, id)?))).collect(),
     }
 }
 

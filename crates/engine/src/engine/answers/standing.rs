@@ -282,7 +282,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
     };
     match wanted.user {
         Some(user) => {
-            let has_jobs = |id| view.ledger.usage(id).is_some_and(|usage| usage.active_jobs > 0);
+            let has_jobs = |id| view.ledger.accounts().usage(id).is_some_and(|usage| usage.active_jobs > 0);
             let shown = |id| view.book.is_in_force(id) || has_jobs(id);
             let mut own = view
                 .book
@@ -306,7 +306,7 @@ fn show_association(
     now: f64,
 ) -> AssociationStanding {
     let index = view.standing.find(record.user, &record.bank);
-    let usage = view.ledger.usage(id);
+    let usage = view.ledger.accounts().usage(id);
     let run = usage.map(|usage| usage.total.charged.given).unwrap_or_default();
     let node = index.and_then(|index| view.standing.node(index)).filter(|_| view.is_live());
     AssociationStanding {
@@ -323,7 +323,7 @@ fn show_association(
         jobs: AssociationJobs {
             active: usage.map_or(0, |usage| usage.active_jobs),
             max_active: record.max_active_jobs.finite_cap(),
-            held: view.ledger.held_count(id) as u64,
+            held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
             running: run.jobs(),
             nodes: run.nodes(),
@@ -343,7 +343,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         queue: None,
         measure: Cow::Borrowed("jobs"),
         stage: Cow::Borrowed("active"),
-        used: Some(view.ledger.usage(id).map_or(0, |usage| usage.active_jobs)),
+        used: Some(view.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs)),
         reserved: Some(0),
         cap: record.max_active_jobs.finite_cap(),
     }];
@@ -360,7 +360,8 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     };
     let own = view.limits().pressures(id, None);
     shown.extend(own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show(holding, None)));
-    let used = view.ledger.usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
+    let used =
+        view.ledger.accounts().usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
     let mut queues: Vec<&QueueName> = record.queues.iter().chain(used).collect();
     queues.sort_unstable();
     queues.dedup();

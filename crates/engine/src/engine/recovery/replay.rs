@@ -258,7 +258,7 @@ impl Recovery {
         shared: &mut Shared,
         association: AssociationId,
     ) -> Vec<Effect> {
-        if shared.ledger.is_unread(association) {
+        if shared.ledger.accounts().is_unread(association) {
             return Vec::new();
         }
         let effects = schedule_put_off_scans(shared);
@@ -304,7 +304,7 @@ pub(in crate::engine) fn hold_replayed(shared: &mut Shared, association: Associa
             job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
         })
     };
-    let free: Vec<JobId> = shared.ledger.before_sched(association).filter(is_free).collect();
+    let free: Vec<JobId> = shared.ledger.accounts().before_sched(association, None).filter(is_free).collect();
     free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
 }
 

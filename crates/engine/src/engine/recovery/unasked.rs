@@ -75,8 +75,8 @@ pub(in crate::engine) fn is_in_reach(
     if shared.book.association(association).is_none() {
         return false;
     }
-    let active = shared.ledger.usage(association).map_or(0, |usage| usage.active_jobs);
-    if shared.ledger.runs_under_scopes(association) {
+    let active = shared.ledger.accounts().usage(association).map_or(0, |usage| usage.active_jobs);
+    if shared.ledger.accounts().runs_under_scopes(association) {
         return true;
     }
     let is_in_reach = |measure: Measure, cap: Limit| match measure {

@@ -190,7 +190,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     host.event(Event::Associations(vec![record(one, "A")]));
     assert_eq!(states(&host), [Some(State::Priority); 4], "records move no job");
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
-    assert_eq!(host.engine.ledger().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
+    assert_eq!(host.engine.ledger().accounts().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
     host.event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
     let mut one = association(7, "A");

@@ -119,7 +119,7 @@ fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
     assert_eq!(fates(&host), []);
     let ledger = host.engine.ledger();
     let association = ledger.job(held).and_then(|job| job.association()).unwrap();
-    assert_eq!(ledger.usage(association).unwrap().total.reserved.run.jobs(), 0);
+    assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved.run.jobs(), 0);
 }
 
 #[test]

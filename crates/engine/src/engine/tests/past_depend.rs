@@ -150,7 +150,7 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     assert_eq!(go(&host, &[a, b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
-        host.engine.ledger().usage(id).unwrap().total.charged.sched.jobs(),
+        host.engine.ledger().accounts().usage(id).unwrap().total.charged.sched.jobs(),
         1,
         "the held job no longer counts as scheduled"
     );

@@ -99,7 +99,7 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     host.end(held);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
-    assert_eq!(host.engine.ledger().usage(association).unwrap().active_jobs, 0);
+    assert_eq!(host.engine.ledger().accounts().usage(association).unwrap().active_jobs, 0);
 }
 
 /// Returns the number of pending jobs whose priority is stale.

@@ -114,7 +114,7 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
         engine.handle(NOW, Event::New(facts));
         assert!(engine.view().is_replaying() && engine.view().knows(id));
         let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
-        assert_eq!(engine.ledger().usage(association).unwrap().total.charged.run.jobs(), running);
+        assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.charged.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::Turn));
         assert!(!engine.view().is_replaying());
     }
@@ -228,8 +228,9 @@ fn a_new_job_at_urgency_0_demands_no_headroom_to_run() {
 fn the_ledger_has_the_queue_of_the_latest_job_of_an_association() {
     let mut host = site(|_| ());
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
-    let latest =
-        |host: &Host| host.engine.ledger().latest_queue(association).map(|queue| queue.as_str().to_owned());
+    let latest = |host: &Host| {
+        host.engine.ledger().accounts().latest_queue(association).map(|queue| queue.as_str().to_owned())
+    };
     assert_eq!(latest(&host), None);
     for queue in ["q1", "q2"] {
         host.submit(HostJob::new(7).queue(queue)).unwrap();
@@ -243,7 +244,8 @@ fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
     for user in [8, 7, 8] {
         host.submit(HostJob::new(user)).unwrap();
     }
-    let waiting = |host: &Host| host.engine.ledger().waiting_users().map(|user| user.0).collect::<Vec<_>>();
+    let waiting =
+        |host: &Host| host.engine.ledger().waiting().keys().copied().map(|user| user.0).collect::<Vec<_>>();
     assert_eq!(waiting(&host), [7, 8]);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(waiting(&host), [8]);

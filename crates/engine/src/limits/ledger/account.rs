@@ -45,6 +45,11 @@ pub(in crate::limits) struct Account {
 }
 
 impl Account {
+    /// Returns the scopes in which its jobs count too, the narrowest first.
+    pub fn member_of(&self) -> &[ScopeId] {
+        self.member_of.as_deref().unwrap_or_default()
+    }
+
     /// Returns true if the association has no job.
     pub fn is_idle(&self) -> bool {
         self.usage.active_jobs == 0 && self.before_sched.is_empty()

@@ -2,9 +2,9 @@
 //! Excerpts of the ledger, in which the code that releases jobs predicts when a held job goes.
 
 use super::super::{Line, Size};
-use super::{Account, Class, Job, Ledger};
+use super::{Account, Accounts, Class, Job, Ledger};
 use crate::accounts::{AssociationId, Book};
-use crate::ids::{Amount, JobId, Measure, QueueName, Stage};
+use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -18,33 +18,13 @@ pub struct PlaceInLine {
 }
 
 impl Ledger {
-    /// Returns the place of a held job among the held jobs of its association.
-    pub fn place_in_line(&self, id: JobId) -> Option<PlaceInLine> {
-        let job = self.job(id).filter(|job| job.is_held())?;
-        let mut found = PlaceInLine { place: 1, of: 0 };
-        for (class, line) in self.lines(job.association()?) {
-            found.of += line.len();
-            found.place += match class.keepers.cmp(&job.keepers) {
-                std::cmp::Ordering::Less => line.len(),
-                std::cmp::Ordering::Equal => line.before(id),
-                std::cmp::Ordering::Greater => 0,
-            };
-        }
-        Some(found)
-    }
-
-    /// Returns the number of held jobs of an association.
-    pub fn held_count(&self, association: AssociationId) -> usize {
-        self.lines(association).map(|(_, line)| line.len()).sum()
-    }
-
     /// Returns the held jobs of the same association that may be released before `id`, or take the headroom that it needs: all jobs before
     /// it, and those after it that request less or have other names. Returns `None` if there are more than `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
         let own = Class::for_job(job);
         let mut rivals = Vec::new();
-        let lines = self.lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
+        let lines = self.accounts.lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
         for (class, line) in lines {
             let is_own = *class == own;
             let mut after = None;
@@ -65,9 +45,10 @@ impl Ledger {
         Some(rivals)
     }
 
-    /// Returns a ledger of one association with all of its counters, and with `jobs` as its only jobs.
+    /// Returns a ledger of one association with all of its counters, and with `jobs` as its only jobs. It contains no limits over scopes,
+    /// because other associations use them too.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
-        let whole = self.account_of(association);
+        let whole = self.accounts.get(association);
         let mut account = Account {
             usage: whole.map(|account| account.usage.clone()).unwrap_or_default(),
             unread: whole.map_or(0, |account| account.unread),
@@ -83,16 +64,9 @@ impl Ledger {
             }
             excerpt.jobs.insert(id, job.clone().into());
         }
-        excerpt.first = association.index();
         excerpt.stopped = self.stopped.clone();
-        excerpt.accounts.push(account);
+        excerpt.accounts = Accounts::with_one(association, account);
         excerpt
-    }
-
-    /// Returns true if limits over scopes count jobs of an association in a queue. An excerpt does not contain these limits, because other
-    /// associations use them too.
-    pub fn counts_under_scopes(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        self.scopes_of(association, queue).next().is_some()
     }
 
     /// Releases all jobs that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the scan in

@@ -35,7 +35,7 @@ fn the_use_of_a_limit_includes_reservations() {
             ("max-resources-user-limit", Stage::Running, Measure::Nodes, (4, 2, 9)),
         ]
     );
-    assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.held_count(id)), [1, 0]);
+    assert_eq!([id, AssociationId::from_index(1).unwrap()].map(|id| ledger.accounts.held_count(id)), [1, 0]);
 }
 
 /// An unread eventlog may show that there is no headroom, so an excerpt releases no job either.
@@ -68,7 +68,8 @@ fn the_place_of_a_held_job_is_by_keepers_and_id() {
         ledger.insert(JobId(id), Job { keepers, queue, ..held(&book) });
     }
     ledger.insert(JobId(6), job(&book, Phase::Sched));
-    let found = |id| ledger.place_in_line(JobId(id)).map(|at| (at.place, at.of));
+    let found =
+        |id| ledger.accounts.place_in_line(JobId(id), ledger.job(JobId(id))?).map(|at| (at.place, at.of));
     let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
     assert_eq!([1, 2, 3, 4, 5].map(|id| (id, found(id))), wanted);
     assert_eq!(found(6), None);

@@ -108,7 +108,7 @@ impl World {
 
     fn places(&self) -> Places {
         let accounts = self.ledger.accounts.iter();
-        (accounts.flat_map(|account| account.waiting.places()).collect(), self.ledger.overtaken())
+        (accounts.flat_map(|(_, account)| account.waiting.places()).collect(), self.ledger.overtaken())
     }
 
     /// Adds a job. If it exceeds a limit, it is held; otherwise it is in SCHED or, if `runs`, in RUN.
@@ -231,9 +231,9 @@ impl World {
 
 impl Ledger {
     fn overtake(&mut self, many: u64) {
-        let ids: Vec<ScopeId> = self.scopes.iter().map(|(id, _)| id).collect();
+        let ids: Vec<ScopeId> = self.accounts.scopes().iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.scopes.get_mut(id).into_iter().for_each(|scope| scope.taken += many);
+            self.accounts.scopes_mut().get_mut(id).into_iter().for_each(|scope| scope.taken += many);
         }
     }
 }

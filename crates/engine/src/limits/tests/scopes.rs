@@ -95,10 +95,10 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     let (other, _) = site();
     ledger.regroup(&other);
     let members = |ledger: &Ledger| {
-        let member_of = |account: &&Account| account.member_of.is_some();
+        let member_of = |(_, account): &(AssociationId, &Account)| account.member_of.is_some();
         ledger.accounts.iter().filter(member_of).count()
     };
-    assert_eq!((ledger.accounts.len() > 1, members(&ledger)), (true, 1));
+    assert_eq!((ledger.accounts.iter().count() > 1, members(&ledger)), (true, 1));
 }
 
 /// A job comes to an association that has a held job, and leaves it.
@@ -252,11 +252,11 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let count = |ledger: &Ledger| {
-        let scopes = ledger.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
+        let scopes = ledger.accounts.scopes().iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
         (ledger.overtaken().len(), scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)))
     };
-    for id in ledger.member_of(association_of(&book, 1)).to_vec() {
-        ledger.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
+    for id in ledger.accounts.member_of(association_of(&book, 1)).to_vec() {
+        ledger.accounts.scopes_mut().get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.recompute_all_places();
     for unplaced in ledger.unplaced(&book, &walk) {
@@ -269,7 +269,7 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     assert_eq!(count(&ledger), (0, (0, 0)));
     assert_eq!(ledger.unplaced, [association_of(&book, 1), association_of(&book, 2)].into());
     ledger.remove(JobId(4));
-    assert!(!ledger.shares_with_unread(association_of(&book, 1), None), "no eventlog is unread");
+    assert!(!ledger.accounts.shares_with_unread(association_of(&book, 1), None), "no eventlog is unread");
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Recounts of all counters, and comparisons with those in use.
 
-use super::Usage;
-use super::ledger::{Account, Ledger};
+use super::{Account, Ledger};
 use crate::accounts::AssociationId;
 use std::collections::BTreeSet;
 
@@ -11,11 +10,8 @@ impl Ledger {
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
-        fresh.scopes = std::mem::take(&mut self.scopes).emptied();
-        fresh.epoch = self.epoch;
+        fresh.accounts = std::mem::take(&mut self.accounts).emptied();
         fresh.stopped = std::mem::take(&mut self.stopped);
-        let member_of = self.accounts.iter_mut().map(|account| account.member_of.take());
-        fresh.accounts = member_of.map(|member_of| Account { member_of, ..Account::default() }).collect();
         *self = fresh;
         for (id, row) in jobs.into_jobs() {
             self.insert(id, *row.job);
@@ -31,13 +27,13 @@ impl Ledger {
         let mut drift = Vec::new();
         let empty = Account::default();
         for &id in live.union(&self.in_line) {
-            let have = self.account_of(id).unwrap_or(&empty);
-            let want = fresh.account_of(id).unwrap_or(&empty);
+            let have = self.accounts.get(id).unwrap_or(&empty);
+            let want = fresh.accounts.get(id).unwrap_or(&empty);
             if !have.usage.equals(&want.usage) {
                 drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
             }
-            for (scope, counted) in self.all_scopes_of(id) {
-                let recounted = fresh.scopes.get(scope).map(|scope| &scope.counters);
+            for (scope, counted) in self.accounts.all_scopes_of(id) {
+                let recounted = fresh.accounts.scopes().get(scope).map(|scope| &scope.counters);
                 if recounted != Some(&counted.counters) {
                     drift.push((
                         id,
@@ -53,9 +49,10 @@ impl Ledger {
             }
         }
         // The lines of scopes hold the associations that wait there, and no others.
-        let places = || self.accounts.iter().flat_map(|account| account.waiting.places());
+        let places = || self.accounts.iter().flat_map(|(_, account)| account.waiting.places());
         let said: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
-        let lines = self.scopes.iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
+        let lines =
+            self.accounts.scopes().iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
         let wrong = said.symmetric_difference(&lines.collect()).copied().collect::<Vec<_>>();
         drift.extend(
             wrong
@@ -64,19 +61,22 @@ impl Ledger {
         );
         let said: BTreeSet<_> =
             places().map(|(scope, key, since)| (scope, (since, key.association))).collect();
-        let since =
-            self.scopes.iter().flat_map(|(id, scope)| scope.since.iter().map(move |since| (id, *since)));
+        let since = self
+            .accounts
+            .scopes()
+            .iter()
+            .flat_map(|(id, scope)| scope.since.iter().map(move |since| (id, *since)));
         let wrong = said.symmetric_difference(&since.collect()).copied().collect::<Vec<_>>();
         drift.extend(
             wrong.into_iter().map(|(scope, (_, id))| (id, format!("since when it waits in {scope:?}"))),
         );
         drift.extend(self.protection_drift());
         // An association without live jobs must count nothing.
-        let counts =
-            |id: &AssociationId| self.usage(*id).is_some_and(|usage| !usage.equals(&Usage::default()));
-        let all = (0..self.accounts.len()).filter_map(AssociationId::from_index);
-        let stale = all.filter(|id| !live.contains(id) && counts(id));
-        drift.extend(stale.map(|id| (id, "counts without jobs".to_owned())));
+        let stale = self
+            .accounts
+            .iter()
+            .filter(|(id, account)| !live.contains(id) && !account.usage.equals(&empty.usage));
+        drift.extend(stale.map(|(id, _)| (id, "counts without jobs".to_owned())));
         drift
     }
 }
