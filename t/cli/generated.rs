@@ -166,7 +166,7 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
         let shell = fresh.join("flux.bash");
         fs::write(&shell, format!("{flux}\n{}", fs::read_to_string(&script).expect("text")))
             .expect("written");
-        assert_eq!(offered(&shell, words), ["ann,ben"], "{words:?}");
+        assert_eq!(complete_words(&shell, words), ["ann,ben"], "{words:?}");
     }
     // Without Flux, the command is silent and offers nothing.
     let ran =

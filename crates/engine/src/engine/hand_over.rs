@@ -62,7 +62,7 @@ fn rest_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     });
     let names = names.unwrap_or_default().into_iter();
     let mut effects: Vec<Effect> = names.map(|name| Effect::RemoveDependency(id, name)).collect();
-    effects.push(scan_after(shared, association, vec![id], Line::All));
+    effects.push(scan_after(association, vec![id], Line::All));
     effects
 }
 

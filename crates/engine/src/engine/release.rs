@@ -6,7 +6,7 @@
 //! └── scan              a scan of one association and of all that share a limit with it; scan_several: one after another
 //!     └── continue_scan     one job after another, until a job has lost its last name: Effect::Then continues the scan
 //!         ├── place             orders associations that share a limit by the priorities of their first jobs
-//!         ├── Ledger::release_next   the next job that loses a name (limits/release.rs)
+//!         ├── ScanCursor::release_next   the next job that loses a name (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
 //! release_all           the scans after a push or a reprioritize
 //! ```
@@ -80,7 +80,7 @@ impl ReleaseScan {
             return shared.due.scan_later(association, line);
         }
         let mut effects = recovery.ask_where_limits_moved(shared);
-        let cursor = shared.ledger.begin_scan(association, line);
+        let cursor = ScanCursor::new(association, line);
         effects.extend(self.continue_scan(shared, recovery, ScanInProgress { cursor, freed: Vec::new() }));
         effects
     }
@@ -100,7 +100,7 @@ impl ReleaseScan {
             effects.extend(match nth {
                 _ if is_later => shared.due.scan_later(association, line),
                 0 => self.scan(shared, recovery, association, line),
-                _ => vec![scan_after(shared, association, Vec::new(), line)],
+                _ => vec![scan_after(association, Vec::new(), line)],
             });
         }
         effects
@@ -143,7 +143,7 @@ impl ReleaseScan {
             effects.extend(place_associations(shared, &mut scan.cursor));
             // Associations in an incomplete push are skipped. `ReleaseAll` scans them at the end of the push.
             let undecided = &shared.due.half_pushed;
-            let released = shared.ledger.release_next(&shared.book, &mut scan.cursor, undecided);
+            let released = scan.cursor.release_next(&mut shared.ledger, &shared.book, undecided);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
@@ -180,17 +180,17 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
 
 /// Computes the places of associations in the lines of their limit scopes, by the priorities of their first jobs.
 fn place_associations(shared: &mut Shared, cursor: &mut ScanCursor) -> Vec<Effect> {
-    for unplaced in shared.ledger.unplaced(&shared.book, cursor) {
+    for unplaced in cursor.unplaced(&mut shared.ledger, &shared.book) {
         let heads = unplaced.heads().into_iter();
         let priorities: Vec<(JobId, u32)> = heads.map(|id| (id, priority_when_free(shared, id))).collect();
-        shared.ledger.place_association(&shared.book, cursor, unplaced, &priorities);
+        cursor.place_association(&mut shared.ledger, &shared.book, unplaced, &priorities);
     }
     subscribe_to_overtaken(shared)
 }
 
 /// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
 pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    for association in shared.ledger.take_lapsed() {
+    for association in shared.ledger.overtaken_mut().take_lapsed() {
         effects.extend(shared.due.scan_later(association, Line::All));
     }
 }
@@ -199,7 +199,7 @@ pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut 
 /// because it may have changed before.
 fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.ledger.take_newly_protected() {
+    for id in shared.ledger.overtaken_mut().take_newly_protected() {
         effects.extend(shared.subscriptions.hear(id));
         effects.push(Effect::AskUrgency(id));
     }
@@ -207,13 +207,8 @@ fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
 }
 
 /// Returns the step that begins a scan when all effects before it were carried out. `freed` are the jobs that these effects release.
-pub(super) fn scan_after(
-    shared: &Shared,
-    association: AssociationId,
-    freed: Vec<JobId>,
-    line: Line,
-) -> Effect {
-    let cursor = shared.ledger.begin_scan(association, line);
+pub(super) fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Line) -> Effect {
+    let cursor = ScanCursor::new(association, line);
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 

@@ -289,7 +289,7 @@ pub(super) fn apply_settings(
     shared.ledger.regroup(&shared.book);
     // While the plugin is loaded, it is not in Flux's list of plugins yet, and a loop would ask only the other plugins. Flux asks for all
     // priorities when it has shown its jobs; after a restart the replay does, if a job is in PRIORITY.
-    let is_loading = is_first && shared.ledger.is_empty();
+    let is_loading = is_first && shared.ledger.job_count() == 0;
     let mut effects = apply_age_settings(shared, recovery, refresh, &before, is_loading);
     if before.running != shared.settings.running {
         effects.extend(count_by_new_rules(shared));

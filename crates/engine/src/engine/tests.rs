@@ -135,7 +135,7 @@ impl Engine {
         let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
         let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();
         let all = [
-            ("jobs", self.ledger.len()),
+            ("jobs", self.ledger.job_count()),
             ("validated", self.lives.validated_count()),
             ("due", due + unmoved.len()),
             ("unasked", self.recovery.counts()[0]),

@@ -89,7 +89,11 @@ impl<'a> View<'a> {
 
     /// Returns the numbers of associations, queues and live jobs.
     pub fn extent(&self) -> Extent {
-        Extent { associations: self.book.len(), queues: self.book.queues().count(), jobs: self.ledger.len() }
+        Extent {
+            associations: self.book.len(),
+            queues: self.book.queues().count(),
+            jobs: self.ledger.job_count(),
+        }
     }
 
     /// Returns the number of accepted updates.

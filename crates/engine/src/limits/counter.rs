@@ -217,7 +217,7 @@ impl<'a> Limits<'a> {
         let job = job.filter(|job| job.association() == Some(association));
         let Limits { ledger, book } = self;
         let is_stopped = ledger.is_stopped(queue);
-        let usage = ledger.accounts().usage(association);
+        let usage = ledger.accounts.usage(association);
         let record = book.association(association);
         let limits =
             record.map(|record| ledger.rules().applied(book, record, queue, usage)).unwrap_or_default();
@@ -234,10 +234,10 @@ impl<'a> Limits<'a> {
         let ledger = self.ledger;
         let theirs = job
             .and_then(Job::association)
-            .map(|theirs| ledger.accounts().member_of(theirs))
+            .map(|theirs| ledger.accounts.member_of(theirs))
             .unwrap_or_default();
-        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken_before(asker));
-        ledger.accounts().scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
+        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.before(asker));
+        ledger.accounts.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
             let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
             scope.counters.iter().map(move |counter| {
                 let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
@@ -281,6 +281,17 @@ impl<'a> Limits<'a> {
         list_exceeded(self.all(asker, None), job.size)
     }
 
+    /// Returns true if limits over scopes alone hold a job for which headroom may be kept, and they could let it go.
+    pub(super) fn is_held_by_scopes_alone(self, id: JobId) -> bool {
+        let job = self.ledger.job(id).filter(|job| job.may_be_protected());
+        let Some((job, association)) = job.and_then(|job| Some((job, job.association()?))) else {
+            return false;
+        };
+        let queue = job.queue.as_ref();
+        self.own_headroom(association, queue).exceeded(job.size).is_empty()
+            && self.ledger.accounts.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
+    }
+
     /// Returns the limits of associations and queues that a job would exceed if there were no reservations.
     pub fn exceeded_by_charges(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
@@ -319,7 +330,7 @@ impl<'a> Limits<'a> {
         queue: Option<&QueueName>,
         most: usize,
     ) -> Vec<(JobId, Option<f64>)> {
-        let accounts = self.ledger.accounts();
+        let accounts = &self.ledger.accounts;
         let is_it =
             |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
         let Some((scope, _)) = accounts.all_scopes_of(association).find(is_it) else { return Vec::new() };
@@ -328,8 +339,8 @@ impl<'a> Limits<'a> {
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let counts_in = |job: &Job| {
             self.ledger
-                .accounts()
-                .scopes()
+                .accounts
+                .scopes
                 .limits()
                 .counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()))
         };
@@ -342,7 +353,7 @@ impl<'a> Limits<'a> {
 
     /// Returns all limits over scopes as the site set them.
     pub fn scope_usages(self) -> Vec<ScopeUsage> {
-        let limits = self.ledger.accounts().scopes().limits().iter().map(|(target, queue, amount, cap)| {
+        let limits = self.ledger.accounts.scopes.limits().iter().map(|(target, queue, amount, cap)| {
             SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap }
         });
         limits.map(|limit| self.usage_of(limit)).collect()
@@ -357,18 +368,11 @@ impl<'a> Limits<'a> {
                 (row.hold(), self.usage_of(limit))
             })
         };
-        self.ledger
-            .accounts()
-            .scopes()
-            .limits()
-            .limits_for(user, bank)
-            .into_iter()
-            .flat_map(of_target)
-            .collect()
+        self.ledger.accounts.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
     }
 
     fn usage_of(self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.ledger.accounts().scopes().find(&limit.target, limit.queue.as_ref()).into_iter();
+        let scope = self.ledger.accounts.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
         let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
         let shown = |amount| limit.target.default_target().map(|_| amount);
@@ -385,9 +389,9 @@ impl<'a> Limits<'a> {
         let Limits { ledger, book } = self;
         let limits = book.site_limits();
         let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
-        if ledger.accounts().get(association).is_some_and(|account| account.member_of.is_some()) {
+        if ledger.accounts.get(association).is_some_and(|account| account.member_of.is_some()) {
             // This is faster than to look the limits up.
-            let scopes = ledger.accounts().all_scopes_of(association).map(|(_, scope)| scope);
+            let scopes = ledger.accounts.all_scopes_of(association).map(|(_, scope)| scope);
             return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
                 let of =
                     |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);

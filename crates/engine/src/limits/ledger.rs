@@ -5,18 +5,18 @@
 //! job out of all of them and puts the new one in.
 
 mod account;
-mod accounts;
 mod excerpt;
 mod recount;
 mod until;
 
 pub(super) use account::{Account, Class};
-pub use accounts::Accounts;
 pub use excerpt::PlaceInLine;
 pub(super) use until::Until;
 
-use super::overtaken::Overtaken;
-use super::{CachedPriority, Eligible, Job, Keepers, Line, Phase, Project, RULES, Rules};
+use super::accounts::Accounts;
+use super::held::HeldAssociations;
+use super::overtaken::OvertakenJobs;
+use super::{CachedPriority, Eligible, Job, Keepers, Phase, Project, Rules};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,35 +39,18 @@ impl From<Job> for JobRow {
 #[derive(Clone, Debug)]
 pub struct Ledger {
     rules: Rules,
-    pub(super) jobs: JobMap<JobRow>,
+    jobs: JobMap<JobRow>,
     /// The counters of associations and of limit scopes.
     pub(super) accounts: Accounts,
-    /// Associations whose places in the lines of scopes are to be computed.
-    pub(super) unplaced: BTreeSet<AssociationId>,
-    /// Associations in which a scan found no job that changes, and of which jobs. Nothing has changed since.
-    pub(super) in_vain: BTreeMap<AssociationId, Line>,
-    /// Those of them that a later scan skipped. If it had looked at them, their places would be computed again.
-    pub(super) passed_over: Vec<AssociationId>,
-    /// Overtaken jobs, in the order in which they were overtaken.
-    pub(super) overtaken: Vec<Overtaken>,
-    pub(super) newly_protected: Vec<JobId>,
-    pub(super) lapsed: BTreeSet<AssociationId>,
+    /// The associations with held jobs.
+    pub(super) held: HeldAssociations,
+    pub(super) overtaken: OvertakenJobs,
     /// The stopped queues; `None` is the queue without a name.
-    pub(super) stopped: BTreeSet<Option<QueueName>>,
+    stopped: BTreeSet<Option<QueueName>>,
     /// Jobs without an association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
-    /// Associations with held jobs.
-    pub(super) in_line: BTreeSet<AssociationId>,
     /// Jobs whose eventlog is being read.
     unread: u64,
-    /// Associations that took no part in a scan because of such jobs.
-    pub(super) put_off: BTreeSet<AssociationId>,
-}
-
-impl Default for Ledger {
-    fn default() -> Self {
-        Ledger::new(RULES)
-    }
 }
 
 impl Ledger {
@@ -77,17 +60,11 @@ impl Ledger {
             rules,
             jobs: JobMap::default(),
             accounts: Accounts::default(),
-            unplaced: BTreeSet::new(),
-            in_vain: BTreeMap::new(),
-            passed_over: Vec::new(),
-            overtaken: Vec::new(),
-            newly_protected: Vec::new(),
-            lapsed: BTreeSet::new(),
+            held: HeldAssociations::default(),
+            overtaken: OvertakenJobs::default(),
             stopped: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            in_line: BTreeSet::new(),
             unread: 0,
-            put_off: BTreeSet::new(),
         }
     }
 
@@ -122,13 +99,8 @@ impl Ledger {
     }
 
     /// Returns the number of live jobs.
-    pub fn len(&self) -> usize {
+    pub fn job_count(&self) -> usize {
         self.jobs.len()
-    }
-
-    /// Returns true if there is no live job.
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
     }
 
     /// Returns all live jobs in the order of their ids.
@@ -143,7 +115,7 @@ impl Ledger {
 
     /// Returns the associations with held jobs.
     pub fn associations_with_held(&self) -> impl Iterator<Item = AssociationId> + '_ {
-        self.in_line.iter().copied()
+        self.held.all().iter().copied()
     }
 
     /// Returns the counters of associations and of limit scopes.
@@ -252,10 +224,8 @@ impl Ledger {
         if !self.accounts.regroup(book) {
             return;
         }
-        self.unplaced.clear();
+        self.held.clear_places();
         self.overtaken.clear();
-        self.in_vain.clear();
-        self.passed_over.clear();
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
             let (scopes, account) = self.accounts.entry(association);
@@ -263,6 +233,50 @@ impl Ledger {
             scopes.count(member_of, job, job.footprint(), u64::saturating_add);
         }
         self.recompute_all_places();
+    }
+
+    /// Notes that something has changed, so that each association is worth a look. Until then a [scan](super::ScanCursor) skips
+    /// associations in which another found no job that changes. After a push there is a scan for each association with held jobs, and
+    /// without this each scan would look at all associations that wait for the same headroom.
+    pub fn note_any_change(&mut self) {
+        self.held.note_any_change();
+    }
+
+    /// Notes that priorities have moved. All places are computed again when a scan needs them.
+    pub fn note_priorities_changed(&mut self) {
+        self.accounts.scopes.note_priorities_changed();
+    }
+
+    /// Notes that limits may have changed. The places of all associations with held jobs are computed again.
+    pub fn recompute_all_places(&mut self) {
+        if !self.accounts.scopes.are_none() {
+            self.held.displace_all();
+        }
+    }
+
+    /// Returns the associations that have taken no part in a scan since the last call because eventlogs were being read.
+    pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
+        self.held.take_put_off()
+    }
+
+    /// Returns the jobs for which limit scopes keep headroom, because other jobs have overtaken them.
+    pub fn overtaken(&self) -> &OvertakenJobs {
+        &self.overtaken
+    }
+
+    /// Returns the overtaken jobs, from which the caller takes the changes.
+    pub fn overtaken_mut(&mut self) -> &mut OvertakenJobs {
+        &mut self.overtaken
+    }
+
+    /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed.
+    pub(super) fn protect(&mut self, association: AssociationId, id: JobId, is_active: bool) -> bool {
+        self.overtaken.protect(association, id, self.jobs.get(id).map(|row| &*row.job), is_active)
+    }
+
+    /// Updates which scope keeps headroom for each overtaken job, of one association or of all. Returns true if anything changed.
+    pub(super) fn update_overtaken(&mut self, association: Option<AssociationId>) -> bool {
+        self.overtaken.update(association, &self.jobs, &self.accounts, &mut self.held)
     }
 
     /// Puts a job into all counters and indexes, or takes it out of them.
@@ -290,20 +304,20 @@ impl Ledger {
         let is_displaced = !member_of.is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
-        let is_gone = !is_held && account.waiting.has_no_place();
+        let needs_no_place = !is_held && account.waiting.has_no_place();
         if is_held != was_held {
-            set(&mut self.in_line, association, is_held);
+            self.held.set(association, is_held);
         }
-        if is_gone {
-            self.unplaced.remove(&association);
+        if needs_no_place {
+            self.held.need_no_place(association);
         } else if is_displaced {
-            self.unplaced.insert(association);
+            self.held.place_later(association);
         }
     }
 }
 
 /// Puts a value into a set, or takes it out.
-fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
+pub(super) fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
     if is_in {
         values.insert(value);
     } else {
@@ -326,6 +340,8 @@ impl Ledger {
     /// Returns true if there is no limit scope, no membership, and no association to place.
     pub fn keeps_nothing_for_scopes(&self) -> bool {
         let is_free = |(_, account): (AssociationId, &Account)| account.member_of.is_none();
-        self.accounts.scopes().are_none() && self.unplaced.is_empty() && self.accounts.iter().all(is_free)
+        self.accounts.scopes.are_none()
+            && self.held.unplaced().is_empty()
+            && self.accounts.iter().all(is_free)
     }
 }

@@ -2,15 +2,18 @@
 //! Live jobs, what they count as, and which of them limits hold.
 //!
 //! - `table` lists the limits in records, `scope_rows` those over limit scopes;
-//! - `job` says what a job counts as; `ledger` keeps the counters of associations, and `scope` those of limit scopes;
+//! - `job` computes how much a job counts as; `ledger` keeps the live jobs, `accounts` the counters of associations, and `scope` those of
+//!   limit scopes;
 //! - `counter` computes the headroom that limits leave to a job;
-//! - `release` decides which held jobs go; `place` orders the associations that wait in a limit scope, and `overtaken` keeps headroom for
-//!   overtaken jobs.
+//! - `release` decides which held jobs go; `held` lists the associations that scans look at, `place` orders those that wait in a limit
+//!   scope, and `overtaken` keeps headroom for overtaken jobs.
 
+mod accounts;
 mod allocation;
 mod counter;
 mod counts;
 mod eligible;
+mod held;
 mod hold;
 mod hold_names;
 mod job;
@@ -27,6 +30,7 @@ mod table;
 mod tests;
 mod usage;
 
+pub use accounts::Accounts;
 pub use allocation::{Allocation, Resources};
 pub use counter::{Holding, Limits, Room, ScopeUsage};
 pub use counts::{Amounts, Counts, Tally};
@@ -36,8 +40,8 @@ pub use hold_names::{HoldName, HoldNames};
 pub use job::{
     Admission, CachedPriority, Demand, Footprint, Grant, Job, Keepers, Knowledge, Origin, Phase, Project,
 };
-pub use ledger::{Accounts, Ledger, PlaceInLine};
-pub use overtaken::OVERTAKEN;
+pub use ledger::{Ledger, PlaceInLine};
+pub use overtaken::{OVERTAKEN, OvertakenJobs};
 pub use release::{Line, Released, ScanCursor};
 pub use scope_rows::rows_of_queues;
 pub use size::{Kind, Size, SizeError, Vertex, measure};

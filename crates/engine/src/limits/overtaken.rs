@@ -13,19 +13,20 @@
 //!
 //! An older reservation takes precedence over a newer one.
 
-use super::counter::Limits;
+use super::accounts::Accounts;
+use super::held::HeldAssociations;
 use super::job::{Demand, Job, Keepers};
-use super::ledger::Ledger;
+use super::ledger::JobRow;
 use super::scope::ScopeId;
 use super::size::Size;
-use crate::accounts::{AssociationId, Book};
-use crate::ids::{JobId, QueueName};
+use crate::accounts::AssociationId;
+use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::BTreeSet;
 
 /// How many jobs may take headroom in a scope before the first job of an association that waits there.
 pub const OVERTAKEN: u64 = 100;
 
-/// An overtaken job. The ledger lists them in the order in which they were overtaken.
+/// An overtaken job.
 #[derive(Clone, Debug)]
 pub(super) struct Overtaken {
     pub association: AssociationId,
@@ -42,6 +43,12 @@ impl Overtaken {
     /// Returns true if every scope has headroom for the job.
     fn is_ready(&self) -> bool {
         self.is_active && self.kept_in.is_none()
+    }
+
+    /// Returns the scope that is to keep headroom for the job: the narrowest that has none for it.
+    fn narrowest_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
+        let mut scopes = accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
+        scopes.find(|(_, scope)| scope.lacks(self.size)).map(|(id, _)| id)
     }
 
     fn is_of(&self, asker: Asker<'_>) -> bool {
@@ -63,7 +70,7 @@ pub(super) struct Asker<'a> {
 
 impl Job {
     /// Returns true if headroom may be kept for the job: it is held, no other plugin keeps it in DEPEND, and it would be scheduled.
-    fn may_be_protected(&self) -> bool {
+    pub(super) fn may_be_protected(&self) -> bool {
         self.is_held()
             && self.keepers == Keepers::NobodyElse
             && self.demand == Demand::ToRun
@@ -71,124 +78,112 @@ impl Job {
     }
 }
 
-impl Ledger {
+/// The overtaken jobs, in the order in which they were overtaken.
+#[derive(Clone, Debug, Default)]
+pub struct OvertakenJobs {
+    all: Vec<Overtaken>,
+    newly_protected: Vec<JobId>,
+    lapsed: BTreeSet<AssociationId>,
+}
+
+impl OvertakenJobs {
     /// Returns true if a job was overtaken so often that its scopes keep headroom for it.
-    pub fn is_overtaken(&self, id: JobId) -> bool {
-        self.overtaken.iter().any(|it| it.job == id)
+    pub fn contains(&self, id: JobId) -> bool {
+        self.all.iter().any(|it| it.job == id)
     }
 
     /// Returns true if a scope keeps headroom for the job now. Other jobs may go when the job leaves.
-    pub fn keeps_headroom_for(&self, id: JobId) -> bool {
-        self.overtaken.iter().any(|it| it.job == id && it.kept_in.is_some())
+    pub fn keep_headroom_for(&self, id: JobId) -> bool {
+        self.all.iter().any(|it| it.job == id && it.kept_in.is_some())
     }
 
-    /// Returns the overtaken jobs, the one that was overtaken first before the others.
-    pub fn overtaken(&self) -> Vec<JobId> {
-        self.overtaken.iter().map(|it| it.job).collect()
+    pub(super) fn iter(&self) -> std::slice::Iter<'_, Overtaken> {
+        self.all.iter()
     }
 
     /// Returns the overtaken jobs for which a scope keeps headroom now.
-    pub(super) fn overtaken_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
-        self.overtaken.iter().filter(move |it| it.kept_in == Some(id))
+    pub(super) fn kept_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
+        self.all.iter().filter(move |it| it.kept_in == Some(id))
     }
 
     /// Returns the overtaken jobs that take precedence over the asker. From an overtaken job for which every scope has headroom, nothing is
     /// kept for jobs that were overtaken later.
-    pub(super) fn overtaken_before(&self, asker: Asker<'_>) -> &[Overtaken] {
-        let own = self.overtaken.iter().position(|it| it.is_ready() && it.is_of(asker));
-        own.and_then(|own| self.overtaken.get(..own)).unwrap_or(&self.overtaken)
+    pub(super) fn before(&self, asker: Asker<'_>) -> &[Overtaken] {
+        let own = self.all.iter().position(|it| it.is_ready() && it.is_of(asker));
+        own.and_then(|own| self.all.get(..own)).unwrap_or(&self.all)
     }
 
     /// Returns the association, of those in `is_left`, of the first overtaken job that shares a scope with `association` and for which
     /// every scope has headroom. This job goes first.
-    pub(super) fn ready_overtaken(
+    pub(super) fn first_ready(
         &self,
+        accounts: &Accounts,
         association: AssociationId,
         is_left: impl Fn(AssociationId) -> bool,
     ) -> Option<AssociationId> {
-        let member_of = self.accounts.member_of(association);
+        let member_of = accounts.member_of(association);
         let is_shared = |it: &&Overtaken| {
-            let mut scopes = self.accounts.scopes_of(it.association, it.queue.as_ref());
+            let mut scopes = accounts.scopes_of(it.association, it.queue.as_ref());
             scopes.any(|(id, _)| member_of.contains(&id))
         };
-        let mut ready = self.overtaken.iter().filter(|it| it.is_ready() && is_left(it.association));
+        let mut ready = self.all.iter().filter(|it| it.is_ready() && is_left(it.association));
         ready.find(is_shared).map(|it| it.association)
     }
 
-    /// Protects the overtaken `jobs` of an association, which come with the priorities that they would have. Returns true if anything
-    /// changed.
+    /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed. An
+    /// [`update`](OvertakenJobs::update) follows.
     pub(super) fn protect(
         &mut self,
-        book: &Book,
         association: AssociationId,
-        jobs: impl Iterator<Item = (JobId, u32)>,
+        id: JobId,
+        job: Option<&Job>,
+        is_active: bool,
     ) -> bool {
-        let mut is_changed = false;
-        for (id, priority) in jobs {
-            let is_active = priority > 0 && self.is_held_by_scopes_alone(book, id);
-            if let Some(known) = self.overtaken.iter_mut().find(|it| it.job == id) {
-                is_changed |= known.is_active != is_active;
-                known.is_active = is_active;
-            } else if let Some(job) = self.job(id).filter(|_| is_active) {
-                let (size, queue) = (job.size, job.queue.clone());
-                self.overtaken.push(Overtaken {
-                    association,
-                    job: id,
-                    size,
-                    queue,
-                    is_active,
-                    kept_in: None,
-                });
-                self.newly_protected.push(id);
-                is_changed = true;
-            }
+        if let Some(known) = self.all.iter_mut().find(|it| it.job == id) {
+            return std::mem::replace(&mut known.is_active, is_active) != is_active;
         }
-        self.update_overtaken(Some(association)) || is_changed
-    }
-
-    /// Returns true if limits over scopes alone hold a job for which headroom may be kept, and they could let it go.
-    fn is_held_by_scopes_alone(&self, book: &Book, id: JobId) -> bool {
-        let job = self.job(id).filter(|job| job.may_be_protected());
-        let Some((job, association)) = job.and_then(|job| Some((job, job.association()?))) else {
-            return false;
-        };
-        let queue = job.queue.as_ref();
-        Limits::new(self, book).own_headroom(association, queue).exceeded(job.size).is_empty()
-            && self.accounts.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
+        let Some(job) = job.filter(|_| is_active) else { return false };
+        let (size, queue) = (job.size, job.queue.clone());
+        self.all.push(Overtaken { association, job: id, size, queue, is_active, kept_in: None });
+        self.newly_protected.push(id);
+        true
     }
 
     /// Updates which scope keeps headroom for each overtaken job, of one association or of all, and removes the jobs that have left, moved,
     /// or would not be scheduled. Returns true if anything changed.
-    pub(super) fn update_overtaken(&mut self, association: Option<AssociationId>) -> bool {
+    pub(super) fn update(
+        &mut self,
+        association: Option<AssociationId>,
+        jobs: &JobMap<JobRow>,
+        accounts: &Accounts,
+        held: &mut HeldAssociations,
+    ) -> bool {
         let mut is_changed = false;
-        let mut overtaken = std::mem::take(&mut self.overtaken);
-        overtaken.retain_mut(|it| {
+        self.all.retain_mut(|it| {
             if association.is_some_and(|association| association != it.association) {
                 return true;
             }
-            let stays = self.job(it.job).is_some_and(|job| {
+            let stays = jobs.get(it.job).is_some_and(|JobRow { job, .. }| {
                 job.may_be_protected()
                     && (job.association(), &job.queue, job.size) == (Some(it.association), &it.queue, it.size)
             });
-            let kept_in = self.narrowest_without_headroom(it).filter(|_| stays);
+            let kept_in = it.narrowest_without_headroom(accounts).filter(|_| stays);
             is_changed |= !stays || it.kept_in != kept_in;
             if it.kept_in.is_some() && it.kept_in != kept_in {
                 self.lapsed.insert(it.association);
             }
-            if !stays && self.in_line.contains(&it.association) {
-                self.unplaced.insert(it.association);
+            if !stays && held.all().contains(&it.association) {
+                held.place_later(it.association);
             }
             it.kept_in = kept_in;
             stays
         });
-        self.overtaken = overtaken;
         is_changed
     }
 
-    /// Returns the scope that is to keep headroom for an overtaken job: the narrowest that has none for it.
-    fn narrowest_without_headroom(&self, it: &Overtaken) -> Option<ScopeId> {
-        let mut scopes = self.accounts.scopes_of(it.association, it.queue.as_ref()).filter(|_| it.is_active);
-        scopes.find(|(_, scope)| scope.lacks(it.size)).map(|(id, _)| id)
+    /// Removes all overtaken jobs.
+    pub(super) fn clear(&mut self) {
+        self.all.clear();
     }
 
     /// Returns the jobs that have become overtaken since the last call.
@@ -196,14 +191,15 @@ impl Ledger {
         std::mem::take(&mut self.newly_protected)
     }
 
-    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other jobs may go.
+    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other jobs may
+    /// go.
     pub fn take_lapsed(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }
 
     /// Returns each overtaken job for which another scope ought to keep headroom.
-    pub(super) fn protection_drift(&self) -> impl Iterator<Item = (AssociationId, String)> {
-        let expected = self.overtaken.iter().map(|it| (it, self.narrowest_without_headroom(it)));
+    pub(super) fn drift(&self, accounts: &Accounts) -> impl Iterator<Item = (AssociationId, String)> {
+        let expected = self.all.iter().map(|it| (it, it.narrowest_without_headroom(accounts)));
         let wrong = expected.filter(|(it, kept_in)| it.kept_in != *kept_in);
         wrong.map(|(it, kept_in)| (it.association, format!("{it:?}: {kept_in:?} has no headroom")))
     }

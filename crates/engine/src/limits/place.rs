@@ -6,8 +6,9 @@
 //! all of its jobs, and of several scopes only in the narrowest that alone holds them all, if there is one. After priorities have moved,
 //! the ledger computes the places in a line again when a scan needs them.
 
+use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
-use super::overtaken::OVERTAKEN;
+use super::overtaken::{OVERTAKEN, OvertakenJobs};
 use super::scope::{LimitScope, ScopeId};
 use super::{Keepers, Limits, ScanCursor, Size};
 use crate::accounts::{AssociationId, Book};
@@ -71,6 +72,22 @@ pub struct Unplaced {
 type Head = (Keepers, JobId);
 
 impl Unplaced {
+    /// Returns where an association is to wait.
+    fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Unplaced {
+        let line = |id: ScopeId| {
+            let scope = ledger.accounts.scopes.get(id)?;
+            let here =
+                ledger.accounts.lines(association).filter(|(class, _)| scope.has(class.queue.as_ref()));
+            let least = here.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
+            Some((id, find_head(&ledger.accounts, association, Some(scope))?, least))
+        };
+        let lines: Vec<_> =
+            scopes_waited_for(ledger, book, association).into_iter().filter_map(line).collect();
+        let first = if lines.is_empty() { None } else { find_head(&ledger.accounts, association, None) };
+        let overtaken = ledger.overtaken.iter().filter(|it| it.association == association);
+        Unplaced { association, first, lines, overtaken: overtaken.map(|it| it.job).collect() }
+    }
+
     /// Returns the held jobs on whose priorities the places depend.
     pub fn heads(&self) -> BTreeSet<JobId> {
         let heads = self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head));
@@ -78,103 +95,33 @@ impl Unplaced {
     }
 }
 
-impl Ledger {
-    /// Notes that priorities have moved. All places are computed again when a scan needs them.
-    pub fn note_priorities_changed(&mut self) {
-        self.accounts.scopes_mut().note_priorities_changed();
-    }
-
-    /// Notes that limits may have changed. The places of all associations with held jobs are computed again.
-    pub fn recompute_all_places(&mut self) {
-        if !self.accounts.scopes().are_none() {
-            self.unplaced.extend(self.in_line.iter());
-        }
-    }
-
+impl ScanCursor {
     /// Returns the associations whose places must be known before the scan goes on.
-    pub fn unplaced(&mut self, book: &Book, cursor: &ScanCursor) -> Vec<Unplaced> {
-        let own = cursor.association();
+    pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
+        let own = self.association();
         // If no other association waits for headroom that this one shares, its place does not matter.
-        if self.unplaced.iter().chain(&self.passed_over).all(|other| *other == own)
-            && self.overtaken.is_empty()
-            && self.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
+        if !ledger.held.are_others_unplaced(own)
+            && ledger.overtaken.iter().next().is_none()
+            && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
         {
             return Vec::new();
         }
-        let mut due = std::mem::take(&mut self.unplaced);
-        self.passed_over.clear();
-        let (scopes, account) = self.accounts.entry(own);
+        let mut due = ledger.held.take_unplaced();
+        let (scopes, account) = ledger.accounts.entry(own);
         for id in account.into_iter().flat_map(|account| account.member_of()) {
             due.extend(scopes.take_stale(*id));
         }
-        due.extend(
-            self.accounts.all_scopes_of(own).filter_map(|(id, scope)| self.newly_overtaken(id, scope)),
-        );
-        due.into_iter().map(|association| self.find_places(book, association)).collect()
-    }
-
-    /// Returns an association whose first job in a scope has become overtaken. While the scope keeps headroom for a job, no other job
-    /// becomes overtaken there.
-    fn newly_overtaken(&self, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
-        let late =
-            scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
-        if late.clone().next().is_none() || self.overtaken_in(id).next().is_some() {
-            return None;
-        }
-        let is_new = |association: &AssociationId| {
-            let stand = self.accounts.get(*association).and_then(|account| account.waiting.stands.get(&id));
-            stand.is_some_and(|stand| !self.is_overtaken(stand.head))
-        };
-        late.map(|(_, association)| *association).find(is_new)
-    }
-
-    fn find_places(&self, book: &Book, association: AssociationId) -> Unplaced {
-        let line = |id: ScopeId| {
-            let scope = self.accounts.scopes().get(id)?;
-            let here = self.accounts.lines(association).filter(|(class, _)| scope.has(class.queue.as_ref()));
-            let least = here.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
-            Some((id, self.find_head(association, Some(scope))?, least))
-        };
-        let lines: Vec<_> = self.scopes_waited_for(book, association).into_iter().filter_map(line).collect();
-        let first = if lines.is_empty() { None } else { self.find_head(association, None) };
-        let overtaken = self.overtaken.iter().filter(|it| it.association == association);
-        Unplaced { association, first, lines, overtaken: overtaken.map(|it| it.job).collect() }
-    }
-
-    /// Returns the first held job of an association, of all or of those that count in a scope.
-    fn find_head(&self, association: AssociationId, scope: Option<&LimitScope>) -> Option<Head> {
-        let is_here = |class: &Class| scope.is_none_or(|scope| scope.has(class.queue.as_ref()));
-        let lines = self.accounts.lines(association).filter(|(class, _)| is_here(class));
-        lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
-    }
-
-    /// Returns the scopes for whose headroom an association waits.
-    fn scopes_waited_for(&self, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
-        let mut waits = BTreeSet::new();
-        if self.accounts.is_unread(association) {
-            return waits;
-        }
-        for (Class { queue, .. }, line) in self.accounts.lines(association) {
-            let queue = queue.as_ref();
-            let own = Limits::new(self, book).own_headroom(association, queue);
-            if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
-                continue;
-            }
-            let holds_all = |scope: &LimitScope| line.next(None, |size| scope.fits(size)).is_none();
-            match self.accounts.scopes_of(association, queue).find(|(_, scope)| holds_all(scope)) {
-                Some((id, _)) => waits.extend([id]),
-                None => waits.extend(self.accounts.scopes_of(association, queue).map(|(id, _)| id)),
-            }
-        }
-        waits
+        let scopes = ledger.accounts.all_scopes_of(own);
+        due.extend(scopes.filter_map(|(id, scope)| newly_overtaken(ledger, id, scope)));
+        due.into_iter().map(|association| Unplaced::find(ledger, book, association)).collect()
     }
 
     /// Puts an association where it waits, in the middle of a scan, and protects those of its jobs that were overtaken. `priorities` are
     /// those that its [heads](Unplaced::heads) would have.
     pub fn place_association(
         &mut self,
+        ledger: &mut Ledger,
         book: &Book,
-        cursor: &mut ScanCursor,
         unplaced: Unplaced,
         priorities: &[(JobId, u32)],
     ) {
@@ -185,11 +132,11 @@ impl Ledger {
         };
         let key =
             |(keepers, head): Head| Key { keepers, priority: Reverse(priority(head)), head, association };
-        self.leave_lines(association);
+        leave_lines(&mut ledger.accounts, association);
         let mut late = Vec::new();
         for (id, head, least) in lines {
-            let keeps_headroom = self.overtaken_in(id).next().is_some();
-            let (scopes, account) = self.accounts.entry(association);
+            let keeps_headroom = ledger.overtaken.kept_in(id).next().is_some();
+            let (scopes, account) = ledger.accounts.entry(association);
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
             };
@@ -200,21 +147,25 @@ impl Ledger {
             }
             stand.key = Some(key);
             scope.enter(key, least, stand.since);
-            cursor.note_place(id, key);
+            self.note_place(id, key);
             if scope.taken.saturating_sub(stand.since) >= OVERTAKEN && !keeps_headroom {
                 late.push((id, key.head));
             }
         }
-        let (_, account) = self.accounts.entry(association);
+        let (_, account) = ledger.accounts.entry(association);
         account.into_iter().for_each(|account| account.waiting.key = first.map(key));
         let to_protect: BTreeSet<JobId> =
             overtaken.into_iter().chain(late.iter().map(|(_, id)| *id)).collect();
-        let mut is_changed =
-            self.protect(book, association, to_protect.into_iter().map(|id| (id, priority(id))));
+        let mut is_changed = false;
+        for id in to_protect {
+            let is_active = priority(id) > 0 && Limits::new(ledger, book).is_held_by_scopes_alone(id);
+            is_changed |= ledger.protect(association, id, is_active);
+        }
+        is_changed |= ledger.update_overtaken(Some(association));
         // If no scope may keep headroom for a job, its overtakes are counted again from 0.
-        late.retain(|(_, head)| !self.is_overtaken(*head));
+        late.retain(|(_, head)| !ledger.overtaken.contains(*head));
         for (id, _) in late {
-            let (scopes, account) = self.accounts.entry(association);
+            let (scopes, account) = ledger.accounts.entry(association);
             let stand = account.and_then(|account| account.waiting.stands.get_mut(&id));
             let (Some(scope), Some(stand)) = (scopes.get_mut(id), stand) else { continue };
             scope.since.remove(&(stand.since, association));
@@ -223,54 +174,99 @@ impl Ledger {
             is_changed = true;
         }
         if is_changed {
-            self.note_any_change();
-        }
-    }
-
-    fn leave_lines(&mut self, association: AssociationId) {
-        let (scopes, account) = self.accounts.entry(association);
-        for (id, stand) in account.into_iter().flat_map(|account| &mut account.waiting.stands) {
-            if let (Some(key), Some(scope)) = (stand.key.take(), scopes.get_mut(*id)) {
-                scope.leave(key, stand.since);
-            }
+            ledger.note_any_change();
         }
     }
 
     /// Returns the next association to look at, of those that the scan has not looked at: of the scopes of its own association, and this
     /// one. An overtaken job for which all its scopes have headroom goes first.
-    pub(super) fn candidate(&self, cursor: &mut ScanCursor) -> Option<AssociationId> {
-        if let Some(first) = self.ready_overtaken(cursor.association(), |of| !cursor.was_tried(of)) {
+    pub(super) fn candidate(&mut self, ledger: &Ledger) -> Option<AssociationId> {
+        if let Some(first) =
+            ledger.overtaken.first_ready(&ledger.accounts, self.association(), |of| !self.was_tried(of))
+        {
             return Some(first);
         }
-        let own = Some(cursor.association()).filter(|own| !cursor.was_tried(*own));
-        let mut best = own.and_then(|own| self.accounts.get(own)?.waiting.key);
-        for (id, scope) in self.accounts.all_scopes_of(cursor.association()) {
-            best = best.into_iter().chain(self.next_in_scope(id, scope, cursor)).min();
+        let own = Some(self.association()).filter(|own| !self.was_tried(*own));
+        let mut best = own.and_then(|own| ledger.accounts.get(own)?.waiting.key);
+        for (id, scope) in ledger.accounts.all_scopes_of(self.association()) {
+            best = best.into_iter().chain(self.next_in_scope(&ledger.overtaken, id, scope)).min();
         }
         best.map(|key| key.association).or(own)
     }
 
-    fn next_in_scope(&self, id: ScopeId, scope: &LimitScope, cursor: &mut ScanCursor) -> Option<Key> {
-        let kept: Vec<Size> = self.overtaken_in(id).map(|it| it.size).collect();
+    fn next_in_scope(&mut self, overtaken: &OvertakenJobs, id: ScopeId, scope: &LimitScope) -> Option<Key> {
+        let kept: Vec<Size> = overtaken.kept_in(id).map(|it| it.size).collect();
         let counters =
             || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.lacks(*size)));
         let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount.measure) > 0);
-        let begun = cursor.search_end(id, scope);
+        let begun = self.search_end(id, scope);
         let (mut after, mut comparisons) = (begun, 0);
         loop {
             let found = scope.line.next(after, |least| {
                 comparisons += 1;
                 scope.fits(least) && !is_kept_from(least)
             });
-            match found.filter(|key| cursor.was_tried(key.association) || !cursor.admits(key.keepers)) {
+            match found.filter(|key| self.was_tried(key.association) || !self.admits(key.keepers)) {
                 Some(key) => after = Some(key),
                 None => {
                     // Headroom that is kept now is for others when the overtaken job has gone: the scan passes over no one because of it.
                     let upto = after.filter(|_| after != begun && kept.is_empty());
-                    cursor.note_search(id, scope, upto, comparisons);
+                    self.note_search(id, scope, upto, comparisons);
                     return found;
                 }
             }
+        }
+    }
+}
+
+/// Returns an association whose first job in a scope has become overtaken. While the scope keeps headroom for a job, no other job
+/// becomes overtaken there.
+fn newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
+    let late = scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
+    if late.clone().next().is_none() || ledger.overtaken.kept_in(id).next().is_some() {
+        return None;
+    }
+    let is_new = |association: &AssociationId| {
+        let stand = ledger.accounts.get(*association).and_then(|account| account.waiting.stands.get(&id));
+        stand.is_some_and(|stand| !ledger.overtaken.contains(stand.head))
+    };
+    late.map(|(_, association)| *association).find(is_new)
+}
+
+/// Returns the first held job of an association, of all or of those that count in a scope.
+fn find_head(accounts: &Accounts, association: AssociationId, scope: Option<&LimitScope>) -> Option<Head> {
+    let is_here = |class: &Class| scope.is_none_or(|scope| scope.has(class.queue.as_ref()));
+    let lines = accounts.lines(association).filter(|(class, _)| is_here(class));
+    lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
+}
+
+/// Returns the scopes for whose headroom an association waits.
+fn scopes_waited_for(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
+    let mut waits = BTreeSet::new();
+    if ledger.accounts.is_unread(association) {
+        return waits;
+    }
+    for (Class { queue, .. }, line) in ledger.accounts.lines(association) {
+        let queue = queue.as_ref();
+        let own = Limits::new(ledger, book).own_headroom(association, queue);
+        if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
+            continue;
+        }
+        let holds_all = |scope: &LimitScope| line.next(None, |size| scope.fits(size)).is_none();
+        match ledger.accounts.scopes_of(association, queue).find(|(_, scope)| holds_all(scope)) {
+            Some((id, _)) => waits.extend([id]),
+            None => waits.extend(ledger.accounts.scopes_of(association, queue).map(|(id, _)| id)),
+        }
+    }
+    waits
+}
+
+/// Takes an association out of all lines.
+fn leave_lines(accounts: &mut Accounts, association: AssociationId) {
+    let (scopes, account) = accounts.entry(association);
+    for (id, stand) in account.into_iter().flat_map(|account| &mut account.waiting.stands) {
+        if let (Some(key), Some(scope)) = (stand.key.take(), scopes.get_mut(*id)) {
+            scope.leave(key, stand.since);
         }
     }
 }

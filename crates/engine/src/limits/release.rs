@@ -63,6 +63,59 @@ struct SearchEnd {
 const HEADROOM_COST: usize = 8;
 
 impl ScanCursor {
+    /// Begins a release scan.
+    pub fn new(association: AssociationId, line: Line) -> ScanCursor {
+        let (scans, tried, search_ends) = Default::default();
+        ScanCursor { association, line, scans, tried, search_ends, comparisons: 0 }
+    }
+
+    /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.
+    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes go only with the
+    /// last: otherwise all jobs that wait would lose and get them whenever one job fits. Jobs of the associations in `undecided` are
+    /// skipped. Before each step, the caller [places](ScanCursor::place_association) the [unplaced](ScanCursor::unplaced) associations.
+    pub fn release_next(
+        &mut self,
+        ledger: &mut Ledger,
+        book: &Book,
+        undecided: &BTreeSet<AssociationId>,
+    ) -> Option<Released> {
+        loop {
+            let association = self.candidate(ledger)?;
+            let waits =
+                ledger.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
+            if !undecided.contains(&association) && !ledger.held.skip(association, self.line, waits) {
+                let begun = self.scans.remove(&association);
+                let is_whole = begun.is_none();
+                let mut scan =
+                    begun.unwrap_or_else(|| AssociationScan::begin(ledger, association, self.line));
+                if let Some(released) = scan.next_change(ledger, book, association, &mut self.comparisons) {
+                    self.scans.insert(association, scan);
+                    return Some(released);
+                }
+                // A job that was skipped before others went may find headroom since then, if they have ended.
+                if is_whole {
+                    ledger.held.note_in_vain(association, self.line);
+                }
+                // The association may have to wait elsewhere.
+                if waits {
+                    ledger.held.place_later(association);
+                }
+            }
+            self.tried.insert(association);
+        }
+    }
+
+    /// Releases all jobs of an excerpt that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the
+    /// scan in comparisons of sizes.
+    pub fn release_all(ledger: &mut Ledger, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
+        let mut cursor = ScanCursor::new(association, Line::All);
+        let mut freed = Vec::new();
+        while let Some(released) = cursor.release_next(ledger, book, &BTreeSet::new()) {
+            freed.extend(released.is_free.then_some(released.id));
+        }
+        (freed, cursor.comparisons())
+    }
+
     /// Returns the association with which the scan began.
     pub fn association(&self) -> AssociationId {
         self.association
@@ -127,121 +180,57 @@ struct AssociationScan {
     unsought: Vec<(Class, Option<JobId>)>,
 }
 
-impl Ledger {
-    /// Begins a release scan.
-    pub fn begin_scan(&self, association: AssociationId, line: Line) -> ScanCursor {
-        let (scans, tried, search_ends) = Default::default();
-        ScanCursor { association, line, scans, tried, search_ends, comparisons: 0 }
-    }
-
-    /// Notes that something has changed, so that each association is worth a look. Until then [`release_next`](Ledger::release_next)
-    /// skips associations in which a scan found no job that changes. After a push there is a scan for each association with held jobs, and
-    /// without this each scan would look at all associations that wait for the same headroom.
-    pub fn note_any_change(&mut self) {
-        // Most events come when no scan has run since the last.
-        if !self.in_vain.is_empty() {
-            self.in_vain.clear();
-        }
-        if !self.passed_over.is_empty() {
-            self.unplaced.extend(self.passed_over.drain(..));
-        }
-    }
-
-    /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.
-    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes go only with the
-    /// last: otherwise all jobs that wait would lose and get them whenever one job fits. Jobs of the associations in `undecided` are
-    /// skipped. Before each step, the caller [places](Ledger::place_association) the [unplaced](Ledger::unplaced) associations.
-    pub fn release_next(
-        &mut self,
-        book: &Book,
-        cursor: &mut ScanCursor,
-        undecided: &BTreeSet<AssociationId>,
-    ) -> Option<Released> {
-        loop {
-            let association = self.candidate(cursor)?;
-            let waits = self.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
-            let is_in_vain = self.in_vain.get(&association).is_some_and(|line| *line >= cursor.line);
-            if is_in_vain && !undecided.contains(&association) {
-                self.passed_over.extend(Some(association).filter(|_| waits));
-            } else if !undecided.contains(&association) {
-                let begun = cursor.scans.remove(&association);
-                let is_whole = begun.is_none();
-                let mut scan = begun.unwrap_or_else(|| self.begin_association_scan(association, cursor.line));
-                if let Some(released) =
-                    self.next_change(book, association, &mut scan, &mut cursor.comparisons)
-                {
-                    cursor.scans.insert(association, scan);
-                    return Some(released);
-                }
-                // A job that was skipped before others went may find headroom since then, if they have ended.
-                if is_whole {
-                    let line = self.in_vain.entry(association).or_insert(cursor.line);
-                    *line = cursor.line.max(*line);
-                }
-                // The association may have to wait elsewhere.
-                self.unplaced.extend(Some(association).filter(|_| waits));
-            }
-            cursor.tried.insert(association);
-        }
-    }
-
+impl AssociationScan {
     /// Begins the scan over one association. Classes take no part while eventlogs are being read of jobs with which they share a limit.
-    fn begin_association_scan(&mut self, association: AssociationId, line: Line) -> AssociationScan {
+    fn begin(ledger: &mut Ledger, association: AssociationId, line: Line) -> AssociationScan {
         let mut unsought = Vec::new();
-        let classes = if self.accounts.is_unread(association) {
-            Vec::new()
-        } else {
-            self.accounts.lines(association).map(|(class, _)| class.clone()).collect()
-        };
-        for class in classes {
+        let accounts = &ledger.accounts;
+        let lines = accounts.lines(association).filter(|_| !accounts.is_unread(association));
+        for (class, _) in lines {
             if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
                 continue;
             }
-            if self.accounts.shares_with_unread(association, class.queue.as_ref()) {
-                self.put_off.insert(association);
+            if accounts.shares_with_unread(association, class.queue.as_ref()) {
+                ledger.held.put_off(association);
             } else {
-                unsought.push((class, None));
+                unsought.push((class.clone(), None));
             }
         }
         AssociationScan { found: BinaryHeap::new(), unsought }
     }
 
-    /// Returns the associations that have taken no part in a scan since the last call because eventlogs were being read.
-    pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
-        std::mem::take(&mut self.put_off)
-    }
-
+    /// Releases the next job of the association that changes. Adds the cost to `comparisons`.
     fn next_change(
         &mut self,
+        ledger: &mut Ledger,
         book: &Book,
         association: AssociationId,
-        scan: &mut AssociationScan,
         comparisons: &mut usize,
     ) -> Option<Released> {
         loop {
-            while let Some((class, after)) = scan.unsought.pop() {
-                let headroom = Limits::new(self, book).headroom(association, class.queue.as_ref());
+            while let Some((class, after)) = self.unsought.pop() {
+                let headroom = Limits::new(ledger, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
                 let changes = |size| {
                     *comparisons += 1;
                     may_change(class.names, headroom.exceeded(size))
                 };
-                let line = self.accounts.line(association, &class);
+                let line = ledger.accounts.line(association, &class);
                 if let Some(id) = line.and_then(|line| line.next(after, changes)) {
-                    scan.found.push(Reverse((class.keepers, id, class)));
+                    self.found.push(Reverse((class.keepers, id, class)));
                 }
             }
-            let Reverse((_, id, class)) = scan.found.pop()?;
-            let line = self.accounts.line(association, &class);
+            let Reverse((_, id, class)) = self.found.pop()?;
+            let line = ledger.accounts.line(association, &class);
             let is_held = line.is_some_and(|line| line.contains(id));
-            let exceeded = is_held.then(|| Limits::new(self, book).exceeded_by(id));
+            let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;
-            scan.unsought.push((class, Some(id)));
+            self.unsought.push((class, Some(id)));
             // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
             let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
-            let rules = self.rules();
-            let names = self.change(id, |job| {
+            let rules = ledger.rules();
+            let names = ledger.change(id, |job| {
                 if is_free {
                     (job.grant, job.demand) = (Grant::Given, Demand::ToRun);
                 }

@@ -84,7 +84,7 @@ pub fn check(view: &View<'_>) -> Check {
         Some(Drift { userid: association.user, bank: association.bank.clone(), what })
     };
     Check {
-        jobs: view.ledger.len(),
+        jobs: view.ledger.job_count(),
         waiting: view.ledger.waiting().values().flatten().count(),
         associations: view.book.len(),
         running: sum_running(view),

@@ -9,7 +9,7 @@
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, HoldSet, Ledger, Limits, Line, Phase, Released, Rule};
+use crate::limits::{Demand, Grant, HoldSet, Ledger, Limits, Line, Phase, Released, Rule, ScanCursor};
 use std::collections::BTreeSet;
 
 pub(super) struct Bounds<'a> {
@@ -102,11 +102,11 @@ impl<'a> Bounds<'a> {
     /// Finds held jobs that may have been released by now. Those that come before the wanted job count as running
     /// from now on. Returns the number of visits.
     fn note_fitting_jobs(&mut self) -> usize {
-        let mut walk = self.emptiest.begin_scan(self.association, Line::All);
+        let mut walk = ScanCursor::new(self.association, Line::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
         let wanted = order(&self.fullest, self.wanted);
         while let Some(Released { id, is_free, .. }) =
-            self.emptiest.release_next(self.book, &mut walk, &BTreeSet::new())
+            walk.release_next(&mut self.emptiest, self.book, &BTreeSet::new())
         {
             if !is_free {
                 continue;

@@ -10,7 +10,7 @@ use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association;
 use crate::ids::{JobId, QueueName, Word};
-use crate::limits::{Demand, Job, Keepers, Phase};
+use crate::limits::{Demand, Job, Keepers, Phase, ScanCursor};
 use crate::priority::{Outcome, URGENCY_HOLD};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -202,7 +202,7 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
     jobs.extend(rivals.into_iter().chain([id]));
     let mut without = view.ledger.excerpt(association, jobs.into_iter());
     without.remove(other);
-    let (released, _) = without.release_all_of(&view.book, association);
+    let (released, _) = ScanCursor::release_all(&mut without, &view.book, association);
     released.contains(&id)
 }
 

@@ -10,7 +10,7 @@ use super::latest::Bounds;
 use super::{format_span, note};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
-use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase};
+use crate::limits::{Demand, Grant, Job, Keepers, Ledger, Phase, ScanCursor};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
@@ -95,7 +95,8 @@ impl Simulation<'_> {
         let mut at = self.now;
         loop {
             loop {
-                let (freed, looked) = self.ledger.release_all_of(&self.view.book, self.association);
+                let (freed, looked) =
+                    ScanCursor::release_all(&mut self.ledger, &self.view.book, self.association);
                 if freed.contains(&wanted) {
                     return Some(at);
                 }

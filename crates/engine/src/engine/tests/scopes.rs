@@ -317,7 +317,7 @@ fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "headroom is reserved");
     assert!(host.engine.view().holding(late)[0].kept_for == Some(large));
-    let reservations = |host: &Host| [large, late].map(|id| host.engine.ledger().is_overtaken(id));
+    let reservations = |host: &Host| [large, late].map(|id| host.engine.ledger().overtaken().contains(id));
     assert_eq!(reservations(&host), [true, false]);
     let without = host.submit(job(8, "A", 0)).unwrap();
     assert_eq!(host.state(without), Some(State::Sched), "a job that takes nothing of the limit goes");

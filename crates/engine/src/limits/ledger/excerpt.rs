@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Excerpts of the ledger, in which the code that releases jobs predicts when a held job goes.
 
-use super::super::{Line, Size};
-use super::{Account, Accounts, Class, Job, Ledger};
-use crate::accounts::{AssociationId, Book};
+use super::super::{Accounts, Size};
+use super::{Account, Class, Job, Ledger};
+use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 
 /// The place of a held job among the held jobs of its association, in the order of release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,17 +66,6 @@ impl Ledger {
         excerpt.stopped = self.stopped.clone();
         excerpt.accounts = Accounts::with_one(association, account);
         excerpt
-    }
-
-    /// Releases all jobs that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the scan in
-    /// comparisons of sizes.
-    pub fn release_all_of(&mut self, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
-        let mut walk = self.begin_scan(association, Line::All);
-        let mut freed = Vec::new();
-        while let Some(released) = self.release_next(book, &mut walk, &BTreeSet::new()) {
-            freed.extend(released.is_free.then_some(released.id));
-        }
-        (freed, walk.comparisons())
     }
 }
 

@@ -26,14 +26,14 @@ impl Ledger {
             self.jobs.values().filter_map(|row| row.job.association()).collect();
         let mut drift = Vec::new();
         let empty = Account::default();
-        for &id in live.union(&self.in_line) {
+        for &id in live.union(self.held.all()) {
             let have = self.accounts.get(id).unwrap_or(&empty);
             let want = fresh.accounts.get(id).unwrap_or(&empty);
             if !have.usage.equals(&want.usage) {
                 drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
             }
             for (scope, counted) in self.accounts.all_scopes_of(id) {
-                let recounted = fresh.accounts.scopes().get(scope).map(|scope| &scope.counters);
+                let recounted = fresh.accounts.scopes.get(scope).map(|scope| &scope.counters);
                 if recounted != Some(&counted.counters) {
                     drift.push((
                         id,
@@ -52,7 +52,7 @@ impl Ledger {
         let places = || self.accounts.iter().flat_map(|(_, account)| account.waiting.places());
         let said: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
         let lines =
-            self.accounts.scopes().iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
+            self.accounts.scopes.iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
         let wrong = said.symmetric_difference(&lines.collect()).copied().collect::<Vec<_>>();
         drift.extend(
             wrong
@@ -63,14 +63,14 @@ impl Ledger {
             places().map(|(scope, key, since)| (scope, (since, key.association))).collect();
         let since = self
             .accounts
-            .scopes()
+            .scopes
             .iter()
             .flat_map(|(id, scope)| scope.since.iter().map(move |since| (id, *since)));
         let wrong = said.symmetric_difference(&since.collect()).copied().collect::<Vec<_>>();
         drift.extend(
             wrong.into_iter().map(|(scope, (_, id))| (id, format!("since when it waits in {scope:?}"))),
         );
-        drift.extend(self.protection_drift());
+        drift.extend(self.overtaken.drift(&self.accounts));
         // An association without live jobs must count nothing.
         let stale = self
             .accounts

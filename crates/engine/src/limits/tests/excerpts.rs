@@ -16,7 +16,7 @@ fn the_use_of_a_limit_includes_reservations() {
         vec![AssociationRecord { association: one, fairshare: 0.5, def_bank: "A".into() }],
         UserId(0),
     );
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), job(&book, Phase::Run));
     ledger.insert(JobId(2), job(&book, Phase::Sched));
     ledger.insert(JobId(3), Job { grant: Grant::Given, ..job(&book, Phase::Priority) });
@@ -44,11 +44,11 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     let book = book(5);
     let id = book.find(UserId(1), None).unwrap();
     for (knowledge, free) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(RULES);
         ledger.insert(JobId(1), Job { knowledge, ..job(&book, Phase::Sched) });
         ledger.insert(JobId(2), held(&book));
         let mut excerpt = ledger.excerpt(id, [JobId(2)].into_iter());
-        assert_eq!(excerpt.release_all_of(&book, id).0, free, "{knowledge:?}");
+        assert_eq!(ScanCursor::release_all(&mut excerpt, &book, id).0, free, "{knowledge:?}");
     }
 }
 
@@ -56,7 +56,7 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
 #[test]
 fn the_place_of_a_held_job_is_by_keepers_and_id() {
     let book = book(0);
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(RULES);
     let other = || Some("other".into());
     for (id, keepers, queue) in [
         (1, Keepers::Others, None),
@@ -100,7 +100,7 @@ proptest! {
     fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = book(0);
         let at = at % all.len();
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
             let keepers = if it.is_kept { Keepers::Others } else { Keepers::NobodyElse };
             let size = Size { nodes: it.nodes, cores: it.cores, gpus: 0 };

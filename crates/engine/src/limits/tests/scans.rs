@@ -97,7 +97,7 @@ type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
 
 impl World {
     fn new(book: &Book, is_plain: bool) -> World {
-        let mut ledger = Ledger::default();
+        let mut ledger = Ledger::new(RULES);
         ledger.regroup(book);
         World { book: book.clone(), ledger, is_plain, shift: 0, looks: 0 }
     }
@@ -108,7 +108,10 @@ impl World {
 
     fn places(&self) -> Places {
         let accounts = self.ledger.accounts.iter();
-        (accounts.flat_map(|(_, account)| account.waiting.places()).collect(), self.ledger.overtaken())
+        (
+            accounts.flat_map(|(_, account)| account.waiting.places()).collect(),
+            self.ledger.overtaken().iter().map(|it| it.job).collect(),
+        )
     }
 
     /// Adds a job. If it exceeds a limit, it is held; otherwise it is in SCHED or, if `runs`, in RUN.
@@ -127,20 +130,20 @@ impl World {
     }
 
     fn end(&mut self, at: usize) {
-        let count = self.ledger.len().max(1);
+        let count = self.ledger.job_count().max(1);
         let id = self.ledger.jobs().nth(at % count).map(|(id, _)| id);
         id.into_iter().for_each(|id| drop(self.ledger.remove(id)));
     }
 
     fn step(&mut self, walk: &mut ScanCursor, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
         self.forget_results(walk);
-        for unplaced in self.ledger.unplaced(&self.book, walk) {
+        for unplaced in walk.unplaced(&mut self.ledger, &self.book) {
             let priority = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
             let priorities: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(priority).collect();
-            self.ledger.place_association(&self.book, walk, unplaced, &priorities);
+            walk.place_association(&mut self.ledger, &self.book, unplaced, &priorities);
         }
         self.forget_results(walk);
-        self.ledger.release_next(&self.book, walk, undecided)
+        walk.release_next(&mut self.ledger, &self.book, undecided)
     }
 
     fn forget_results(&mut self, walk: &mut ScanCursor) {
@@ -173,7 +176,7 @@ impl World {
         line: Line,
         undecided: &BTreeSet<AssociationId>,
     ) -> Vec<(Released, Places)> {
-        let mut walk = self.ledger.begin_scan(self.find_association(user), line);
+        let mut walk = ScanCursor::new(self.find_association(user), line);
         let mut all = Vec::new();
         while let Some(released) = self.step(&mut walk, undecided) {
             if released.is_free {
@@ -231,9 +234,9 @@ impl World {
 
 impl Ledger {
     fn overtake(&mut self, many: u64) {
-        let ids: Vec<ScopeId> = self.accounts.scopes().iter().map(|(id, _)| id).collect();
+        let ids: Vec<ScopeId> = self.accounts.scopes.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.accounts.scopes_mut().get_mut(id).into_iter().for_each(|scope| scope.taken += many);
+            self.accounts.scopes.get_mut(id).into_iter().for_each(|scope| scope.taken += many);
         }
     }
 }

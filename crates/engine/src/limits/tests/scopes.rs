@@ -34,7 +34,7 @@ fn site() -> (Book, Ledger) {
         limits: vec![limit("A", 1), limit("B", 1), limit("C", 1), limit("science", 2)],
         ..Policy::default()
     });
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(RULES);
     ledger.regroup(&book);
     (book, ledger)
 }
@@ -61,10 +61,10 @@ fn held_of(book: &Book, user: u32) -> Job {
 
 /// Places all unplaced associations, at equal priorities. Returns the jobs whose priorities were needed.
 fn place_unplaced(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> {
-    let due = ledger.unplaced(book, walk);
+    let due = walk.unplaced(ledger, book);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
     for unplaced in due {
-        ledger.place_association(book, walk, unplaced, &[]);
+        walk.place_association(ledger, book, unplaced, &[]);
     }
     heads
 }
@@ -74,7 +74,7 @@ fn one_held_association_is_not_placed_and_two_are() {
     let (book, mut ledger) = site();
     add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, held_of(&book, 1));
-    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), []);
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
@@ -115,12 +115,12 @@ fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
         ("new", of_first(Phase::New), false),
         ("after its run", of_first(Phase::Cleanup), false),
     ] {
-        ledger.unplaced.clear();
+        ledger.held.take_unplaced();
         add_job(&mut ledger, &book, 7, one);
-        assert_eq!(!ledger.unplaced.is_empty(), is_displaced, "{what}, comes");
-        ledger.unplaced.clear();
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, comes");
+        ledger.held.take_unplaced();
         ledger.remove(JobId(7));
-        assert_eq!(!ledger.unplaced.is_empty(), is_displaced, "{what}, goes");
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, goes");
     }
 }
 
@@ -131,15 +131,15 @@ fn an_association_without_a_released_job_is_placed_again_if_it_has_a_place_in_a_
     add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, held_of(&book, 1));
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
-    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
     place_unplaced(&mut ledger, &book, &mut walk);
-    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
-    assert_eq!(ledger.unplaced, [association_of(&book, 1)].into());
-    ledger.unplaced.clear();
+    assert_eq!(walk.release_next(&mut ledger, &book, &BTreeSet::new()), None);
+    assert_eq!(*ledger.held.unplaced(), [association_of(&book, 1)].into());
+    ledger.held.take_unplaced();
     add_job(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
-    let mut walk = ledger.begin_scan(association_of(&book, 3), Line::All);
-    assert_eq!(ledger.release_next(&book, &mut walk, &BTreeSet::new()), None);
-    assert_eq!(ledger.unplaced, [].into());
+    let mut walk = ScanCursor::new(association_of(&book, 3), Line::All);
+    assert_eq!(walk.release_next(&mut ledger, &book, &BTreeSet::new()), None);
+    assert_eq!(*ledger.held.unplaced(), [].into());
 }
 
 /// The eventlog of a job of user 1 is unread. The held job is of the same bank, of another bank of science, or of bank C.
@@ -196,10 +196,10 @@ fn a_scan_of_jobs_that_no_other_plugin_keeps_skips_the_others() {
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
         add_job(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
         add_job(&mut ledger, &book, 3, held_of(&book, 3));
-        let mut walk = ledger.begin_scan(association_of(&book, 1), line);
+        let mut walk = ScanCursor::new(association_of(&book, 1), line);
         place_unplaced(&mut ledger, &book, &mut walk);
         let mut freed = Vec::new();
-        while let Some(released) = ledger.release_next(&book, &mut walk, &BTreeSet::new()) {
+        while let Some(released) = walk.release_next(&mut ledger, &book, &BTreeSet::new()) {
             freed.push(released.id.0);
             place_unplaced(&mut ledger, &book, &mut walk);
         }
@@ -210,7 +210,7 @@ fn a_scan_of_jobs_that_no_other_plugin_keeps_skips_the_others() {
 #[test]
 fn limits_that_are_set_later_count_the_present_jobs() {
     let (book, _) = site();
-    let mut ledger = Ledger::default();
+    let mut ledger = Ledger::new(RULES);
     for (id, phase) in [(1, Phase::Sched), (2, Phase::Run)] {
         ledger.insert(JobId(id), job_of(&book, 1, phase));
     }
@@ -221,7 +221,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     let used: Vec<_> =
         Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
     assert!(used.contains(&(Target::Bank("A".into()), Some(2))), "{used:?}");
-    assert_eq!(ledger.unplaced, [association_of(&book, 2)].into());
+    assert_eq!(*ledger.held.unplaced(), [association_of(&book, 2)].into());
     assert_eq!(ledger.drift(), []);
 }
 
@@ -249,25 +249,28 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
     add_job(&mut ledger, &book, 4, unread);
-    let mut walk = ledger.begin_scan(association_of(&book, 1), Line::All);
+    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
     let count = |ledger: &Ledger| {
-        let scopes = ledger.accounts.scopes().iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
-        (ledger.overtaken().len(), scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)))
+        let scopes = ledger.accounts.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
+        (
+            ledger.overtaken().iter().count(),
+            scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)),
+        )
     };
     for id in ledger.accounts.member_of(association_of(&book, 1)).to_vec() {
-        ledger.accounts.scopes_mut().get_mut(id).expect("a scope").taken += OVERTAKEN;
+        ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.recompute_all_places();
-    for unplaced in ledger.unplaced(&book, &walk) {
-        ledger.place_association(&book, &mut walk, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+    for unplaced in walk.unplaced(&mut ledger, &book) {
+        walk.place_association(&mut ledger, &book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
     let (overtaken, (lines, since)) = count(&ledger);
     assert!(overtaken > 0 && lines > 0 && since > 0);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
     assert_eq!(count(&ledger), (0, (0, 0)));
-    assert_eq!(ledger.unplaced, [association_of(&book, 1), association_of(&book, 2)].into());
+    assert_eq!(*ledger.held.unplaced(), [association_of(&book, 1), association_of(&book, 2)].into());
     ledger.remove(JobId(4));
     assert!(!ledger.accounts.shares_with_unread(association_of(&book, 1), None), "no eventlog is unread");
     assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);

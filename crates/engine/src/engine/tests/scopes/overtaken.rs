@@ -115,7 +115,7 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
     host.end(running.remove(0));
-    assert!(host.engine.ledger().keeps_headroom_for(wide));
+    assert!(host.engine.ledger().overtaken().keep_headroom_for(wide));
     (host, running, wide)
 }
 
@@ -150,7 +150,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_urgency(wide, 0);
     assert_eq!(host.state(late), Some(State::Sched));
-    assert!(!host.engine.ledger().is_overtaken(wide));
+    assert!(!host.engine.ledger().overtaken().contains(wide));
     // The job gets a reservation again after it was overtaken again.
     running.push(late);
     host.set_urgency(wide, 16);
@@ -158,7 +158,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
         host.end(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
-    assert!(host.engine.ledger().keeps_headroom_for(wide));
+    assert!(host.engine.ledger().overtaken().keep_headroom_for(wide));
     host.end(wide);
     exact(&host);
 }
@@ -185,7 +185,7 @@ fn a_reservation_ends_when_the_queue_is_stopped() {
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_queue("q2", false);
     assert_eq!(host.state(late), Some(State::Sched));
-    assert!(!host.engine.ledger().is_overtaken(wide));
+    assert!(!host.engine.ledger().overtaken().contains(wide));
     host.set_queue("q2", true);
     exact(&host);
 }

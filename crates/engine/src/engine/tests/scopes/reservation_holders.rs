@@ -32,7 +32,7 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
     host.end(running.remove(0));
-    assert!(!host.engine.ledger().keeps_headroom_for(large));
+    assert!(!host.engine.ledger().overtaken().keep_headroom_for(large));
     assert_eq!(host.state(late), Some(State::Sched));
     exact(&host);
 }
@@ -82,7 +82,7 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
         let large = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
-        assert_eq!(host.engine.ledger().is_overtaken(large), urgency > 0);
+        assert_eq!(host.engine.ledger().overtaken().contains(large), urgency > 0);
         let late = host.submit(job(8, "A", 1)).unwrap();
         assert_eq!(host.state(late) == Some(State::Sched), urgency == 0);
         host.end(large);
@@ -112,7 +112,7 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         let older = host.submit(job(9, "C", 4)).unwrap();
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
-        assert!(host.engine.ledger().is_overtaken(older));
+        assert!(host.engine.ledger().overtaken().contains(older));
         // Its association comes first in the order. It is overtaken after the older job's release.
         let newer = host.submit(job(7, "B", 4)).unwrap();
         if priorities_change {
@@ -140,7 +140,7 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     overtake(&mut host, &mut running);
     overtake(&mut host, &mut running);
     host.end(running.remove(0));
-    assert!(![beyond, within].iter().any(|id| host.engine.ledger().is_overtaken(*id)));
+    assert!(![beyond, within].iter().any(|id| host.engine.ledger().overtaken().contains(*id)));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Sched));
     exact(&host);
@@ -167,7 +167,7 @@ fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
             }
             host.end(running[at].remove(0));
         }
-        assert!([older, newer].iter().all(|id| host.engine.ledger().is_overtaken(*id)));
+        assert!([older, newer].iter().all(|id| host.engine.ledger().overtaken().contains(*id)));
         if priorities_change {
             host.event(Event::Associations(vec![with_fairshare(7, "B", 0.3)]));
         }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The accounts of all associations, and the limit scopes in which their jobs count too.
 
-use super::super::line::HeldLine;
-use super::super::scope::{LimitScope, LimitScopes, ScopeId};
-use super::super::{Job, PlaceInLine, Usage};
-use super::account::{Account, Class};
+use super::ledger::{Account, Class};
+use super::line::HeldLine;
+use super::scope::{LimitScope, LimitScopes, ScopeId};
+use super::{Job, PlaceInLine, Usage};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, QueueName, Stage};
 use std::ops::Bound;
@@ -17,7 +17,7 @@ pub struct Accounts {
     all: Vec<Account>,
     /// 0, except in an excerpt.
     first: usize,
-    scopes: LimitScopes,
+    pub(super) scopes: LimitScopes,
 }
 
 impl Accounts {
@@ -103,20 +103,17 @@ impl Accounts {
         Accounts { all, first: self.first, scopes: self.scopes.emptied() }
     }
 
-    pub(in crate::limits) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {
         let accounts = (self.first..).zip(&self.all);
         accounts.filter_map(|(index, account)| Some((AssociationId::from_index(index)?, account)))
     }
 
-    pub(in crate::limits) fn get(&self, association: AssociationId) -> Option<&Account> {
+    pub(super) fn get(&self, association: AssociationId) -> Option<&Account> {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
     /// Returns the scopes, and the account of an association.
-    pub(in crate::limits) fn entry(
-        &mut self,
-        association: AssociationId,
-    ) -> (&mut LimitScopes, Option<&mut Account>) {
+    pub(super) fn entry(&mut self, association: AssociationId) -> (&mut LimitScopes, Option<&mut Account>) {
         let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.scopes, None) };
         if self.all.len() <= at {
             self.all.resize_with(at + 1, Account::default);
@@ -125,33 +122,22 @@ impl Accounts {
     }
 
     /// Returns the held jobs of an association by class.
-    pub(in crate::limits) fn lines(
-        &self,
-        association: AssociationId,
-    ) -> impl Iterator<Item = (&Class, &HeldLine)> {
+    pub(super) fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
         self.get(association).into_iter().flat_map(|account| &account.held)
     }
 
     /// Returns the held jobs of one class of an association.
-    pub(in crate::limits) fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
+    pub(super) fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.get(association)?.held.get(class)
     }
 
-    pub(in crate::limits) fn scopes(&self) -> &LimitScopes {
-        &self.scopes
-    }
-
-    pub(in crate::limits) fn scopes_mut(&mut self) -> &mut LimitScopes {
-        &mut self.scopes
-    }
-
     /// Returns the ids of the scopes of an association, the narrowest first.
-    pub(in crate::limits) fn member_of(&self, association: AssociationId) -> &[ScopeId] {
+    pub(super) fn member_of(&self, association: AssociationId) -> &[ScopeId] {
         self.get(association).map(Account::member_of).unwrap_or_default()
     }
 
     /// Returns the scopes that count jobs of an association, the narrowest first.
-    pub(in crate::limits) fn all_scopes_of(
+    pub(super) fn all_scopes_of(
         &self,
         association: AssociationId,
     ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
@@ -159,7 +145,7 @@ impl Accounts {
     }
 
     /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.
-    pub(in crate::limits) fn scopes_of(
+    pub(super) fn scopes_of(
         &self,
         association: AssociationId,
         queue: Option<&QueueName>,
