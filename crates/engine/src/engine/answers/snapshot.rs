@@ -348,7 +348,12 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         cur_sched_jobs: signed(sched.jobs()),
         max_sched_jobs: association.max_sched_jobs,
         queue_usage: queue_usage.collect(),
-        held_jobs: view.ledger.accounts().before_sched(id, None).filter_map(|id| Some((id, show_held(view, id)?))).collect(),
+        held_jobs: view
+            .ledger
+            .accounts()
+            .before_sched(id, None)
+            .filter_map(|id| Some((id, show_held(view, id)?)))
+            .collect(),
     }
 }
 

@@ -382,7 +382,8 @@ fn assert_agreement(engine: &Engine, oracle: &StageOracle) {
     let shown = (sum(|one| one.cur_active_jobs), sum(|one| one.cur_run_jobs), sum(|one| one.cur_sched_jobs));
     assert_eq!(shown, oracle.counts(), "counts of all associations, of {oracle:?}");
     let (book, ledger) = (&engine.shared.book, &engine.shared.ledger);
-    let usages = book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.usage(id));
+    let usages =
+        book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.accounts().usage(id));
     let gpus: u64 = usages.map(|usage| usage.total.charged.run.gpus()).sum();
     assert_eq!(gpus, oracle.gpus_running(), "GPUs of running jobs, of {oracle:?}");
 }
