@@ -20,7 +20,7 @@ use fairshare::{Options, Policy, Shares};
 use fairshare_engine::ids::{BankName, JobId, UserId};
 use fairshare_engine::priority::order::Bounds;
 use fairshare_engine::priority::{Pending, PendingJob};
-use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Site, Standing, Watermark};
+use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Rule, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
 /// Number of jobs and associations in one slice.
@@ -51,14 +51,16 @@ fn site(leaves: usize, policy: Policy) -> Site {
         counted: Watermark::default(),
     });
     Site {
-        instant: T0,
-        half_life: HalfLife::new(604_800.0).expect("a half-life"),
-        reset: 2_419_200.0,
-        weights: Weights::default(),
+        rule: Rule {
+            instant: T0,
+            half_life: HalfLife::new(604_800.0).expect("a half-life"),
+            reset: 2_419_200.0,
+            weights: Weights::default(),
+            policy,
+            options: Options::default(),
+            replaces_all: false,
+        },
         mode: Mode::Elapsed,
-        policy,
-        options: Options::default(),
-        replaces_all: false,
         associations: associations.collect(),
         banks: (0..banks).map(bank).collect(),
     }

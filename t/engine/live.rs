@@ -41,14 +41,16 @@ fn site(tree: &Tree, policy: Policy, options: Options) -> (Site, Vec<&str>) {
         counted: Watermark::default(),
     };
     let site = Site {
-        instant: INSTANT,
-        half_life: HalfLife::new(604_800.0).unwrap(),
-        reset: 2_419_200.0,
-        weights: Weights::default(),
+        rule: Rule {
+            instant: INSTANT,
+            half_life: HalfLife::new(604_800.0).unwrap(),
+            reset: 2_419_200.0,
+            weights: Weights::default(),
+            policy,
+            options,
+            replaces_all: false,
+        },
         mode: Mode::Elapsed,
-        policy,
-        options,
-        replaces_all: false,
         banks: in_list_order(tree.banks().collect()).into_iter().map(bank).collect(),
         associations: in_list_order(tree.leaves().collect()).into_iter().map(leaf).collect(),
     };
@@ -163,19 +165,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
             def_bank: bank.clone(),
         };
         let accounts = engine_policy(users.iter().map(record).collect());
-        let part = SitePart {
-            rule: Some(Rule {
-                instant: site.instant,
-                half_life: site.half_life,
-                reset: site.reset,
-                weights: site.weights,
-                policy: site.policy,
-                options: site.options,
-                replaces_all: false,
-            }),
-            banks: site.banks,
-            associations: site.associations,
-        };
+        let part = SitePart { rule: Some(site.rule), banks: site.banks, associations: site.associations };
         let settings = Settings { interleave: true, ..Settings::default() };
         engine.handle(INSTANT, Event::Settings(settings));
         engine.handle(INSTANT, Event::Policy(accounts, part));

@@ -28,7 +28,7 @@
 //!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
 //!   **moves** to another bank is a new association: the usage in the old bank stays there, as in the accounting database.
 //! - A bank that moves takes its associations along, with all they used.
-//! - A push replaces the tree. With [`Site::replaces_all`] it also replaces the sums of evicted jobs, whatever the watermarks
+//! - A push replaces the tree. With [`Rule::replaces_all`] it also replaces the sums of evicted jobs, whatever the watermarks
 //!   are.
 //! - Weights apply from the push that brings them, to all jobs that were not evicted.
 //! - A usage below 1e-9 reads as 0.
@@ -67,8 +67,8 @@ pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
 pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
-pub use site::{Bank, Leaf, Site, SiteError, Watermark};
-pub use staged_site::{RESET, Rule, SitePart, StagedSite};
+pub use site::{Bank, Leaf, RESET, Rule, Site, SiteError, Watermark};
+pub use staged_site::{SitePart, StagedSite};
 pub use turns::{Charging, Turns};
 
 /// The index of an association of one [`Standing`]. It stays the same as long as the tree has the association, or a job of it is
@@ -116,7 +116,7 @@ pub struct Standing {
     site: Option<Ranked>,
     work: RefreshState,
     shared_ids: Option<SharedIds>,
-    /// True if a push with [`Site::replaces_all`] was accepted: it also replaces sums that are restored later.
+    /// True if a push with [`Rule::replaces_all`] was accepted: it also replaces sums that are restored later.
     has_replaced_all: bool,
     generation: u64,
 }

@@ -36,15 +36,16 @@ impl Standing {
             self.shared_ids = shared_ids;
             let complete = apply_inactive_banks(complete);
             let tree = complete.rows.build()?;
-            tree.check_policy(complete.site.policy)?;
+            tree.check_policy(complete.site.rule.policy)?;
             Ok((complete.site, complete.indices, tree))
         });
         // If the site is rejected, the entries that were added for it are removed.
         let (site, indices, tree) = ready.inspect_err(|_| self.remove_unused())?;
-        self.has_replaced_all |= site.replaces_all;
-        for (leaf, entry) in site.associations.into_iter().zip(&indices) {
+        let Site { rule, mode, associations, .. } = site;
+        self.has_replaced_all |= rule.replaces_all;
+        for (leaf, entry) in associations.into_iter().zip(&indices) {
             if let Some(entry) = self.table.entry_mut(entry.0) {
-                entry.set_pushed(leaf.usage.unwrap_or(0.0), site.instant, leaf.counted, site.replaces_all);
+                entry.set_pushed(leaf.usage.unwrap_or(0.0), rule.instant, leaf.counted, rule.replaces_all);
             }
         }
         let row = |leaf: NodeId| indices.get(tree.list_index(leaf)).map_or(u32::MAX, |entry| entry.0);
@@ -65,13 +66,12 @@ impl Standing {
             let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&at));
             change.members |= leaf != entry.leaf;
             entry.leaf = leaf;
-            entry.set_weights(site.weights);
+            entry.set_weights(rule.weights);
         }
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
-        let scale = Scale::new(site.instant, site.half_life);
-        let Site { instant, half_life, reset, weights, mode, policy, options, .. } = site;
-        let rule = Rule { instant, half_life, reset, weights, policy, options, replaces_all: false };
+        let scale = Scale::new(rule.instant, rule.half_life);
+        let rule = Rule { replaces_all: false, ..rule };
         if let Some(before) = &self.site {
             change.note_banks(&before.tree, &tree);
             change.note_rules((&before.rule, before.mode), (&rule, mode));
@@ -114,10 +114,10 @@ impl Standing {
 }
 
 fn check_site(CompleteSite { site, rows, .. }: &CompleteSite) -> Result<(), SiteError> {
-    if site.instant.is_nan() || site.instant.abs() > MAX_TIME {
-        return Err(SiteError::BadTime(format!("time {} of the usages", site.instant)));
+    let Rule { instant, weights: Weights { node, core, gpu }, .. } = site.rule;
+    if instant.is_nan() || instant.abs() > MAX_TIME {
+        return Err(SiteError::BadTime(format!("time {instant} of the usages")));
     }
-    let Weights { node, core, gpu } = site.weights;
     for (what, weight) in [("node", node), ("core", core), ("gpu", gpu)] {
         if !(0.0..=MAX_WEIGHT).contains(&weight) {
             return Err(SiteError::BadWeight(format!("{what} weight {weight}")));
@@ -167,7 +167,7 @@ fn apply_inactive_banks(mut complete: CompleteSite) -> CompleteSite {
     for leaf in &mut site.associations {
         leaf.active &= !dead.contains(&leaf.bank);
     }
-    let ignored = site.options.inactive_usage == InactiveUsage::Ignore;
+    let ignored = site.rule.options.inactive_usage == InactiveUsage::Ignore;
     if ignored {
         site.banks.retain(|bank| bank.active);
     }

@@ -8,9 +8,12 @@ use fairshare::accrual::{HalfLife, MAX_TIME, Mode};
 use fairshare::periods::Weights;
 use fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
 
-/// The tree of a push, with its usages and rules.
+/// flux-accounting's default usage reset period, in seconds.
+pub const RESET: f64 = 2_419_200.0;
+
+/// The rules of a tree, and the units of its usages.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Site {
+pub struct Rule {
     /// The time of the usages, in seconds since the epoch.
     pub instant: f64,
     /// How usage decays.
@@ -19,14 +22,21 @@ pub struct Site {
     pub reset: f64,
     /// The usage per second of a node, a core and a GPU.
     pub weights: Weights,
-    /// How a running job accrues usage.
-    pub mode: Mode,
     /// The ranking policy.
     pub policy: Policy,
     /// The options of the policy.
     pub options: Options,
     /// True if the pushed usages replace the sums of evicted jobs, whatever the watermarks are.
     pub replaces_all: bool,
+}
+
+/// The tree of a push, with its usages and rules.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Site {
+    /// The rules of the tree.
+    pub rule: Rule,
+    /// How a running job accrues usage.
+    pub mode: Mode,
     /// All banks. Exactly one has no parent.
     pub banks: Vec<Bank>,
     /// All leaves.
@@ -46,13 +56,6 @@ pub struct Bank {
     pub usage: Option<f64>,
     /// Below an inactive bank all banks and associations are inactive.
     pub active: bool,
-}
-
-impl Bank {
-    /// Returns the name, the parent, and whether the bank is active.
-    pub(super) fn row(&self) -> (&str, Option<&str>, bool) {
-        (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
-    }
 }
 
 /// An association of the tree.
@@ -87,6 +90,11 @@ impl Default for Watermark {
 }
 
 impl Bank {
+    /// Returns the name, the parent, and whether the bank is active.
+    pub(super) fn row(&self) -> (&str, Option<&str>, bool) {
+        (self.name.as_str(), self.parent.as_ref().map(|parent| parent.as_str()), self.active)
+    }
+
     /// Adds the bank to the rows of a tree.
     pub(super) fn add_row(&self, rows: &mut Builder) {
         let parent = self.parent.as_ref().map(|parent| parent.as_str());

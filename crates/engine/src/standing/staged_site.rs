@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Collects a site that comes in parts.
 
-use super::{Bank, Index, Leaf, Site, SiteError, Standing};
-use fairshare::accrual::{HalfLife, Mode};
-use fairshare::periods::Weights;
-use fairshare::{Builder, Options, Policy};
-
-/// flux-accounting's default usage reset period, in seconds.
-pub const RESET: f64 = 2_419_200.0;
-
-/// The rules of a tree, and the units of its usages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Rule {
-    /// The time of the usages, in seconds since the epoch.
-    pub instant: f64,
-    /// How usage decays.
-    pub half_life: HalfLife,
-    /// flux-accounting's usage reset period, in seconds. Ended jobs are read from job-list no farther back.
-    pub reset: f64,
-    /// The usage per second of a node, a core and a GPU.
-    pub weights: Weights,
-    /// The ranking policy.
-    pub policy: Policy,
-    /// The options of the policy.
-    pub options: Options,
-    /// True if the pushed usages replace the sums of evicted jobs, whatever the watermarks are.
-    pub replaces_all: bool,
-}
+use super::{Bank, Index, Leaf, Rule, Site, SiteError, Standing};
+use fairshare::Builder;
+use fairshare::accrual::Mode;
 
 /// The tree in one part of a push.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,19 +76,7 @@ impl StagedSite {
     /// Puts the parts together; `None` if no part had a rule, so that there is no tree.
     pub(super) fn whole(self, mode: Mode) -> Option<CompleteSite> {
         let SitePart { rule, banks, associations } = self.part;
-        let Rule { instant, half_life, reset, weights, policy, options, replaces_all } = rule?;
-        let site = Site {
-            instant,
-            half_life,
-            reset,
-            weights,
-            mode,
-            policy,
-            options,
-            replaces_all,
-            banks,
-            associations,
-        };
+        let site = Site { rule: rule?, mode, banks, associations };
         Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
     }
 }

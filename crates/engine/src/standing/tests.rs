@@ -38,14 +38,16 @@ fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
 /// Users 1 and 2 in A, user 3 in B, all without usage.
 fn site(policy: Policy) -> Site {
     Site {
-        instant: T0,
-        half_life: HalfLife::new(DAY).expect("a half-life"),
-        reset: RESET,
-        weights: Weights::default(),
+        rule: Rule {
+            instant: T0,
+            half_life: HalfLife::new(DAY).expect("a half-life"),
+            reset: RESET,
+            weights: Weights::default(),
+            policy,
+            options: Options::default(),
+            replaces_all: false,
+        },
         mode: Mode::Elapsed,
-        policy,
-        options: Options::default(),
-        replaces_all: false,
         banks: vec![bank("root", None, 1), bank("A", Some("root"), 1), bank("B", Some("root"), 1)],
         associations: [(1, "A"), (2, "A"), (3, "B")]
             .map(|(user, bank)| leaf(user, bank, 0.0, Watermark::default()))
@@ -143,7 +145,7 @@ fn a_job_that_a_push_covers_counts_once() {
         standing.started(&job).expect("a late start");
     }
     let mut none = site(Policy::Classic);
-    none.half_life = HalfLife::NONE;
+    none.rule.half_life = HalfLife::NONE;
     for (what, mark, pushed, total) in [
         ("nothing", Watermark::default(), 0.0, 500.0),
         ("the first", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
@@ -161,7 +163,7 @@ fn a_job_that_a_push_covers_counts_once() {
 fn the_earlier_of_two_ends_counts() {
     for ends in [[50.0, 60.0], [60.0, 50.0]] {
         let mut plain = site(Policy::Classic);
-        plain.half_life = HalfLife::NONE;
+        plain.rule.half_life = HalfLife::NONE;
         let mut standing = standing(plain);
         for end in ends {
             standing.ended(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
@@ -173,7 +175,7 @@ fn the_earlier_of_two_ends_counts() {
 #[test]
 fn associations_appear_move_and_disappear() {
     let mut plain = site(Policy::WeightedWalk);
-    plain.half_life = HalfLife::NONE;
+    plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
     // The job starts before the tree has user 9.
     standing.started(&job(1, 9, "A", 1, T0)).expect("a job");
@@ -204,7 +206,7 @@ fn associations_appear_move_and_disappear() {
 #[test]
 fn the_sum_of_evicted_jobs_is_not_split() {
     let mut plain = site(Policy::Classic);
-    plain.half_life = HalfLife::NONE;
+    plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 4, each: 1 });
     standing.push(plain.clone()).expect("a site");
     let ten = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
@@ -226,7 +228,7 @@ fn the_sum_of_evicted_jobs_is_not_split() {
         ("a push that replaces all", Watermark::default(), 3.0, true, 103.0),
     ] {
         plain.associations[0] = leaf(1, "A", pushed, mark);
-        plain.replaces_all = all;
+        plain.rule.replaces_all = all;
         standing.push(plain.clone()).expect("a site");
         standing.refresh(T0 + 200.0);
         assert_eq!(usage(&standing, 1, "A", T0 + 200.0), total, "{what}");
@@ -322,15 +324,18 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
             with(&|s| s.banks[1].usage = Some(f64::INFINITY)),
             "bank \"A\": expected a usage from 0 to 1e250, got inf",
         ),
-        (with(&|s| s.instant = f64::NAN), "time NaN of the usages: expected a time in seconds since 1970"),
-        (with(&|s| s.weights.core = f64::NAN), "core weight NaN: expected a number"),
+        (
+            with(&|s| s.rule.instant = f64::NAN),
+            "time NaN of the usages: expected a time in seconds since 1970",
+        ),
+        (with(&|s| s.rule.weights.core = f64::NAN), "core weight NaN: expected a number"),
         (
             with(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
             "user \"1\" in bank \"A\": watermark inf",
         ),
         (with(&|s| s.banks[2].parent = Some("C".into())), "C"),
         (
-            with(&|s| (s.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
+            with(&|s| (s.rule.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
             "policy pbs does not support shares",
         ),
     ] {

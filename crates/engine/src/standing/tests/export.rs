@@ -9,9 +9,9 @@ use proptest::prelude::*;
 /// Users 1 to 3 of [`site`] with different usages and watermarks, under options that are not the defaults.
 fn varied() -> Site {
     let mut varied = site(Policy::Pbs);
-    varied.options = Options { pbs_min_usage: 7.0, ..Options::default() };
-    varied.reset = 3.0 * DAY;
-    varied.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
+    varied.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
+    varied.rule.reset = 3.0 * DAY;
+    varied.rule.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
     varied.banks[2].usage = Some(40.0);
     varied.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
     varied.associations[1] = Leaf { usage: None, ..leaf(2, "A", 0.0, Watermark::through(T0 - 20.0)) };
@@ -34,7 +34,10 @@ fn the_pushed_site_is_exported() {
     let rule = exporter.rule().expect("pushed");
     let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
     assert_eq!([rule.reset, exporter.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
-    assert_eq!(again, (T0, site.half_life, site.weights, site.policy, site.options, false));
+    assert_eq!(
+        again,
+        (T0, site.rule.half_life, site.rule.weights, site.rule.policy, site.rule.options, false)
+    );
     assert_eq!(Standing::default().rule(), None);
 }
 
@@ -247,7 +250,7 @@ fn sites() -> impl Strategy<Value = Site> {
     (prop::collection::vec(of_leaf, 1..40), prop::collection::vec(of_bank, 4), rule).prop_map(
         |(leaves, banks, rule)| {
             let mut site = site(rule.0);
-            (site.options.inactive_usage, site.options.pbs_min_usage) = (rule.1, rule.2);
+            (site.rule.options.inactive_usage, site.rule.options.pbs_min_usage) = (rule.1, rule.2);
             site.banks = vec![bank_of_root()];
             for (number, (above, shares, active, usage)) in banks.into_iter().enumerate() {
                 let parent = if above < number { format!("b{above}") } else { "root".to_owned() };
@@ -314,9 +317,9 @@ proptest! {
 fn a_ranking_that_depends_on_the_order_of_the_push_is_not_exported() {
     let mut given = site(Policy::FairTree);
     assert!(standing(given.clone()).as_pushed().is_some());
-    given.options.ties = Ties::SlurmProgram;
+    given.rule.options.ties = Ties::SlurmProgram;
     assert!(standing(given.clone()).as_pushed().is_none());
-    given.policy = Policy::WeightedWalk;
+    given.rule.policy = Policy::WeightedWalk;
     assert!(standing(given).as_pushed().is_some());
     assert!(Standing::default().as_pushed().is_none());
 }

@@ -62,7 +62,7 @@ fn a_refresh_computes_only_changed_associations() {
 fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
     for (min_usage, ranked) in [(0.0, false), (1.0, true)] {
         let mut used = site(Policy::Pbs);
-        used.options.pbs_min_usage = min_usage;
+        used.rule.options.pbs_min_usage = min_usage;
         used.associations[0].usage = Some(5e6);
         let mut standing = standing(used);
         standing.refresh(T0);
@@ -126,7 +126,7 @@ fn new_usage_after_negligible_usage_decays_again() {
 #[test]
 fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
-    (plain.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
+    (plain.rule.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
     let mut standing = standing(plain);
     standing.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
     for (later, is_ahead) in [(50.0, true), (200.0, false)] {
@@ -209,7 +209,7 @@ fn as_many_ended_jobs_are_kept_as_configured() {
 #[test]
 fn a_late_end_is_distinguished_from_evicted_jobs() {
     let mut plain = site(Policy::Classic);
-    plain.half_life = HalfLife::NONE;
+    plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(plain.clone()).expect("a site");
     let one = |id: u64| job(id, 1, "A", 1, T0);
@@ -268,7 +268,7 @@ fn an_invalid_time_is_named_in_the_error() {
 #[test]
 fn an_association_stays_known_while_one_of_its_jobs_may_count() {
     let mut plain = site(Policy::Classic);
-    plain.half_life = HalfLife::NONE;
+    plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
     standing.ended(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
     standing.started(&job(2, 10, "A", 1, T0)).expect("a job");
@@ -311,7 +311,7 @@ fn times_up_to_the_maximum_are_accepted() {
         (T0, MAX_TIME * 1.001, false),
     ] {
         let mut edge = site(Policy::Classic);
-        edge.instant = instant;
+        edge.rule.instant = instant;
         edge.associations[0].counted = Watermark::through(counted);
         assert_eq!(Standing::default().push(edge).is_ok(), is_right, "{instant} {counted}");
     }
@@ -321,7 +321,7 @@ fn times_up_to_the_maximum_are_accepted() {
 fn associations_below_an_inactive_bank_are_not_ranked() {
     for how in [InactiveUsage::Count, InactiveUsage::Ignore] {
         let mut dead = site(Policy::Classic);
-        dead.options.inactive_usage = how;
+        dead.rule.options.inactive_usage = how;
         dead.banks.push(bank("AA", Some("A"), 1));
         dead.banks[1].active = false;
         dead.associations = [(1, "AA"), (2, "A"), (3, "B")]

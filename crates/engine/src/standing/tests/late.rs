@@ -30,7 +30,8 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         (90.0, true, vec![5]),
     ] {
         let (mut first, jobs, sums) = exported();
-        let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
+        let mut push = site(Policy::Classic);
+        (push.rule.instant, push.rule.replaces_all) = (T0 + 150.0, replaces_all);
         push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
         first.push(push.clone()).expect("a site");
         let mut second = Standing::new(Retention::default());
@@ -86,7 +87,7 @@ fn a_job_has_the_largest_resource_counts_reported() {
         Job { ran_on, ..job(1, 1, "A", 2, T0) }
     };
     let mut weighted = site(Policy::Classic);
-    weighted.weights = Weights { node: 1.0, core: 10.0, gpu: 100.0 };
+    weighted.rule.weights = Weights { node: 1.0, core: 10.0, gpu: 100.0 };
     let mut exports = Vec::new();
     for (one, other) in [((0, 0), (3, 4)), ((3, 4), (0, 0)), ((3, 0), (0, 4)), ((3, 4), (3, 4))] {
         let mut standing = standing(weighted.clone());

@@ -3,14 +3,10 @@
 
 use super::*;
 
-fn rule(site: &Site) -> Rule {
-    let Site { instant, half_life, reset, weights, policy, options, replaces_all, .. } = *site;
-    Rule { instant, half_life, reset, weights, policy, options, replaces_all }
-}
-
 /// Splits a site into parts with at most one association.
 fn parts(site: &Site) -> impl Iterator<Item = SitePart> {
-    let head = SitePart { rule: Some(rule(site)), banks: site.banks.clone(), associations: Vec::new() };
+    let head =
+        SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), associations: Vec::new() };
     let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
     std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
 }

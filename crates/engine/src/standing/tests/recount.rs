@@ -67,11 +67,11 @@ impl Pushed {
     fn site(&self, records: &[Record], half_life: f64, weights: Weights, policy: Policy) -> Site {
         let mut site = site(policy);
         site.banks.push(bank("AA", Some("A"), 3));
-        (site.half_life, site.weights) = (HalfLife::new(half_life).expect("a half-life"), weights);
+        (site.rule.half_life, site.rule.weights) = (HalfLife::new(half_life).expect("a half-life"), weights);
         let last_end = records.iter().filter_map(|record| record.end).fold(T0, f64::max);
-        site.instant = last_end + self.later;
+        site.rule.instant = last_end + self.later;
         let left = |since: f64| {
-            if half_life > 0.0 { 0.5f64.powf((site.instant - since) / half_life) } else { 1.0 }
+            if half_life > 0.0 { 0.5f64.powf((site.rule.instant - since) / half_life) } else { 1.0 }
         };
         site.associations = (0..USERS.len())
             .map(|of| {
@@ -89,7 +89,7 @@ impl Pushed {
                     let of_jobs = records.iter().filter(|record| record.of == of && record.end.is_some());
                     usage += of_jobs
                         .filter(is_in)
-                        .map(|job| job.usage(site.instant, half_life, weights))
+                        .map(|job| job.usage(site.rule.instant, half_life, weights))
                         .sum::<f64>();
                     counted = Watermark::through(end);
                 }
@@ -255,7 +255,7 @@ proptest! {
                 if depends_on_rounding(&all_usages(&records, now, half_life, weights)) {
                     continue;
                 }
-                let ranking = batch.rank(policy, &site.options).expect("a ranking");
+                let ranking = batch.rank(policy, &site.rule.options).expect("a ranking");
                 for (of, &(user, bank)) in USERS.iter().enumerate() {
                     let ours = fairshare(&standing, user, bank);
                     let expected = ranking.fairshare(tree[of]);
@@ -299,7 +299,7 @@ proptest! {
                 continue;
             }
             let (tree, batch) = batch(&site, &reported, now, half_life);
-            let ranking = batch.rank(policy, &site.options).expect("a ranking");
+            let ranking = batch.rank(policy, &site.rule.options).expect("a ranking");
             for (of, &(user, bank)) in USERS.iter().enumerate() {
                 let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(tree[of]));
                 let (ours, expected) = (ours.expect("ranked"), expected.expect("ranked"));
@@ -352,7 +352,7 @@ fn batch(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId;
     for bank in &site.banks {
         builder.bank(bank.name.as_str(), bank.parent.as_ref().map(|name| name.as_str()), bank.shares, None);
     }
-    let usages = all_usages(records, now, half_life, site.weights);
+    let usages = all_usages(records, now, half_life, site.rule.weights);
     for (usage, leaf) in usages.into_iter().zip(&site.associations) {
         let user = format!("{:010}", leaf.user.unwrap().0);
         builder.association(&user, leaf.bank.as_str(), leaf.shares, Some(usage), leaf.active);

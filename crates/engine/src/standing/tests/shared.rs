@@ -24,15 +24,7 @@ fn departed(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
 fn both_ways(site: &Site) -> [Standing; 2] {
     let whole = standing(site.clone());
     let (mut parts, mut draft) = (Standing::default(), StagedSite::default());
-    let rule = Some(Rule {
-        instant: site.instant,
-        half_life: site.half_life,
-        reset: site.reset,
-        weights: site.weights,
-        policy: site.policy,
-        options: site.options,
-        replaces_all: false,
-    });
+    let rule = Some(site.rule.clone());
     draft.absorb(SitePart { rule, banks: site.banks.clone(), associations: Vec::new() }, &mut parts);
     for leaf in &site.associations {
         let associations = vec![leaf.clone()];
