@@ -9,7 +9,6 @@ use super::{Circumstances, Posted, PostedPriorities};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
-use crate::standing::SiteChange;
 
 /// An input that may have changed. Answers list the changes in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,28 +154,8 @@ impl Changes {
     }
 }
 
-/// The changes of the tree or its rules since all priorities were last computed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Pushed {
-    shares: bool,
-    members: bool,
-    policy: bool,
-    accounting: bool,
-}
-
-impl Pushed {
-    pub fn note(&mut self, change: &SiteChange) {
-        self.shares |= change.shares;
-        self.members |= change.members;
-        self.policy |= change.policy;
-        self.accounting |= change.accounting;
-    }
-
-    /// Returns the changes in the order of [`Moves::pushed`](Moves).
-    fn marks(self) -> [bool; 4] {
-        [self.shares, self.members, self.policy, self.accounting]
-    }
-}
+/// Whether shares, members, the policy or accounting changed, in the order of [`OF_PUSHES`].
+pub(super) type Pushed = [bool; OF_PUSHES.len()];
 
 /// The generation of fair-shares in which that of an association last changed, for each reason: shares, members, policy and accounting,
 /// and usage if there was no other reason.
@@ -192,11 +171,10 @@ const OF_PUSHES: [Change; 4] = [Change::Shares, Change::Members, Change::Policy,
 impl Moves {
     /// Notes that the fair-share of the association changed in `generation`.
     pub fn note(&mut self, pushed: Pushed, generation: u64) {
-        let marks = pushed.marks();
-        if !marks.contains(&true) {
+        if !pushed.contains(&true) {
             self.usage = generation;
         }
-        for (mark, _) in self.pushed.iter_mut().zip(marks).filter(|(_, is)| *is) {
+        for (mark, _) in self.pushed.iter_mut().zip(pushed).filter(|(_, is)| *is) {
             *mark = generation;
         }
     }
@@ -291,7 +269,7 @@ impl PostedPriorities {
         // The fair-share of the next generation may be known while the jobs have no current priority of that generation.
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;
-        let marks = if is_known { marks } else { self.site_change.marks() };
+        let marks = if is_known { marks } else { self.site_change };
         OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
         let is_turn = now.interleaves && moves.usage <= before.generation;
         Some(if is_turn { Change::Turn } else { Change::Usage })

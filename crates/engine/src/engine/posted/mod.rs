@@ -163,7 +163,7 @@ pub(super) struct PostedPriorities {
     pending: Pending<Posted>,
     /// Pending jobs by association.
     groups: BTreeMap<AssociationId, Group>,
-    /// The changes of pushes since the last refresh that computed all priorities.
+    /// What pushes changed in the tree or its rules since the last refresh that computed all priorities.
     site_change: Pushed,
     /// Pending jobs whose jobspec was updated since their priority was posted.
     updated: HashSet<JobId>,
@@ -267,8 +267,9 @@ impl PostedPriorities {
 
     /// Notes that a push changed the tree or its rules. Returns true if such a change waits for the refresh that computes all priorities.
     pub fn note_site_change(&mut self, change: &SiteChange) -> bool {
-        self.site_change.note(change);
-        self.site_change != Pushed::default()
+        let changes = [change.shares, change.members, change.policy, change.accounting];
+        std::iter::zip(&mut self.site_change, changes).for_each(|(mark, is_new)| *mark |= is_new);
+        self.site_change.contains(&true)
     }
 
     /// Notes that a refresh has computed all priorities.
