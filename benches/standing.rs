@@ -76,7 +76,7 @@ fn standing_with_jobs(site: &Site, every: usize) -> Standing {
         let Some(user) = leaf.user else { continue };
         let (bank, start) = (leaf.bank.clone(), T0 - random.below(86_400) as f64);
         let job = Job { id: JobId(id as u64), user, bank, ran_on, start, limit: 0.0 };
-        standing.started(&job).expect("a job");
+        standing.usages.started(&job).expect("a job");
     }
     standing.refresh(T0);
     standing

@@ -19,7 +19,7 @@ pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
     let counted = counted_job(shared, id, job)?;
-    log_bad_record(shared.standing.started(&counted))
+    log_bad_record(shared.standing.usages.started(&counted))
 }
 
 /// Counts the usage of a running job from `start` on, in seconds since the epoch, if its R has no start.
@@ -40,13 +40,13 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
     if job.phase != Phase::Run {
         return None;
     }
-    if shared.standing.tree().is_none() && shared.standing.counts().2 >= MOST_ENDED {
-        shared.standing.never_ran(id);
+    if shared.standing.tree().is_none() && shared.standing.usages.counts().2 >= MOST_ENDED {
+        shared.standing.usages.never_ran(id);
         shared.ended.begin_again();
         return None;
     }
     let counted = counted_job(shared, id, job)?;
-    let done = shared.standing.ended(&counted, shared.now);
+    let done = shared.standing.usages.ended(&counted, shared.now);
     if done.is_ok() && shared.settings.remember {
         shared.news.note(counted, shared.now);
     }
@@ -61,7 +61,9 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
 pub(in crate::engine) fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let known = shared.ledger.job(id).cloned();
     let told = known.and_then(|job| record_end(shared, id, &job));
-    told.into_iter().chain(log_bad_record(shared.standing.record_end_of_running(id, shared.now))).collect()
+    told.into_iter()
+        .chain(log_bad_record(shared.standing.usages.record_end_of_running(id, shared.now)))
+        .collect()
 }
 
 fn log_bad_record(done: Result<(), standing::BadJob>) -> Option<Effect> {

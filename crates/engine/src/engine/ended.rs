@@ -60,7 +60,7 @@ impl EndedJobs {
             return Vec::new();
         }
         // Pages start with the last jobs. No such job may be mistaken for one that was evicted.
-        standing.keep_all_ended(true);
+        standing.usages.keep_all_ended(true);
         self.asking = Asking::UnderWay { since, before: None, most: PAGE, told: 0, silent: 0 };
         vec![Effect::Arm(Timer::Retry), Effect::ListEnded { since, before: None, most: PAGE }]
     }
@@ -128,13 +128,13 @@ impl EndedJobs {
         let bank = job.bank.or_else(|| book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
         let told = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
-        let bad = standing.ended(&told, end).err()?;
+        let bad = standing.usages.ended(&told, end).err()?;
         Some(Effect::Log(Level::Error, bad.to_string()))
     }
 
     fn asked_all(&mut self, standing: &mut Standing, since: f64) {
         self.unanswered = 0;
         self.asking = Asking::Done(since);
-        standing.keep_all_ended(false);
+        standing.usages.keep_all_ended(false);
     }
 }

@@ -116,7 +116,7 @@ impl StagedPush {
     /// Drops the tree of the staged push, and the usage entries that were created for its associations.
     fn drop_tree(&mut self, shared: &mut Shared) {
         if !std::mem::take(&mut self.tree).is_empty() {
-            shared.standing.remove_unused();
+            shared.standing.usages.remove_unused();
         }
     }
 }
@@ -271,7 +271,7 @@ pub(super) fn apply_settings(
     if is_first {
         // No client was there to carry out the questions of a site document that was given at the load.
         shared.ended.begin_again();
-        shared.standing.keep_all_ended(false);
+        shared.standing.usages.keep_all_ended(false);
     }
     if before == shared.settings && !(is_first && was_live) {
         let asked =

@@ -49,7 +49,7 @@ pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<Ev
         faults.extend((!shared.standing.restore_evicted(sum)).then_some(who));
     }
     for Ended { job, end } in ended {
-        faults.extend(shared.standing.ended(&job, end).err().map(|bad| bad.to_string()));
+        faults.extend(shared.standing.usages.ended(&job, end).err().map(|bad| bad.to_string()));
     }
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
 }

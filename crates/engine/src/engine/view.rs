@@ -127,7 +127,7 @@ impl<'a> View<'a> {
         let outline = self.outline();
         let (last, is_refreshing) = self.refresh.last_refresh();
         let (pending, lagging) = self.posted.pending_and_stale();
-        let (associations, running, ended) = self.standing.counts();
+        let (associations, running, ended) = self.standing.usages.counts();
         LiveSnapshot {
             accrual: Cow::Borrowed(self.settings.accrual.name()),
             ages: age::age_snapshot(self),

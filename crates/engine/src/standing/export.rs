@@ -68,7 +68,7 @@ impl Standing {
             tree.accrue(*bank, *usage);
         }
         for (leaf, entry) in site.tree.leaves().zip(&site.entry_of_leaf) {
-            tree.accrue(leaf, self.table.entry(*entry)?.pushed().0);
+            tree.accrue(leaf, self.usages.entry(*entry)?.pushed().0);
         }
         tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
     }
@@ -85,7 +85,7 @@ impl Standing {
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
-        for (number, entry) in self.table.entries().iter().enumerate().skip(from.entry) {
+        for (number, entry) in self.usages.entries().iter().enumerate().skip(from.entry) {
             if number - from.entry >= max || jobs.len() >= max {
                 return (jobs, sums, Some(Bookmark { entry: number, ..Bookmark::default() }));
             }
@@ -117,7 +117,7 @@ impl Standing {
             && is_usage(evicted.pushed)
             && !evicted.counted.is_invalid();
         if is_right {
-            self.table.restore_evicted(evicted, self.has_replaced_all);
+            self.usages.restore_evicted(evicted, self.has_replaced_all);
         }
         is_right
     }
@@ -138,7 +138,7 @@ impl Standing {
 
     /// Returns a leaf of the tree, with the pushed usage.
     pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
-        self.site.as_ref()?.leaf(self.table.entry(self.find(user, bank)?.0)?, Some(user), bank)
+        self.site.as_ref()?.leaf(self.usages.entry(self.find(user, bank)?.0)?, Some(user), bank)
     }
 
     /// Returns the leaves that no job matches, sorted by bank and user name.
@@ -147,7 +147,7 @@ impl Standing {
             Key::Jobs(..) => None,
             Key::Leaf(_, bank) => self.site.as_ref()?.leaf(entry, None, bank),
         };
-        let mut leaves: Vec<Leaf> = self.table.entries().iter().filter_map(leaf).collect();
+        let mut leaves: Vec<Leaf> = self.usages.entries().iter().filter_map(leaf).collect();
         leaves.sort_unstable_by(|a, b| (&a.bank, &a.name).cmp(&(&b.bank, &b.name)));
         leaves
     }

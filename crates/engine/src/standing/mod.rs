@@ -22,7 +22,7 @@
 //! - **Eviction**: if there are more ended jobs than [`Retention`] allows, the earliest ones are evicted, association by
 //!   association. Covered jobs are dropped; the others become one decaying sum. A watermark cannot split that sum. A push whose
 //!   watermark lies before the end of the sum leaves the usage of the association unchanged, which is exact; a push whose
-//!   watermark covers the sum replaces it. While [`Standing::keep_all_ended`] is on, no job is evicted, so that a restart may read
+//!   watermark covers the sum replaces it. While [`UsageTable::keep_all_ended`] is on, no job is evicted, so that a restart may read
 //!   jobs in any order. Afterwards an unknown job that ended before the last evicted one is assumed to be in the sum.
 //! - An association that **appears** counts its jobs from their start, including jobs that started before it appeared. An
 //!   association that **disappears** has no fair-share; its jobs are kept as long as they may count again. An association that
@@ -55,11 +55,9 @@ mod usage;
 
 use crate::ids::{BankName, UserId};
 use fairshare::accrual::{Mode, Scale};
-use fairshare::periods::Weights;
 use fairshare::{NodeId, Ranking, Tree};
 
 use refresh::RefreshState;
-use table::UsageTable;
 use usage::UsageEntry;
 
 pub use change::SiteChange;
@@ -69,6 +67,7 @@ pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, RESET, Rule, Site, SiteError, Watermark};
 pub use staged_site::{SitePart, StagedSite};
+pub use table::UsageTable;
 pub use turns::{Charging, Turns};
 
 /// The index of an association of one [`Standing`]. It stays the same as long as the tree has the association, or a job of it is
@@ -112,7 +111,8 @@ impl Default for Retention {
 /// The usage of all associations, their jobs, and the ranked tree.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
-    table: UsageTable,
+    /// The usages, and the jobs that count in them.
+    pub usages: UsageTable,
     site: Option<Ranked>,
     work: RefreshState,
     shared_ids: Option<SharedIds>,
@@ -141,17 +141,12 @@ struct Ranked {
 impl Standing {
     /// Returns a standing without a tree.
     pub fn new(memory: Retention) -> Standing {
-        Standing { table: UsageTable::new(memory), ..Standing::default() }
-    }
-
-    /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
-    pub fn keep_all_ended(&mut self, on: bool) {
-        self.table.keep_all_ended(on);
+        Standing { usages: UsageTable::new(memory), ..Standing::default() }
     }
 
     /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.
     pub fn find(&self, user: UserId, bank: &BankName) -> Option<Index> {
-        self.table.find(user, bank).map(Index)
+        self.usages.find(user, bank).map(Index)
     }
 
     /// Returns the leaves of the last push that share a user id with another leaf of their bank; `None` if there are none.
@@ -161,24 +156,24 @@ impl Standing {
 
     /// Returns the fair-share of the last refresh; `None` for an association that the tree lacks, or that is inactive.
     pub fn fairshare(&self, association: Index) -> Option<f64> {
-        self.table.entry(association.0)?.fairshare
+        self.usages.entry(association.0)?.fairshare
     }
 
     /// Returns the exact usage at `now`, in seconds times weight; `None` before the first push.
     pub fn usage(&self, association: Index, now: f64) -> Option<f64> {
         let site = self.site.as_ref()?;
-        Some(self.table.entry(association.0)?.usage(now, site.mode, site.scale.half_life()))
+        Some(self.usages.entry(association.0)?.usage(now, site.mode, site.scale.half_life()))
     }
 
     /// Returns the node of an association in [`Standing::tree`].
     pub fn node(&self, association: Index) -> Option<NodeId> {
-        self.table.entry(association.0)?.leaf
+        self.usages.entry(association.0)?.leaf
     }
 
     /// Returns the user id of the jobs that count in a leaf of [`Standing::tree`]; `None` for a leaf that no job matches.
     pub fn user(&self, leaf: NodeId) -> Option<UserId> {
         let at = self.site.as_ref()?.entry_of_leaf.get(leaf.index())?;
-        Some(self.table.entry(*at)?.job_key()?.0)
+        Some(self.usages.entry(*at)?.job_key()?.0)
     }
 
     /// Returns the tree of the last refresh. Its usages are scaled, which does not change their order.
@@ -198,7 +193,7 @@ impl Standing {
 
     /// Returns the earliest watermark of all associations in the tree, or `since` if that is later.
     pub fn earliest_watermark(&self, since: f64) -> f64 {
-        let in_tree = self.table.entries().iter().filter(|entry| entry.leaf.is_some());
+        let in_tree = self.usages.entries().iter().filter(|entry| entry.leaf.is_some());
         in_tree.map(UsageEntry::counted_until).fold(f64::INFINITY, f64::min).max(since)
     }
 
@@ -213,19 +208,9 @@ impl Standing {
         self.site.as_ref().map(|site| &site.rule)
     }
 
-    /// Returns the usage per second of a node, a core and a GPU.
-    fn weights(&self) -> Weights {
-        self.rule().map(|rule| rule.weights).unwrap_or_default()
-    }
-
     /// Returns the number of pushes, and of refreshes that changed a fair-share.
     pub fn generation(&self) -> u64 {
         self.generation
-    }
-
-    /// Returns the numbers of associations, of running jobs, and of ended jobs that are kept.
-    pub fn counts(&self) -> (usize, usize, usize) {
-        self.table.counts()
     }
 }
 

@@ -98,7 +98,7 @@ impl Standing {
             }
         };
         let leaf = |node: NodeId| {
-            let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.table.entry(*at));
+            let entry = site.entry_of_leaf.get(node.index()).and_then(|at| self.usages.entry(*at));
             LeafRow {
                 place: tree.list_index(node),
                 name: tree.name(node).to_owned(),

@@ -15,7 +15,7 @@ impl Standing {
     /// fair-shares change at the next refresh; a refresh in progress starts again.
     pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
         let rows = build_rows(&site);
-        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.table.freed() })
+        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.usages.freed() })
     }
 
     /// Replaces the site by one that came in parts. Without a rule there is no tree afterwards.
@@ -32,7 +32,7 @@ impl Standing {
     fn replace_site(&mut self, complete: CompleteSite) -> Result<SiteChange, SiteError> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
-                complete.with_indices(&mut self.table).merge_repeated_rows(&mut self.table);
+                complete.with_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
             self.shared_ids = shared_ids;
             let complete = apply_inactive_banks(complete);
             let tree = complete.rows.build()?;
@@ -40,11 +40,11 @@ impl Standing {
             Ok((complete.site, complete.indices, tree))
         });
         // If the site is rejected, the entries that were added for it are removed.
-        let (site, indices, tree) = ready.inspect_err(|_| self.remove_unused())?;
+        let (site, indices, tree) = ready.inspect_err(|_| self.usages.remove_unused())?;
         let Site { rule, mode, associations, .. } = site;
         self.has_replaced_all |= rule.replaces_all;
         for (leaf, entry) in associations.into_iter().zip(&indices) {
-            if let Some(entry) = self.table.entry_mut(entry.0) {
+            if let Some(entry) = self.usages.entry_mut(entry.0) {
                 entry.set_pushed(leaf.usage.unwrap_or(0.0), rule.instant, leaf.counted, rule.replaces_all);
             }
         }
@@ -53,7 +53,7 @@ impl Standing {
         let mut change = SiteChange::default();
         let before = self.site.as_ref();
         for (leaf, &at) in tree.leaves().zip(&entry_of_leaf) {
-            if let Some(entry) = self.table.entry_mut(at) {
+            if let Some(entry) = self.usages.entry_mut(at) {
                 if let (Some(before), Some((user, bank))) = (before, entry.job_key()) {
                     let old = entry.leaf.map(|leaf| (&before.tree, leaf));
                     change.note_leaf((user, bank), old, (&tree, leaf));
@@ -61,7 +61,8 @@ impl Standing {
                 entry.leaf = Some(leaf);
             }
         }
-        for (at, entry) in (0..).zip(self.table.entries_mut().0) {
+        self.usages.weights = rule.weights;
+        for (at, entry) in (0..).zip(self.usages.entries_mut().0) {
             // If the new tree lacks the association, its leaf still belongs to the old tree.
             let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&at));
             change.members |= leaf != entry.leaf;
@@ -81,7 +82,7 @@ impl Standing {
         self.site =
             Some(Ranked { rule, mode, tree, scale, ranking, is_ranked: false, entry_of_leaf, own_usage });
         self.generation += 1;
-        self.remove_unused();
+        self.usages.remove_unused();
         self.restart();
         Ok(change)
     }
@@ -89,14 +90,15 @@ impl Standing {
     /// Removes the tree. Jobs are kept for a tree that may follow.
     pub fn remove_site(&mut self) {
         if self.site.take().is_none() {
-            return self.remove_unused();
+            return self.usages.remove_unused();
         }
-        for entry in self.table.entries_mut().0 {
+        for entry in self.usages.entries_mut().0 {
             (entry.leaf, entry.fairshare) = (None, None);
         }
+        self.usages.weights = Weights::default();
         self.generation += 1;
-        self.remove_unused();
-        self.work.cancel(&mut self.table);
+        self.usages.remove_unused();
+        self.work.cancel(&mut self.usages);
     }
 
     /// Sets how running jobs accrue usage. The fair-shares change at the next refresh.
@@ -105,11 +107,6 @@ impl Standing {
             site.mode = mode;
             self.restart();
         }
-    }
-
-    /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
-    pub fn remove_unused(&mut self) {
-        self.table.remove_unused();
     }
 }
 

@@ -70,21 +70,21 @@ impl Standing {
     /// Begins a refresh at `now`, unless one is in progress or `now` is out of range.
     pub fn begin(&mut self, now: f64) {
         if self.work.stage == Stage::Idle && now.abs() <= MAX_TIME {
-            self.work.start(now, &mut self.table, self.site.as_mut());
+            self.work.start(now, &mut self.usages, self.site.as_mut());
         }
     }
 
     /// Continues a refresh: reads at most `budget` jobs and associations, but at least one association, or ranks the tree.
     /// Returns the result when the refresh is complete, or at once if none is in progress.
     pub fn step(&mut self, budget: usize) -> Option<Refreshed> {
-        let done = self.work.step(&mut self.table, self.site.as_mut(), budget)?;
+        let done = self.work.step(&mut self.usages, self.site.as_mut(), budget)?;
         self.generation += u64::from(!done.changed.is_empty());
         Some(done)
     }
 
     /// Makes the next refresh compute all usages, after a push or a panic. A refresh in progress starts again.
     pub fn restart(&mut self) {
-        self.work.restart(&mut self.table, self.site.as_mut());
+        self.work.restart(&mut self.usages, self.site.as_mut());
     }
 }
 

@@ -50,12 +50,12 @@ impl SitePart {
 }
 
 impl StagedSite {
-    /// Adds a part. New associations get an entry, which [`Standing::remove_unused`] removes unless the site is committed.
+    /// Adds a part. New associations get an entry, which [`UsageTable::remove_unused`](super::UsageTable::remove_unused) removes unless the site is committed.
     pub fn absorb(&mut self, mut part: SitePart, standing: &mut Standing) {
         if self.indices.is_empty() {
-            self.freed = standing.table.freed();
+            self.freed = standing.usages.freed();
         }
-        let index = |leaf: &Leaf| Index(standing.table.entry_for_leaf(leaf, &leaf.name));
+        let index = |leaf: &Leaf| Index(standing.usages.entry_for_leaf(leaf, &leaf.name));
         self.indices.extend(part.associations.iter().map(index));
         part.banks.iter().for_each(|bank| bank.add_row(&mut self.rows));
         for leaf in &mut part.associations {

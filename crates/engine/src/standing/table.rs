@@ -27,7 +27,7 @@ enum Slot {
 
 /// The usages of all associations, and the jobs that count in them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct UsageTable {
+pub struct UsageTable {
     entries: Vec<UsageEntry>,
     /// Entries that can be used again.
     free: Vec<u32>,
@@ -39,46 +39,48 @@ pub(super) struct UsageTable {
     /// The number of ended jobs that are kept.
     ended: usize,
     keep_all: bool,
+    /// The usage per second of a node, a core and a GPU.
+    pub(super) weights: Weights,
     agenda: Agenda,
 }
 
 impl UsageTable {
-    pub fn new(retention: Retention) -> UsageTable {
+    pub(super) fn new(retention: Retention) -> UsageTable {
         UsageTable { retention, ..UsageTable::default() }
     }
 
-    /// Sets whether all ended jobs are kept, whatever their number.
+    /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
     pub fn keep_all_ended(&mut self, on: bool) {
         self.keep_all = on;
     }
 
     /// Returns all entries, including free ones.
-    pub fn entries(&self) -> &[UsageEntry] {
+    pub(super) fn entries(&self) -> &[UsageEntry] {
         &self.entries
     }
 
     /// Returns all entries with the list of those that the next refresh updates.
-    pub fn entries_mut(&mut self) -> (&mut [UsageEntry], &mut Agenda) {
+    pub(super) fn entries_mut(&mut self) -> (&mut [UsageEntry], &mut Agenda) {
         (&mut self.entries, &mut self.agenda)
     }
 
-    pub fn entry_mut(&mut self, at: u32) -> Option<&mut UsageEntry> {
+    pub(super) fn entry_mut(&mut self, at: u32) -> Option<&mut UsageEntry> {
         self.entries.get_mut(at as usize)
     }
 
     /// Returns the entry of a user in a bank.
-    pub fn find(&self, user: UserId, bank: &BankName) -> Option<u32> {
+    pub(super) fn find(&self, user: UserId, bank: &BankName) -> Option<u32> {
         // A name is a reference count, so a clone is cheaper than a map of maps.
         self.by_key.get(&Key::Jobs(user, bank.clone())).copied()
     }
 
     /// Returns the entry at an index, unless it is free.
-    pub fn entry(&self, at: u32) -> Option<&UsageEntry> {
+    pub(super) fn entry(&self, at: u32) -> Option<&UsageEntry> {
         self.entries.get(at as usize).filter(|entry| entry.key.is_some())
     }
 
     /// Returns how often an entry was freed.
-    pub fn freed(&self) -> u64 {
+    pub(super) fn freed(&self) -> u64 {
         self.freed
     }
 
@@ -88,7 +90,7 @@ impl UsageTable {
     }
 
     /// Returns the entry of a leaf whose user has the name `name`. Adds an entry if it is new.
-    pub fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
+    pub(super) fn entry_for_leaf(&mut self, leaf: &Leaf, name: &str) -> u32 {
         let bank = leaf.bank.clone();
         self.find_or_add(match leaf.user {
             Some(user) => Key::Jobs(user, bank),
@@ -112,7 +114,7 @@ impl UsageTable {
         at
     }
 
-    /// Removes associations that the tree lacks and that have no jobs.
+    /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
     pub fn remove_unused(&mut self) {
         for (at, entry) in (0..).zip(&mut self.entries) {
             if !entry.is_needed()
@@ -127,13 +129,13 @@ impl UsageTable {
         }
     }
 
-    /// Records that a job runs. For a known job it updates the time limit.
-    pub fn started(&mut self, job: &Job, weights: Weights) -> Result<(), BadJob> {
+    /// Records that a job runs. For a known job it updates the time limit. Returns an error if the start is not a valid time.
+    pub fn started(&mut self, job: &Job) -> Result<(), BadJob> {
         if let Some(place) = self.by_id.get(&job.id).copied() {
             self.set_time_limit(place, job.limit);
             return Ok(());
         }
-        let mut tracked = track(job, weights)?;
+        let mut tracked = track(job, self.weights)?;
         let at = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
         let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
         tracked.doubtful = entry.may_be_evicted(job.start);
@@ -145,16 +147,16 @@ impl UsageTable {
         Ok(())
     }
 
-    /// Records that `job` ended at `end`, in seconds since the epoch.
-    pub fn ended(&mut self, job: &Job, end: f64, weights: Weights) -> Result<(), BadJob> {
+    /// Records that `job` ended at `end`, in seconds since the epoch. Returns an error if its start or `end` is not a valid time.
+    pub fn ended(&mut self, job: &Job, end: f64) -> Result<(), BadJob> {
         let at = match self.by_id.get(&job.id).copied() {
             Some(Place { slot: Slot::Running(_), .. }) => return self.record_end_of_running(job.id, end),
             Some(Place { entry, slot: Slot::Ended(slot) }) => {
-                self.merge_end(entry, slot, job, end, weights);
+                self.merge_end(entry, slot, job, end);
                 entry
             }
             None => {
-                let mut tracked = track(job, weights)?;
+                let mut tracked = track(job, self.weights)?;
                 tracked.run = tracked.run.ended_at(end).ok_or(BadJob { id: job.id, time: end })?;
                 let entry = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
                 if self.may_be_evicted(entry, end) {
@@ -196,7 +198,7 @@ impl UsageTable {
         }
     }
 
-    /// Removes a running job.
+    /// Removes a running job: it never started, or this instance no longer has it.
     pub fn never_ran(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.take_running(at, slot);
@@ -250,7 +252,7 @@ impl UsageTable {
     }
 
     /// Evicts ended jobs of an association, if there are too many of all associations and of this one.
-    pub fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
+    pub(super) fn evict_ended(&mut self, at: u32, now: f64, half_life: HalfLife) {
         let Some(entry) = self.entries.get_mut(at as usize) else { return };
         let many = entry.jobs.as_ref().map_or(0, |jobs| jobs.ended.len());
         let Retention { jobs, each } = self.retention;
@@ -278,7 +280,7 @@ impl UsageTable {
 
     /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
     /// nothing: many jobs may end in one turn.
-    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
+    pub(super) fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
         let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
         if jobs.is_some_and(|jobs| jobs.unevictable_at != now) {
@@ -288,7 +290,7 @@ impl UsageTable {
 
     /// Merges a second report of an end. The earlier end counts, because a job does not run again. Of each resource the larger
     /// count counts, because job-list does not report GPUs.
-    fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64, weights: Weights) {
+    fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
         if let Some(ended) = tracked.run.ended_at(end)
@@ -298,11 +300,11 @@ impl UsageTable {
         }
         let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
         most.for_each(|(known, reported)| *known = reported.max(*known));
-        tracked.run = tracked.run.with_rate(weights.rate(tracked.resources()));
+        tracked.run = tracked.run.with_rate(self.weights.rate(tracked.resources()));
     }
 
     /// Restores the usage of evicted jobs in place of the jobs that it includes, if the entry accepts it and `is_replaced` is false.
-    pub fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
+    pub(super) fn restore_evicted(&mut self, evicted: EvictedUsage, is_replaced: bool) {
         let at = self.find_or_add(Key::Jobs(evicted.user, evicted.bank.clone()));
         let accepts = |entry: &&mut UsageEntry| !is_replaced && entry.accepts(&evicted);
         let gone = self.entries.get_mut(at as usize).filter(accepts).map(|entry| entry.restore(evicted));
@@ -312,7 +314,7 @@ impl UsageTable {
 
     /// Asserts that each job is at the position that `by_id` stores.
     #[cfg(test)]
-    pub fn assert_positions(&self) {
+    pub(super) fn assert_positions(&self) {
         let mut found = 0;
         for (at, entry) in (0..).zip(&self.entries) {
             let Some(jobs) = &entry.jobs else { continue };

@@ -86,7 +86,7 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
         let mut standing = standing(site(policy));
         standing.refresh(T0);
         assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"), "{policy}");
-        standing.started(&job(7, 1, "A", 4, T0)).expect("a job");
+        standing.usages.started(&job(7, 1, "A", 4, T0)).expect("a job");
         let refreshed = standing.refresh(T0 + 30.0);
         assert!(refreshed.ranked && !refreshed.changed.is_empty(), "{policy}");
         let (one, two) = (fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
@@ -135,14 +135,14 @@ fn a_negligible_usage_counts_as_0() {
 fn a_job_that_a_push_covers_counts_once() {
     let mut standing = standing(site(Policy::Classic));
     for id in [1, 2, 3] {
-        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
     // Jobs 2 and 3 end at the same time.
     for (id, end) in [(1, T0 + 100.0), (2, T0 + 200.0), (3, T0 + 200.0)] {
         let job = job(id, 1, "A", 1, T0);
-        standing.ended(&job, end).expect("an end");
-        standing.ended(&job, end).expect("a second report");
-        standing.started(&job).expect("a late start");
+        standing.usages.ended(&job, end).expect("an end");
+        standing.usages.ended(&job, end).expect("a second report");
+        standing.usages.started(&job).expect("a late start");
     }
     let mut none = site(Policy::Classic);
     none.rule.half_life = HalfLife::NONE;
@@ -166,7 +166,7 @@ fn the_earlier_of_two_ends_counts() {
         plain.rule.half_life = HalfLife::NONE;
         let mut standing = standing(plain);
         for end in ends {
-            standing.ended(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
+            standing.usages.ended(&job(1, 1, "A", 2, T0), T0 + end).expect("an end");
         }
         assert_eq!(usage(&standing, 1, "A", T0 + 100.0), 100.0);
     }
@@ -178,7 +178,7 @@ fn associations_appear_move_and_disappear() {
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
     // The job starts before the tree has user 9.
-    standing.started(&job(1, 9, "A", 1, T0)).expect("a job");
+    standing.usages.started(&job(1, 9, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 10.0);
     assert_eq!(fairshare(&standing, 9, "A"), None);
     let mut with = plain.clone();
@@ -211,14 +211,14 @@ fn the_sum_of_evicted_jobs_is_not_split() {
     standing.push(plain.clone()).expect("a site");
     let ten = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
     for (job, end) in (1..=10).map(ten) {
-        standing.ended(&job, end).expect("an end");
+        standing.usages.ended(&job, end).expect("an end");
     }
     standing.refresh(T0 + 200.0);
-    assert_eq!(standing.counts(), (3, 0, 1), "only the last job is kept");
+    assert_eq!(standing.usages.counts(), (3, 0, 1), "only the last job is kept");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     // The end of an evicted job is recorded again.
     let (first, end) = ten(1);
-    standing.ended(&first, end).expect("an end");
+    standing.usages.ended(&first, end).expect("an end");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
     for (what, mark, pushed, all, total) in [
         ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
@@ -238,7 +238,7 @@ fn the_sum_of_evicted_jobs_is_not_split() {
 #[test]
 fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
-    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
     let whole = { standing.clone().refresh(T0 + 60.0) };
     // After each number of steps.
     for steps in 0..8 {
@@ -270,8 +270,8 @@ fn clock_jumps_do_not_change_usage() {
         let mut busy = site(policy);
         busy.associations[2].usage = Some(500.0);
         let mut standing = standing(busy);
-        standing.started(&job(1, 1, "A", 3, T0 + 10.0)).expect("a job");
-        standing.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
+        standing.usages.started(&job(1, 1, "A", 3, T0 + 10.0)).expect("a job");
+        standing.usages.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
         let mut plain = standing.clone();
         plain.refresh(T0 + 100.0);
         // An hour back, a year ahead, over a thousand half-lives ahead and back, invalid times, and the right time.
@@ -345,12 +345,12 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     standing.refresh(T0 + 1.0);
     assert_eq!(standing.fairshare(Index(0)), old);
     for (start, end) in [(f64::NAN, T0), (T0, f64::NAN), (1e300, T0)] {
-        assert!(standing.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
+        assert!(standing.usages.ended(&job(1, 1, "A", 1, start), end).is_err(), "{start} {end}");
     }
-    standing.started(&job(3, 1, "A", 1, T0)).expect("a job");
-    assert!(standing.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
-    standing.table.assert_positions();
-    standing.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
+    standing.usages.started(&job(3, 1, "A", 1, T0)).expect("a job");
+    assert!(standing.usages.ended(&job(3, 1, "A", 1, T0), f64::NAN).is_err(), "the end of a running job");
+    standing.usages.assert_positions();
+    standing.usages.ended(&job(2, 1, "A", u64::MAX, T0), T0 - 5.0).expect("an end before the start");
     assert_eq!(usage(&standing, 1, "A", T0 + 1.0), 0.0);
 }
 
@@ -358,13 +358,13 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
 fn a_job_that_never_ran_leaves_nothing() {
     let mut standing = standing(site(Policy::Classic));
     for id in 1..=3 {
-        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
-    standing.never_ran(JobId(1));
-    standing.never_ran(JobId(1));
-    standing.ended(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    standing.ended(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    assert_eq!(standing.counts(), (3, 0, 2));
+    standing.usages.never_ran(JobId(1));
+    standing.usages.never_ran(JobId(1));
+    standing.usages.ended(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.usages.ended(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    assert_eq!(standing.usages.counts(), (3, 0, 2));
     let two = usage(&standing, 1, "A", T0 + 10.0);
     assert!((two - 20.0).abs() < 1e-3, "{two}");
 }

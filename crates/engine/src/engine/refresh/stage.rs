@@ -347,6 +347,6 @@ impl Refresh {
 }
 
 fn is_small_site(shared: &Shared) -> bool {
-    let (cells, running, ended) = shared.standing.counts();
+    let (cells, running, ended) = shared.standing.usages.counts();
     cells + running + ended <= SMALL
 }

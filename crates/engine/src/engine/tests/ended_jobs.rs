@@ -28,7 +28,7 @@ fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) 
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
         let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
         let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
-        host.engine.standing.ended(&job, NOW).unwrap();
+        host.engine.standing.usages.ended(&job, NOW).unwrap();
     }
     for _ in 0..100 {
         let id = host.submit(HostJob::new(8).bank("A")).unwrap();
@@ -143,7 +143,7 @@ fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });
             let job = Job { id: JobId(id), user, bank, ran_on, start: NOW - 100.0, limit: 0.0 };
-            host.engine.standing.ended(&job, NOW - f64::from(round)).unwrap();
+            host.engine.standing.usages.ended(&job, NOW - f64::from(round)).unwrap();
         }
     }
     let to_the_first: f64 = usage(&host, 8, "A");

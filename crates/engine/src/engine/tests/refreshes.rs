@@ -53,7 +53,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
             let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
-            engine.standing.started(&job).unwrap();
+            engine.standing.usages.started(&job).unwrap();
         }
         engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
         let mut ours = 0;
@@ -318,7 +318,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
             let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
-            host.engine.standing.ended(&job, NOW).unwrap();
+            host.engine.standing.usages.ended(&job, NOW).unwrap();
         }
         let run = |host: &mut Host| {
             let id = host.submit(HostJob::new(8).bank("A")).unwrap();

@@ -56,7 +56,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
 #[test]
 fn an_aborted_push_leaves_no_associations() {
     let mut host = live(Policy::FairTree);
-    let before = host.engine.standing.counts();
+    let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
     let of_accounts = accounts();
@@ -73,9 +73,9 @@ fn an_aborted_push_leaves_no_associations() {
     for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
         host.event(Event::PolicyBegin { keeps_config: false });
         host.event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
-        assert_ne!(host.engine.standing.counts(), before, "each part adds its associations");
+        assert_ne!(host.engine.standing.usages.counts(), before, "each part adds its associations");
         host.event(gives_up);
-        assert_eq!(host.engine.standing.counts(), before);
+        assert_eq!(host.engine.standing.usages.counts(), before);
     }
 }
 
@@ -83,15 +83,15 @@ fn an_aborted_push_leaves_no_associations() {
 #[test]
 fn a_replaced_staged_push_leaves_no_associations() {
     let mut host = live(Policy::FairTree);
-    let before = host.engine.standing.counts();
+    let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
     host.event(Event::PolicyBegin { keeps_config: false });
     host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
-    assert_ne!(host.engine.standing.counts(), before);
+    assert_ne!(host.engine.standing.usages.counts(), before);
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.engine.site.is_tree_empty());
-    assert_eq!(host.engine.standing.counts(), before);
+    assert_eq!(host.engine.standing.usages.counts(), before);
 }
 
 fn ended(id: u64) -> Job {

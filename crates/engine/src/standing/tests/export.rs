@@ -80,10 +80,10 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     let ends =
         [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
     for (id, user, bank, end) in ends.into_iter().chain([(6, 3, "B", 15.0), (7, 3, "B", -100.0)]) {
-        first.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
+        first.usages.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
     }
     first.refresh(T0 + 100.0);
-    assert!(first.counts().2 < 7, "some jobs were evicted");
+    assert!(first.usages.counts().2 < 7, "some jobs were evicted");
     let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
     while let Some(from) = place {
         let (more, given_up, next) = first.uncovered(from, 1);
@@ -98,14 +98,14 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
     let mut second = Standing::new(Retention { jobs: 4, each: 2 });
-    second.keep_all_ended(true);
+    second.usages.keep_all_ended(true);
     for sum in sums {
         assert!(second.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
-        second.ended(&job, end).expect("an end");
+        second.usages.ended(&job, end).expect("an end");
     }
-    second.keep_all_ended(false);
+    second.usages.keep_all_ended(false);
     second.push(varied()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
         let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
@@ -119,32 +119,32 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
         let mut first = Standing::new(Retention { jobs: 0, each });
-        first.keep_all_ended(true);
+        first.usages.keep_all_ended(true);
         first.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
-            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            first.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
         let (jobs, sums, next) = first.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
         let mut pages = vec![(jobs, sums)];
-        first.keep_all_ended(false);
+        first.usages.keep_all_ended(false);
         first.refresh(T0 + 100.0);
-        assert_eq!(first.counts().2, each);
+        assert_eq!(first.usages.counts().2, each);
         let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
         let mut second = Standing::new(Retention::default());
-        second.keep_all_ended(true);
+        second.usages.keep_all_ended(true);
         for (jobs, sums) in pages {
             assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                second.ended(&job, end).expect("an end");
+                second.usages.ended(&job, end).expect("an end");
             }
         }
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        second.table.assert_positions();
+        second.usages.assert_positions();
     }
 }
 
@@ -154,15 +154,15 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
         let mut first = Standing::new(Retention { jobs: 0, each: 1 });
         first.push(site(Policy::Classic)).expect("a site");
-        first.started(&job(9, 1, "A", 7, T0)).expect("a job");
+        first.usages.started(&job(9, 1, "A", 7, T0)).expect("a job");
         for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
-            first.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            first.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
         first.refresh(T0 + 100.0);
-        assert_eq!(first.counts(), (3, 1, 1));
-        first.record_end_of_running(JobId(9), T0 + end).expect("an end");
+        assert_eq!(first.usages.counts(), (3, 1, 1));
+        first.usages.record_end_of_running(JobId(9), T0 + end).expect("an end");
         let mut second = Standing::new(Retention::default());
-        second.keep_all_ended(true);
+        second.usages.keep_all_ended(true);
         let mut place = Some(Default::default());
         while let Some(from) = place {
             let (jobs, sums, next) = first.uncovered(from, most);
@@ -170,13 +170,13 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
             assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "the sum includes the job");
             assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                second.ended(&job, end).expect("an end");
+                second.usages.ended(&job, end).expect("an end");
             }
         }
         second.push(site(Policy::Classic)).expect("a site");
         near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
         near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
-        second.table.assert_positions();
+        second.usages.assert_positions();
     }
 }
 
@@ -214,14 +214,14 @@ fn invalid_evicted_usage_is_rejected() {
 #[test]
 fn ended_jobs_are_summed_once() {
     let mut standing = standing(site(Policy::Classic));
-    let entry = |standing: &Standing| standing.table.entries()[0].clone();
+    let entry = |standing: &Standing| standing.usages.entries()[0].clone();
     let cost = |standing: &Standing| entry(standing).cost();
     assert_eq!(cost(&standing), 1);
     for id in [1, 2] {
-        standing.started(&job(id, 1, "A", 1, T0)).expect("a job");
+        standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
     assert_eq!(cost(&standing), 3);
-    standing.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     assert!(!entry(&standing).has_ended_sum());
     assert_eq!(cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
@@ -292,7 +292,7 @@ proptest! {
         let mut worn = fresh.clone();
         for (id, (user, start)) in jobs.into_iter().enumerate() {
             let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.unwrap().0 == user) else { continue };
-            let _ = worn.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
+            let _ = worn.usages.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
             worn.refresh(T0 + start + 50.0);
         }
         let exported = Site {

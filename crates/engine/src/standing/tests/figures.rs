@@ -31,31 +31,31 @@ fn a_refresh_computes_only_changed_associations() {
     };
     assert_eq!(refreshed(&mut standing, 0.0), (3, true), "the tree is new");
     assert_eq!(refreshed(&mut standing, 0.0), (0, false), "the time is the same");
-    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
     assert_eq!(refreshed(&mut standing, 10.0), (1, true), "the job has started");
     assert_eq!(refreshed(&mut standing, 20.0), (1, true), "the job runs");
-    standing.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
+    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
     assert_eq!(refreshed(&mut standing, 30.0), (1, true), "the job has ended");
     assert_eq!(refreshed(&mut standing, 40.0), (0, false), "the job no longer runs");
-    standing.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
+    standing.usages.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
     assert_eq!(refreshed(&mut standing, 50.0), (1, true), "its start was not recorded");
     for id in [3, 4] {
-        standing.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
+        standing.usages.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
     }
     assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two jobs of one association");
-    standing.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
+    standing.usages.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
     assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one job ends, the other runs");
     assert_eq!(
-        standing.table.entries_mut().1.count_stored(),
+        standing.usages.entries_mut().1.count_stored(),
         (1, 2),
         "one association runs a job, two decay"
     );
     for id in 5..50 {
-        standing.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
-        standing.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
+        standing.usages.started(&job(id, 1, "A", 1, T0 + 70.0)).expect("a job");
+        standing.usages.ended(&job(id + 100, 3, "B", 1, T0 + 70.0), T0 + 75.0).expect("an end");
         standing.refresh(T0 + 80.0);
     }
-    assert_eq!(standing.table.entries_mut().1.count_stored(), (1, 2), "each association is stored once");
+    assert_eq!(standing.usages.entries_mut().1.count_stored(), (1, 2), "each association is stored once");
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn new_usage_after_negligible_usage_decays_again() {
     let again = T0 + 40.0 * DAY;
     standing.refresh(again);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
-    standing.ended(&job(1, 1, "A", 1, again), again + 1.0).expect("an end");
+    standing.usages.ended(&job(1, 1, "A", 1, again), again + 1.0).expect("an end");
     standing.refresh(again + 1.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
     standing.refresh(again + 40.0 * DAY);
@@ -128,7 +128,7 @@ fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
     (plain.rule.half_life, plain.associations[2].usage) = (HalfLife::NONE, Some(75.0));
     let mut standing = standing(plain);
-    standing.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
+    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 100.0).expect("an end");
     for (later, is_ahead) in [(50.0, true), (200.0, false)] {
         standing.refresh(T0 + later);
         assert_eq!(fairshare(&standing, 1, "A") > fairshare(&standing, 3, "B"), is_ahead, "{later}");
@@ -138,10 +138,10 @@ fn a_job_whose_end_is_in_the_future_accrues_until_then() {
 #[test]
 fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     let mut standing = standing(site(Policy::FairTree));
-    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 100.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
-    standing.never_ran(JobId(1));
+    standing.usages.never_ran(JobId(1));
     standing.refresh(T0 + 200.0);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
@@ -168,7 +168,7 @@ fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
 fn removed_associations_are_reported_and_their_entries_used_again() {
     let mut standing = standing(site(Policy::FairTree));
     standing.refresh(T0);
-    let entries = standing.table.entries().len();
+    let entries = standing.usages.entries().len();
     for user in 4..50 {
         let mut other = site(Policy::FairTree);
         other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
@@ -179,7 +179,11 @@ fn removed_associations_are_reported_and_their_entries_used_again() {
         let reported = Changed { association: gone, before, after: None };
         assert!(before.is_some() && refreshed.changed.contains(&reported), "{user}: {:?}", refreshed.changed);
     }
-    assert!(standing.table.entries().len() <= entries + 1, "{} of {entries}", standing.table.entries().len());
+    assert!(
+        standing.usages.entries().len() <= entries + 1,
+        "{} of {entries}",
+        standing.usages.entries().len()
+    );
 }
 
 #[test]
@@ -194,15 +198,15 @@ fn as_many_ended_jobs_are_kept_as_configured() {
     ] {
         let mut standing = Standing::new(Retention { jobs: 4, each });
         standing.push(site(Policy::Classic)).expect("a site");
-        standing.keep_all_ended(keep_all);
+        standing.usages.keep_all_ended(keep_all);
         for ((user, bank, first), ends) in [(1, "A", 10), (3, "B", 20)].into_iter().zip(ends) {
             for (id, end) in (first..).zip(ends) {
                 let end = T0 + f64::from(*end);
-                standing.ended(&job(id, user, bank, 1, T0), end).expect("an end");
+                standing.usages.ended(&job(id, user, bank, 1, T0), end).expect("an end");
             }
         }
         standing.refresh(T0 + f64::from(now));
-        assert_eq!(standing.counts().2, left, "{what}");
+        assert_eq!(standing.usages.counts().2, left, "{what}");
     }
 }
 
@@ -213,20 +217,20 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(plain.clone()).expect("a site");
     let one = |id: u64| job(id, 1, "A", 1, T0);
-    standing.started(&one(1)).expect("a job");
+    standing.usages.started(&one(1)).expect("a job");
     for id in 2..=4 {
-        standing.ended(&one(id), T0 + 10.0 * id as f64).expect("an end");
+        standing.usages.ended(&one(id), T0 + 10.0 * id as f64).expect("an end");
     }
     standing.refresh(T0 + 100.0);
-    assert_eq!(standing.counts(), (3, 1, 0));
+    assert_eq!(standing.usages.counts(), (3, 1, 0));
     let used = |standing: &Standing| usage(standing, 1, "A", T0 + 100.0);
-    standing.ended(&one(1), T0 + 15.0).expect("an end");
+    standing.usages.ended(&one(1), T0 + 15.0).expect("an end");
     assert_eq!(used(&standing), 105.0, "it ran before the eviction");
-    standing.started(&one(5)).expect("a job");
-    standing.ended(&one(5), T0 + 35.0).expect("an end");
+    standing.usages.started(&one(5)).expect("a job");
+    standing.usages.ended(&one(5), T0 + 35.0).expect("an end");
     assert_eq!(used(&standing), 105.0, "it may have been evicted");
-    standing.started(&one(6)).expect("a job");
-    standing.ended(&one(6), T0 + 60.0).expect("an end");
+    standing.usages.started(&one(6)).expect("a job");
+    standing.usages.ended(&one(6), T0 + 60.0).expect("an end");
     assert_eq!(used(&standing), 165.0, "it ended after the evicted jobs");
     // A push whose watermark splits the sum leaves the usage unchanged, even if the push has no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
@@ -242,23 +246,24 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
 fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(site(Policy::Classic)).expect("a site");
-    standing.started(&job(1, 1, "A", 1, T0)).expect("a job");
+    standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
     for id in 2..=4 {
-        standing.ended(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
+        standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + DAY * id as f64).expect("an end");
     }
     standing.refresh(T0 + 5.0 * DAY);
-    standing.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
+    standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
     let of_one = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
     let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
     near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
     standing.refresh(T0 + 5.0 * DAY);
-    assert_eq!(standing.counts().2, 0, "it is evicted");
+    assert_eq!(standing.usages.counts().2, 0, "it is evicted");
     near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
 }
 
 #[test]
 fn an_invalid_time_is_named_in_the_error() {
-    let bad = standing(site(Policy::Classic)).ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
+    let bad =
+        standing(site(Policy::Classic)).usages.ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
     assert!(
         bad.to_string().contains("is not counted: expected a time in seconds since 1970, got NaN"),
         "{bad}"
@@ -270,12 +275,12 @@ fn an_association_stays_known_while_one_of_its_jobs_may_count() {
     let mut plain = site(Policy::Classic);
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = standing(plain.clone());
-    standing.ended(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
-    standing.started(&job(2, 10, "A", 1, T0)).expect("a job");
+    standing.usages.ended(&job(1, 9, "A", 1, T0 - 50.0), T0 - 10.0).expect("an end");
+    standing.usages.started(&job(2, 10, "A", 1, T0)).expect("a job");
     standing.push(plain.clone()).expect("a site");
     let known = |standing: &Standing, user: u32| standing.find(UserId(user), &"A".into()).is_some();
     assert_eq!([9, 10, 11].map(|user| known(&standing, user)), [true, true, false]);
-    standing.never_ran(JobId(2));
+    standing.usages.never_ran(JobId(2));
     plain.associations.push(leaf(9, "A", 0.0, Watermark::default()));
     standing.push(plain).expect("a site");
     assert_eq!([9, 10].map(|user| known(&standing, user)), [true, false]);
@@ -348,33 +353,33 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
-        let tracked = standing.table.entries()[0].jobs.as_ref().expect("jobs").ended.iter();
-        (standing.table.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
+        let tracked = standing.usages.entries()[0].jobs.as_ref().expect("jobs").ended.iter();
+        (standing.usages.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
-        standing.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
+        standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.evict_ended_in_association_of(JobId(id), T0 + 10.0);
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
-        standing.table.assert_positions();
+        standing.usages.assert_positions();
     }
     // A second call at the same time does nothing, although job 10 could be evicted.
-    standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.usages.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
     standing.evict_ended_in_association_of(JobId(10), T0 + 10.0);
-    assert_eq!(standing.counts().2, 10);
+    assert_eq!(standing.usages.counts().2, 10);
     standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
-    assert_eq!(standing.counts().2, 9);
-    standing.table.assert_positions();
+    assert_eq!(standing.usages.counts().2, 9);
+    standing.usages.assert_positions();
     // Jobs that end later than now are not evicted.
     let mut early = Standing::new(Retention { jobs: 0, each: 0 });
     early.push(site(Policy::Classic)).expect("a site");
     for id in 1..=3 {
-        early.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
+        early.usages.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
     }
     early.evict_ended_in_association_of(JobId(1), T0 + 50.0);
     assert_eq!(places(&early), (0, vec![1, 2, 3]));
     early.evict_ended_in_association_of(JobId(1), T0 + 97.0);
-    assert_eq!(early.counts().2, 2, "a job that ends now is evicted");
+    assert_eq!(early.usages.counts().2, 2, "a job that ends now is evicted");
     early.evict_ended_in_association_of(JobId(1), T0 + 98.5);
-    assert_eq!(early.counts().2, 1);
-    early.table.assert_positions();
+    assert_eq!(early.usages.counts().2, 1);
+    early.usages.assert_positions();
 }

@@ -8,7 +8,7 @@ fn exported() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut first = Standing::new(Retention { jobs: 0, each: 1 });
     first.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
-        first.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+        first.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
     first.refresh(T0 + 100.0);
     let (jobs, sums, next) = first.uncovered(Bookmark::default(), 100);
@@ -38,16 +38,16 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         second.push(push).expect("a site");
         second.refresh(T0 + 200.0);
         for id in &of_job_list {
-            second.ended(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
+            second.usages.ended(&job(*id, 1, "A", 1, T0), T0 + 10.0 * *id as f64).expect("an end");
         }
         second.refresh(T0 + 200.0);
         assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
         for Ended { job, end } in jobs {
-            second.ended(&job, end).expect("an end");
+            second.usages.ended(&job, end).expect("an end");
         }
         for standing in [&mut first, &mut second] {
             standing.refresh(T0 + 200.0);
-            standing.table.assert_positions();
+            standing.usages.assert_positions();
         }
         let what = format!("{through} {replaces_all} {of_job_list:?}");
         let [ours, wanted] = [&second, &first].map(|one| usage(one, 1, "A", T0 + 200.0));
@@ -64,17 +64,17 @@ fn a_sum_is_restored_once() {
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| second.restore_evicted(sum)));
         for Ended { job, end } in jobs.clone() {
-            second.ended(&job, end).expect("an end");
+            second.usages.ended(&job, end).expect("an end");
         }
     }
     second.push(site(Policy::Classic)).expect("a site");
     near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
     // Jobs that this standing evicted itself are not replaced.
     for id in 6..9 {
-        second.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
+        second.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
     second.refresh(T0 + 200.0);
-    assert_eq!(second.counts().2, 1);
+    assert_eq!(second.usages.counts().2, 1);
     let before = usage(&second, 1, "A", T0 + DAY);
     assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
     near(usage(&second, 1, "A", T0 + DAY), before);
@@ -92,7 +92,7 @@ fn a_job_has_the_largest_resource_counts_reported() {
     for (one, other) in [((0, 0), (3, 4)), ((3, 4), (0, 0)), ((3, 0), (0, 4)), ((3, 4), (3, 4))] {
         let mut standing = standing(weighted.clone());
         for (cores, gpus) in [one, other] {
-            standing.ended(&on(cores, gpus), T0 + 10.0).expect("an end");
+            standing.usages.ended(&on(cores, gpus), T0 + 10.0).expect("an end");
             standing.refresh(T0 + 10.0);
         }
         near(usage(&standing, 1, "A", T0 + 10.0), usage_of(2 + 3 * 10 + 4 * 100));

@@ -82,7 +82,7 @@ fn indices_that_were_freed_between_two_parts_are_found_again() {
     standing.push(other).expect("a site");
     standing.push_staged(draft, Mode::Elapsed).expect("a site");
     assert_eq!(figures(&mut standing), figures(&mut at_once));
-    assert_eq!((standing.find(UserId(9), &"A".into()), standing.counts().0), (None, 5));
+    assert_eq!((standing.find(UserId(9), &"A".into()), standing.usages.counts().0), (None, 5));
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn an_abandoned_site_leaves_no_association() {
     let before = figures(&mut standing);
     drop(draft(&larger(), &mut standing));
     assert_eq!(figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
-    standing.remove_unused();
-    assert_eq!((standing.counts().0, figures(&mut standing)), (3, before));
+    standing.usages.remove_unused();
+    assert_eq!((standing.usages.counts().0, figures(&mut standing)), (3, before));
 }
 
 #[test]
@@ -102,9 +102,9 @@ fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
     let draft = draft(&wrong, &mut standing);
     assert!(matches!(standing.push_staged(draft, Mode::Elapsed), Err(SiteError::Tree(_))));
-    assert_eq!(standing.counts().0, 3);
+    assert_eq!(standing.usages.counts().0, 3);
     let mut without = StagedSite::default();
     parts(&larger()).skip(1).for_each(|part| without.absorb(part, &mut standing));
     standing.push_staged(without, Mode::Elapsed).expect("no tree at all");
-    assert_eq!((standing.counts().0, standing.tree().is_none()), (0, true));
+    assert_eq!((standing.usages.counts().0, standing.tree().is_none()), (0, true));
 }

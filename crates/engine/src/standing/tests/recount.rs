@@ -32,10 +32,10 @@ impl Record {
 
     fn report(&self, standing: &mut Standing, start_too: bool) {
         if start_too || self.end.is_none() {
-            standing.started(&self.job()).expect("a job");
+            standing.usages.started(&self.job()).expect("a job");
         }
         if let Some(end) = self.end {
-            standing.ended(&self.job(), end).expect("an end");
+            standing.usages.ended(&self.job(), end).expect("an end");
         }
     }
 
@@ -145,7 +145,7 @@ fn half_lives() -> impl Strategy<Value = f64> {
 
 #[track_caller]
 fn same(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
-    standing.table.assert_positions();
+    standing.usages.assert_positions();
     let expected = recount(records, now, half_life, weights);
     for (of, &(user, bank)) in USERS.iter().enumerate() {
         let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
@@ -201,13 +201,13 @@ proptest! {
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
-        standing.keep_all_ended(true);
+        standing.usages.keep_all_ended(true);
         let first = Pushed { last: [None; 5], later: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
         }
-        standing.keep_all_ended(false);
+        standing.usages.keep_all_ended(false);
         standing.refresh(END - DAY);
         for act in &acts {
             match act {
@@ -221,7 +221,7 @@ proptest! {
             same(&standing, &records, END, half_life, weights);
         }
         standing.refresh(END);
-        let (_, _, kept) = standing.counts();
+        let (_, _, kept) = standing.usages.counts();
         prop_assert!(kept <= USERS.len() * (2 * each).max(1));
     }
 

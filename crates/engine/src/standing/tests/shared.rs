@@ -67,7 +67,7 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
             counts_in: "dan".into(),
         };
         assert_eq!(standing.shared_ids(), Some(&shared));
-        standing.started(&job(1, 65534, "A", 1, T0)).expect("a job");
+        standing.usages.started(&job(1, 65534, "A", 1, T0)).expect("a job");
         standing.refresh(T0 + 100.0);
         near(usage(&standing, 65534, "A", T0), 1.0);
         assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0);
@@ -113,7 +113,7 @@ fn leaves_without_jobs_are_exported() {
 #[test]
 fn a_leaf_without_jobs_that_leaves_the_tree_is_removed() {
     let mut standing = standing(departed(("cy", None), ("dan", None)));
-    assert_eq!(standing.counts().0, 4);
+    assert_eq!(standing.usages.counts().0, 4);
     standing.push(site(Policy::WeightedWalk)).expect("a site");
-    assert_eq!((standing.counts().0, standing.leaves_without_jobs().len()), (3, 0));
+    assert_eq!((standing.usages.counts().0, standing.leaves_without_jobs().len()), (3, 0));
 }
