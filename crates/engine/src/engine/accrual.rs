@@ -51,8 +51,10 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
         shared.news.note(counted, shared.now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
-    if shared.settings.refresh <= 0.0 || !shared.settings.live {
-        shared.standing.evict_ended_in_association_of(id, shared.now);
+    if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
+        && (shared.settings.refresh <= 0.0 || !shared.settings.live)
+    {
+        shared.standing.usages.evict_ended_in_association_of(id, shared.now, half_life);
     }
     log_bad_record(done)
 }

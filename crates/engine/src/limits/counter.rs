@@ -337,13 +337,8 @@ impl<'a> Limits<'a> {
         let is_member = |account: &&Account| account.member_of().contains(&scope);
         let members = accounts.iter().map(|(_, account)| account).filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
-        let counts_in = |job: &Job| {
-            self.ledger
-                .accounts
-                .scopes
-                .limits()
-                .counts_in(queue, job.queue.as_ref().map(|queue| queue.as_str()))
-        };
+        let limits = accounts.scopes.limits();
+        let counts_in = |job: &Job| limits.counts_in(queue, job.queue.as_ref().map(QueueName::as_str));
         let is_here =
             |(_, id): &(Until, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
         let mut jobs: Vec<(Until, JobId)> = jobs.filter(is_here).take(most).collect();

@@ -309,11 +309,6 @@ impl Job {
         given.expiration
     }
 
-    /// Returns true if the job would be eligible when no other plugin keeps it. Flux reports no change of urgency in DEPEND.
-    pub fn eligible_when_alone(&self) -> bool {
-        self.demand == Demand::ToRun
-    }
-
     /// Returns true if the size of the job has been counted. From then on the size is fixed.
     pub fn is_charged(&self) -> bool {
         matches!(self.phase, Phase::Sched | Phase::Run)

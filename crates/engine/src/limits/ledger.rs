@@ -16,7 +16,7 @@ pub(super) use until::Until;
 use super::accounts::Accounts;
 use super::held::HeldAssociations;
 use super::overtaken::OvertakenJobs;
-use super::{CachedPriority, Eligible, Job, Keepers, Phase, Project, Rules};
+use super::{CachedPriority, Demand, Eligible, Job, Keepers, Phase, Project, Rules};
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -202,7 +202,8 @@ impl Ledger {
         let Some(row) = self.jobs.get_mut(id) else { return };
         let job = &mut row.job;
         let is_alone = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
-        let is_wanted = urgency.map_or(job.eligible_when_alone(), |urgency| urgency != 0);
+        // Flux reports no change of urgency in DEPEND.
+        let is_wanted = urgency.map_or(job.demand == Demand::ToRun, |urgency| urgency != 0);
         job.eligible = job.eligible.turned(is_alone && is_wanted, now);
     }
 

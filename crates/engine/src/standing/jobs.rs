@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use super::Standing;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::periods::Resources;
 
@@ -40,12 +39,3 @@ impl fmt::Display for BadJob {
 }
 
 impl std::error::Error for BadJob {}
-
-impl Standing {
-    /// Evicts ended jobs of the association of job `id`, for sites without refreshes.
-    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64) {
-        if let Some(site) = &self.site {
-            self.usages.evict_ended_in_association_of(id, now, site.rule.half_life);
-        }
-    }
-}

@@ -280,7 +280,7 @@ impl UsageTable {
 
     /// Evicts ended jobs of the association of job `id`. If no job could be evicted at `now`, a second call with the same `now` does
     /// nothing: many jobs may end in one turn.
-    pub(super) fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
+    pub fn evict_ended_in_association_of(&mut self, id: JobId, now: f64, half_life: HalfLife) {
         let Some(Place { entry, .. }) = self.by_id.get(&id).copied() else { return };
         let jobs = self.entries.get(entry as usize).and_then(|entry| entry.jobs.as_ref());
         if jobs.is_some_and(|jobs| jobs.unevictable_at != now) {

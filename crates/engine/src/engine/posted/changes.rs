@@ -91,12 +91,6 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn with(change: Change) -> Changes {
-        let mut changes = Changes::default();
-        changes.put(change);
-        changes
-    }
-
     fn put(&mut self, change: Change) {
         self.set |= 1 << change as u32;
     }
@@ -190,10 +184,11 @@ impl PostedPriorities {
         made: &Explanation,
         now: &Circumstances,
     ) -> Changes {
-        let Some((_, before)) = self.pending.get(id) else {
-            return Changes::with(self.first_change(id, now));
-        };
         let mut changes = Changes::default();
+        let Some((_, before)) = self.pending.get(id) else {
+            changes.put(self.first_change(id, now));
+            return changes;
+        };
         if before.urgency != urgency {
             changes.put(Change::Urgency);
             changes.former_urgency = before.urgency;

@@ -163,7 +163,7 @@ pub(super) struct PostedPriorities {
     pending: Pending<Posted>,
     /// Pending jobs by association.
     groups: BTreeMap<AssociationId, Group>,
-    /// What pushes changed in the tree or its rules since the last refresh that computed all priorities.
+    /// The kinds of changes that pushes made to the tree or its rules since the last refresh that computed all priorities.
     site_change: Pushed,
     /// Pending jobs whose jobspec was updated since their priority was posted.
     updated: HashSet<JobId>,

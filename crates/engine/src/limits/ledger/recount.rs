@@ -50,26 +50,16 @@ impl Ledger {
         }
         // The lines of scopes hold the associations that wait there, and no others.
         let places = || self.accounts.iter().flat_map(|(_, account)| account.waiting.places());
+        let scopes = || self.accounts.scopes.iter();
         let said: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
-        let lines =
-            self.accounts.scopes.iter().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key)));
-        let wrong = said.symmetric_difference(&lines.collect()).copied().collect::<Vec<_>>();
-        drift.extend(
-            wrong
-                .into_iter()
-                .map(|(scope, key)| (key.association, format!("its place in the line of {scope:?}"))),
-        );
-        let said: BTreeSet<_> =
-            places().map(|(scope, key, since)| (scope, (since, key.association))).collect();
-        let since = self
-            .accounts
-            .scopes
-            .iter()
-            .flat_map(|(id, scope)| scope.since.iter().map(move |since| (id, *since)));
-        let wrong = said.symmetric_difference(&since.collect()).copied().collect::<Vec<_>>();
-        drift.extend(
-            wrong.into_iter().map(|(scope, (_, id))| (id, format!("since when it waits in {scope:?}"))),
-        );
+        let lines = scopes().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key))).collect();
+        let wrong = said.symmetric_difference(&lines);
+        drift.extend(wrong.map(|(id, key)| (key.association, format!("its place in the line of {id:?}"))));
+        let said: BTreeSet<_> = places().map(|(id, key, since)| (id, since, key.association)).collect();
+        let lines = scopes().flat_map(|(id, scope)| scope.since.iter().map(move |it| (id, it.0, it.1)));
+        let lines = lines.collect();
+        let wrong = said.symmetric_difference(&lines);
+        drift.extend(wrong.map(|(id, _, of)| (*of, format!("since when it waits in {id:?}"))));
         drift.extend(self.overtaken.drift(&self.accounts));
         // An association without live jobs must count nothing.
         let stale = self

@@ -350,6 +350,7 @@ fn associations_below_an_inactive_bank_are_not_ranked() {
 /// Jobs that end at the same time are evicted together.
 #[test]
 fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
+    let half_life = HalfLife::new(DAY).expect("a half-life");
     let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
     let places = |standing: &Standing| {
@@ -358,15 +359,15 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     };
     for id in (1..=9).rev() {
         standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-        standing.evict_ended_in_association_of(JobId(id), T0 + 10.0);
+        standing.usages.evict_ended_in_association_of(JobId(id), T0 + 10.0, half_life);
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
         standing.usages.assert_positions();
     }
     // A second call at the same time does nothing, although job 10 could be evicted.
     standing.usages.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
-    standing.evict_ended_in_association_of(JobId(10), T0 + 10.0);
+    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 10.0, half_life);
     assert_eq!(standing.usages.counts().2, 10);
-    standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
+    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
     assert_eq!(standing.usages.counts().2, 9);
     standing.usages.assert_positions();
     // Jobs that end later than now are not evicted.
@@ -375,11 +376,11 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     for id in 1..=3 {
         early.usages.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
     }
-    early.evict_ended_in_association_of(JobId(1), T0 + 50.0);
+    early.usages.evict_ended_in_association_of(JobId(1), T0 + 50.0, half_life);
     assert_eq!(places(&early), (0, vec![1, 2, 3]));
-    early.evict_ended_in_association_of(JobId(1), T0 + 97.0);
+    early.usages.evict_ended_in_association_of(JobId(1), T0 + 97.0, half_life);
     assert_eq!(early.usages.counts().2, 2, "a job that ends now is evicted");
-    early.evict_ended_in_association_of(JobId(1), T0 + 98.5);
+    early.usages.evict_ended_in_association_of(JobId(1), T0 + 98.5, half_life);
     assert_eq!(early.usages.counts().2, 1);
     early.usages.assert_positions();
 }
