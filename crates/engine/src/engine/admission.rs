@@ -2,7 +2,7 @@
 //! Prepares a job for its priority: finds the association of a job that waits for data, and completes the jobspec with
 //! bank and project.
 
-use super::{Effect, Posting, Shared, Timer};
+use super::{Effect, Posting, Shared, due::Task};
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, UserId};
 use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
@@ -53,14 +53,14 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
         && let Some(text) = forbidden_in(shared, association, job)
     {
         // The remaining part of the push may contain the association.
-        return Err(if shared.due.push_ended { Pending::Fatal(text) } else { Pending::Unavailable });
+        return Err(if shared.due.push_ended() { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
     let mut effects = complete_jobspec(shared, id, job, association, posting);
     let mut admission = Admission::Admitted(association);
     if completion == Completion::Later && !effects.is_empty() {
-        shared.due.incomplete.insert(id);
-        (effects, admission) = (vec![Effect::Arm(Timer::Turn)], Admission::Attached(association));
+        effects = vec![shared.due.note(Task::CompleteJobspec, id)];
+        admission = Admission::Attached(association);
     }
     shared.ledger.find_scopes_of(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
@@ -85,7 +85,8 @@ pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Jo
 /// Returns the reason why a job whose association is not in the data has no priority. While a push is incomplete, the
 /// association may still arrive; the reprioritize at the end of the push asks again.
 pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
-    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended) else {
+    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended())
+    else {
         return Pending::Unavailable;
     };
     let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
@@ -97,7 +98,7 @@ pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
     match bank {
         None => Pending::Unavailable,
         Some(_) if is_owners && !was_told => {
-            shared.due.expected.entry(id).or_insert(shared.now);
+            shared.due.expect_record(id, shared.now);
             Pending::Expected
         }
         Some(_) if is_submission => Pending::Fatal(text),
@@ -112,7 +113,7 @@ pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
 /// Adds missing banks and projects to the jobspecs of pending jobs that have an association.
 pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in std::mem::take(&mut shared.due.incomplete) {
+    for id in shared.due.take(Task::CompleteJobspec) {
         let Some(job) = shared.ledger.job(id) else { continue };
         let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
         let Admission::Attached(association) = job.admission else { continue };

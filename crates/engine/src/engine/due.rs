@@ -6,11 +6,11 @@
 //! work is noted here by id and decided when it is carried out, because a decision of an earlier turn would be stale. The cost of a turn
 //! depends on the number of noted jobs, not on the number of live jobs.
 
-use super::{Effect, Timer, unmoved::Unmoved};
+use super::{Effect, Timer};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::Line;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// A release scan at the end of the event that called for it.
 #[derive(Clone, Debug)]
@@ -24,44 +24,47 @@ pub(super) enum Scan {
     HoldReplayed(AssociationId),
 }
 
+/// What the next reactor turn does with a job, if that is still necessary then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Task {
+    /// Ends the job, because it can never have a priority.
+    End,
+    /// Adds the bank or project that the jobspec of a job with an association lacks.
+    CompleteJobspec,
+    /// Subscribes to a job that came to DEPEND without a name of this plugin.
+    WatchBlocked,
+}
+
 /// Jobs and associations that are due.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
-    /// Jobs to end, because they can never have a priority.
-    pub ends: BTreeSet<JobId>,
+    jobs: BTreeMap<Task, BTreeSet<JobId>>,
     /// Jobs of the instance owner, whose record has not come, each with the time since when. They end if it does not come in time.
-    pub expected: BTreeMap<JobId, f64>,
-    /// Jobs in PRIORITY that get their priority by id, because Flux may leave them there.
-    pub unmoved: Unmoved,
-    /// Replayed jobs with an association whose jobspec lacks the bank or project.
-    pub incomplete: BTreeSet<JobId>,
-    /// Jobs that came to DEPEND without a name of this plugin.
-    pub unheld: BTreeSet<JobId>,
+    expected: BTreeMap<JobId, f64>,
     /// Release scans for the end of this event, in the order in which they were called for.
-    pub scans: Vec<Scan>,
+    scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
-    pub later_scans: BTreeMap<AssociationId, Line>,
-    /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at its end, no job of these
-    /// associations is released, and no replayed job is held.
-    pub half_pushed: BTreeSet<AssociationId>,
-    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
-    /// eventlogs of the association are read.
-    pub undecided: BTreeSet<AssociationId>,
-    /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
-    /// eventlog may run.
-    pub unread_left: BTreeSet<AssociationId>,
+    later_scans: BTreeMap<AssociationId, Line>,
     /// Whether a reprioritize ended the last push and no part of another push has come since.
-    pub push_ended: bool,
+    push_ended: bool,
     /// Whether settings were replaced that all priorities depend on.
-    pub has_new_terms: bool,
-    /// Whether limits may have changed since the engine last checked which unasked eventlogs it has to read.
-    pub limits_moved: bool,
+    has_new_terms: bool,
 }
 
 impl Due {
     /// Notes a release scan of an association for the end of this event.
     pub fn scan(&mut self, association: AssociationId) {
-        self.scans.push(Scan::One(association));
+        self.note_scan(Scan::One(association));
+    }
+
+    /// Notes release scans for the end of this event.
+    pub fn note_scan(&mut self, scan: Scan) {
+        self.scans.push_back(scan);
+    }
+
+    /// Takes the next release scan of this event.
+    pub fn next_scan(&mut self) -> Option<Scan> {
+        self.scans.pop_front()
     }
 
     /// Schedules a release scan of an association for the next reactor turn.
@@ -71,12 +74,77 @@ impl Due {
         vec![Effect::Arm(Timer::Turn)]
     }
 
+    /// Schedules release scans of several associations for the next reactor turn.
+    pub fn scan_all_later(&mut self, associations: impl Iterator<Item = AssociationId>) -> Vec<Effect> {
+        self.later_scans.extend(associations.map(|association| (association, Line::All)));
+        Vec::from_iter((!self.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)))
+    }
+
+    /// Takes the release scans for this reactor turn.
+    pub fn take_later_scans(&mut self) -> BTreeMap<AssociationId, Line> {
+        std::mem::take(&mut self.later_scans)
+    }
+
+    /// Notes a job for the next reactor turn.
+    pub fn note(&mut self, task: Task, id: JobId) -> Effect {
+        self.jobs.entry(task).or_default().insert(id);
+        Effect::Arm(Timer::Turn)
+    }
+
+    /// Takes the jobs that were noted for this reactor turn.
+    pub fn take(&mut self, task: Task) -> BTreeSet<JobId> {
+        self.jobs.get_mut(&task).map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that a job waits for the record of the instance owner from `now` on, in seconds since the epoch.
+    pub fn expect_record(&mut self, id: JobId, now: f64) {
+        self.expected.entry(id).or_insert(now);
+    }
+
+    /// Notes for [`Task::End`] the jobs that have waited too long for the record of the instance owner: since a time for which `is_over`
+    /// is true.
+    pub fn end_expected(&mut self, is_over: impl Fn(f64) -> bool) {
+        let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
+        self.jobs.entry(Task::End).or_default().extend(over);
+    }
+
+    /// Returns true if a job waits for the record of the instance owner.
+    pub fn expects_records(&self) -> bool {
+        !self.expected.is_empty()
+    }
+
     /// Removes a job that has ended.
     pub fn forget(&mut self, id: JobId) {
-        for jobs in [&mut self.ends, &mut self.incomplete, &mut self.unheld] {
+        for jobs in self.jobs.values_mut() {
             jobs.remove(&id);
         }
         self.expected.remove(&id);
-        self.unmoved.remove(id);
+    }
+
+    /// Returns true if a reprioritize ended the last push and no part of another push has come since.
+    pub fn push_ended(&self) -> bool {
+        self.push_ended
+    }
+
+    /// Notes whether the last push has ended.
+    pub fn set_push_ended(&mut self, push_ended: bool) {
+        self.push_ended = push_ended;
+    }
+
+    /// Notes that settings were replaced that all priorities depend on.
+    pub fn note_new_terms(&mut self) -> Effect {
+        self.has_new_terms = true;
+        Effect::Arm(Timer::Turn)
+    }
+
+    /// Returns true if such settings were replaced since the last call.
+    pub fn take_new_terms(&mut self) -> bool {
+        std::mem::take(&mut self.has_new_terms)
+    }
+
+    /// Returns the number of noted jobs.
+    #[cfg(test)]
+    pub fn count_jobs(&self) -> usize {
+        self.jobs.values().map(BTreeSet::len).sum::<usize>() + self.expected.len()
     }
 }

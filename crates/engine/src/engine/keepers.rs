@@ -12,7 +12,7 @@
 //! and never release it. If the job has such dependencies from before a reload, it is held as if no other plugin
 //! blocked it. When other plugins release the job, it enters PRIORITY, and is held there if there is no headroom.
 
-use super::{Effect, Shared, State, foreign::ForeignNames, hold, subscriptions::Subscribed};
+use super::{Effect, Shared, State, due::Task, foreign::ForeignNames, hold, subscriptions::Subscribed};
 use crate::ids::JobId;
 use crate::limits::{Grant, Job, Keepers, Line, Phase};
 
@@ -70,7 +70,6 @@ pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
 
 /// Ends the subscription to a job that leaves DEPEND.
 pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.due.unheld.remove(&id);
     shared.subscriptions.end(id)
 }
 
@@ -78,7 +77,7 @@ pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
 /// dependencies on within the same turn, so other plugins block these jobs.
 pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
     let is_here = |job: &Job| job.phase == Phase::Depend;
-    let unheld = std::mem::take(&mut shared.due.unheld);
+    let unheld = shared.due.take(Task::WatchBlocked);
     unheld
         .into_iter()
         .flat_map(|id| match shared.ledger.job(id).is_some_and(is_here) {

@@ -2,11 +2,13 @@
 //! Handles the events of a job from `job.new` to INACTIVE.
 
 use super::{
-    Effect, JobFacts, Posting, Shared, State, Timer,
+    Effect, JobFacts, Posting, Shared, State,
     accrual::{self, log_unread_resources},
     admission::complete_jobspec,
     age::first_eligible_time,
-    annotate, hold, keepers,
+    annotate,
+    due::Task,
+    hold, keepers,
     recovery::Recovery,
 };
 use crate::accounts::{AssociationId, RunningLimits};
@@ -146,8 +148,7 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
     if effects.is_empty() && !is_kept {
-        shared.due.unheld.insert(id);
-        effects.push(Effect::Arm(Timer::Turn));
+        effects.push(shared.due.note(Task::WatchBlocked, id));
     }
     if shared.ledger.job(id).is_some_and(Job::is_held) {
         effects.extend(annotate::annotation(shared, id));
@@ -195,7 +196,7 @@ fn scan_after_leaving(
 /// Records that a job has left DEPEND for PRIORITY, or was sent back to PRIORITY. Returns `None` if the job is unknown.
 pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
-    let was_judged = was_judged(shared, recovery.is_doubtful(), id);
+    let was_judged = was_judged(shared, recovery, id);
     let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
     if phase < Phase::Priority {
         hold::advance_phase(shared, id, Phase::Priority);
@@ -247,6 +248,7 @@ fn remove_pending_data(shared: &mut Shared, id: JobId) {
     shared.annotations.remove(&id);
     shared.posted.forget(id);
     shared.due.forget(id);
+    shared.unmoved.remove(id);
 }
 
 /// Returns the bank's name. All jobs of an association share one string.
@@ -274,15 +276,15 @@ pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> Runn
 /// exceeds a limit. So this returns false after a panic, while the job's eventlog is unread, during a push, and for an
 /// unwatched job. It also returns false while the eventlog of another job in a common limit scope is unread. No job is
 /// released then, because the headroom is for jobs that were held before.
-fn was_judged(shared: &Shared, is_doubtful: bool, id: JobId) -> bool {
+fn was_judged(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-        let is_half = job.origin == Origin::Replayed && shared.due.half_pushed.contains(&association);
+        let is_half = job.origin == Origin::Replayed && recovery.half_pushed().contains(&association);
         let is_watched = !shared.subscriptions.is_unwatched(id);
         let are_others_read = !shared.ledger.accounts().is_unread(association)
             && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
-        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !is_doubtful;
+        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !recovery.is_doubtful();
         job.grant == Grant::Given || was_looked_at
     })
 }

@@ -26,8 +26,10 @@
 //! # How work continues
 //! - A release scan that an event calls for is noted in `Due`. [`Engine::handle`] carries it out at the end of the event.
 //! - Work that needs the effects so far to be carried out is an effect itself: [`Effect::Then`] with a [`Step`].
-//! - Work that must not be done in the running callback is noted in `Due` for the next reactor turn (`turn.rs`).
+//! - Work that must not be done in the running callback is noted for the next reactor turn (`turn.rs`), mostly in `Due`.
 //! - A refresh continues in slices ([`Timer::Slice`]), because it computes all associations and jobs.
+//!
+//! docs/design/README.md says why none of these ways can replace another.
 
 mod accrual;
 mod admission;
@@ -169,9 +171,7 @@ impl Engine {
         // For these events, no effect means that the job is unknown.
         let asks_priority = matches!(event, Event::Priority(..) | Event::PriorityGet(..));
         let mut effects = self.handle_event(event);
-        if !self.shared.due.scans.is_empty() {
-            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
-        }
+        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
@@ -251,15 +251,9 @@ impl Engine {
     /// Notes that a job is in PRIORITY, and returns the answer with its priority. `posted` is the posted priority of a job that was in
     /// SCHED.
     fn enter_priority(&mut self, id: JobId, urgency: i64, posted: Option<u32>) -> Vec<Effect> {
-        let entered = life::enter_priority(&mut self.shared, &self.recovery, id);
-        let Some(mut effects) = entered else { return Vec::new() };
-        effects.extend(priority_answers::answer_in_priority(
-            &mut self.shared,
-            &mut self.refresh,
-            id,
-            urgency,
-            posted,
-        ));
+        let Engine { shared, recovery, refresh, .. } = self;
+        let Some(mut effects) = life::enter_priority(shared, recovery, id) else { return Vec::new() };
+        effects.extend(priority_answers::answer_in_priority(shared, refresh, id, urgency, posted));
         effects
     }
 
@@ -298,7 +292,7 @@ impl Engine {
         match step {
             Step::Scan(scan) => self.release.continue_scan(&mut self.shared, &mut self.recovery, *scan),
             Step::ReleaseAll => self.release.release_all(&mut self.shared, &mut self.recovery),
-            Step::ReplayRead(association) => recovery::hold_replayed(&mut self.shared, association),
+            Step::ReplayRead(association) => self.recovery.hold_replayed(&mut self.shared, association),
             Step::LoopBegins => {
                 self.release.begin_loop();
                 self.refresh.begin_loop(&self.shared);

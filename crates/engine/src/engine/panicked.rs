@@ -39,8 +39,7 @@ impl Engine {
         let (jobs, are_last) = self.recovery.next_lookups()?;
         let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();
         if are_last {
-            // The panic may have lost posted priorities, and the end of a push.
-            self.shared.due.half_pushed.clear();
+            // The panic may have lost posted priorities.
             self.refresh.forget_posts();
             effects.extend(reprioritize_all());
         }

@@ -17,6 +17,7 @@ use super::{
     Effect, Level, Posting, Refusal, Shared, Timer,
     admission::{self, Completion, Pending},
     annotate,
+    due::Task,
     hold::{self, wakes_too_late},
     priorities,
     refresh::Refresh,
@@ -176,10 +177,7 @@ pub(super) fn take_urgency(
 pub(super) fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-    (is_scheduled && matches!(why, Refusal::Other(_))).then(|| {
-        shared.due.unmoved.insert(id);
-        Effect::Arm(Timer::Retry)
-    })
+    (is_scheduled && matches!(why, Refusal::Other(_))).then(|| shared.unmoved.ask_later(id, Timer::Retry))
 }
 
 /// Returns the answer to `job.state.priority` for a held job: no priority, or 0 in SCHED. `was_in_sched` is true if the job was in SCHED
@@ -262,10 +260,7 @@ pub(super) fn answer_without_priority(
         Pending::Unavailable => None,
         Pending::Expected => Some(Effect::Arm(Timer::Retry)),
         Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
-        Pending::Fatal(_) => {
-            shared.due.ends.insert(id);
-            Some(Effect::Arm(Timer::Turn))
-        }
+        Pending::Fatal(_) => Some(shared.due.note(Task::End, id)),
     };
     before.into_iter().chain(answer).collect()
 }
@@ -273,7 +268,7 @@ pub(super) fn answer_without_priority(
 /// Ends jobs that can never have a priority.
 pub(super) fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in std::mem::take(&mut shared.due.ends) {
+    for id in shared.due.take(Task::End) {
         match admission::admit(shared, id, Completion::Now(Posting::ById)) {
             Ok(more) => effects.extend(more),
             Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),

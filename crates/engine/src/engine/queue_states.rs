@@ -61,8 +61,7 @@ fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>)
     shared.ledger.regroup(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     regroup_orders(shared);
-    shared.scan_all_later();
-    (!shared.due.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)).into_iter().collect()
+    shared.scan_all_later()
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
@@ -91,7 +90,7 @@ fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
         shared.ledger.change(id, |job| job.is_queue_stopped = is_queue_stopped);
     }
     let scans = associations.into_iter().map(|association| (association, Line::All)).collect();
-    shared.due.scans.push(Scan::Several(scans));
+    shared.due.note_scan(Scan::Several(scans));
 }
 
 fn needs_queue_states(shared: &Shared) -> bool {

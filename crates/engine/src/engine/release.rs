@@ -56,16 +56,13 @@ impl ReleaseScan {
     /// Carries out the scans that the event noted.
     pub(super) fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
-        let mut scans = std::mem::take(&mut shared.due.scans);
-        for scan in scans.drain(..) {
+        while let Some(scan) = shared.due.next_scan() {
             match scan {
                 Scan::One(association) => effects.extend(self.scan(shared, recovery, association, Line::All)),
                 Scan::Several(scans) => effects.extend(self.scan_several(shared, recovery, scans)),
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
             }
         }
-        // The vector is stored again, because it has allocated memory.
-        shared.due.scans = scans;
         effects
     }
 
@@ -107,22 +104,15 @@ impl ReleaseScan {
     }
 
     pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
-        shared.due.later_scans.clear();
-        let pushed = std::mem::take(&mut shared.due.half_pushed);
+        shared.due.take_later_scans();
         // Before the scans: an association whose eventlogs must be read first gets no scan.
         let asked = recovery.ask_where_limits_moved(shared);
+        let to_hold = recovery.end_push(shared, |_| true);
         shared.ledger.recompute_all_places();
-        let associations: Vec<AssociationId> = shared.ledger.associations_with_held().collect();
-        let mut effects = self.scan_several(
-            shared,
-            recovery,
-            associations.into_iter().map(|association| (association, Line::All)),
-        );
-        // If eventlogs are being read, this is decided when they are read.
-        let (unread, read): (Vec<_>, Vec<_>) =
-            pushed.into_iter().partition(|association| shared.ledger.accounts().is_unread(*association));
-        shared.due.undecided.extend(unread);
-        effects.extend(read.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
+        let held = shared.ledger.associations_with_held().map(|association| (association, Line::All));
+        let held: Vec<_> = held.collect();
+        let mut effects = self.scan_several(shared, recovery, held);
+        effects.extend(to_hold.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);
         effects
     }
@@ -140,10 +130,10 @@ impl ReleaseScan {
         }
         let mut effects = Vec::new();
         loop {
-            effects.extend(place_associations(shared, &mut scan.cursor));
+            effects.extend(place_associations(shared, recovery, &mut scan.cursor));
             // Associations in an incomplete push are skipped. `ReleaseAll` scans them at the end of the push.
-            let undecided = &shared.due.half_pushed;
-            let released = scan.cursor.release_next(&mut shared.ledger, &shared.book, undecided);
+            let half_pushed = recovery.half_pushed();
+            let released = scan.cursor.release_next(&mut shared.ledger, &shared.book, half_pushed);
             let Some(Released { id, names, is_free }) = released else { break };
             effects.extend(is_free.then_some(Effect::AskUrgency(id)));
             effects.extend(names.into_iter().map(|name| Effect::RemoveDependency(id, name)));
@@ -179,10 +169,11 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
 }
 
 /// Computes the places of associations in the lines of their limit scopes, by the priorities of their first jobs.
-fn place_associations(shared: &mut Shared, cursor: &mut ScanCursor) -> Vec<Effect> {
+fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut ScanCursor) -> Vec<Effect> {
     for unplaced in cursor.unplaced(&mut shared.ledger, &shared.book) {
         let heads = unplaced.heads().into_iter();
-        let priorities: Vec<(JobId, u32)> = heads.map(|id| (id, priority_when_free(shared, id))).collect();
+        let priorities: Vec<(JobId, u32)> =
+            heads.map(|id| (id, priority_when_free(shared, recovery, id))).collect();
         cursor.place_association(&mut shared.ledger, &shared.book, unplaced, &priorities);
     }
     subscribe_to_overtaken(shared)
@@ -214,9 +205,9 @@ pub(super) fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Li
 
 /// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 in
 /// an incomplete push that assigned the association: the job is not released before its end, so it must not keep headroom from others.
-fn priority_when_free(shared: &Shared, id: JobId) -> u32 {
+fn priority_when_free(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
     let priority = shared.ledger.job(id).and_then(|job| {
-        let association = job.association().filter(|of| !shared.due.half_pushed.contains(of))?;
+        let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;
         let fairshare = shared.fairshare(association)?;
         Some(shared.explain_at(job, job.urgency, fairshare)?.priority)
     });

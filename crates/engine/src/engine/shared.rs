@@ -4,12 +4,13 @@
 //! Each table here keeps its own fields private. The state of one process, such as a release scan or a refresh, is in its owner.
 
 use super::{
-    Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations, news::News,
-    posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, turns::JobTurns,
+    Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
+    news::News, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, turns::JobTurns,
+    unmoved::Unmoved,
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
-use crate::limits::{Ledger, Limits, Line};
+use crate::limits::{Ledger, Limits};
 use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,6 +43,8 @@ pub struct Shared {
     pub(super) due: Due,
     /// Jobs in PRIORITY without a priority. Flux moves such a job on only if its priority differs from the one before.
     pub(super) unpriced: BTreeSet<JobId>,
+    /// Jobs in PRIORITY that get their priority by id.
+    pub(super) unmoved: Unmoved,
     /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
     pub(super) subscriptions: Subscriptions,
@@ -75,6 +78,7 @@ impl Shared {
             settings: Settings::default(),
             due: Due::default(),
             unpriced: BTreeSet::new(),
+            unmoved: Unmoved::default(),
             annotations: BTreeMap::new(),
             subscriptions: Subscriptions::new(tables.batches.subscribed),
             expirations: Expirations::default(),
@@ -95,10 +99,9 @@ impl Shared {
         Some(self.book.association(association?)?.bank.clone())
     }
 
-    /// Notes a release scan of each association with held jobs for the next reactor turn. The caller arms [`Timer::Turn`](super::Timer).
-    pub(super) fn scan_all_later(&mut self) {
-        let held = self.ledger.associations_with_held();
-        self.due.later_scans.extend(held.map(|association| (association, Line::All)));
+    /// Schedules a release scan of each association with held jobs for the next reactor turn.
+    pub(super) fn scan_all_later(&mut self) -> Vec<Effect> {
+        self.due.scan_all_later(self.ledger.associations_with_held())
     }
 
     /// Returns true if the user owns the instance.

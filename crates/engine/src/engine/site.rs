@@ -78,7 +78,8 @@ impl StagedPush {
             }
         }
         replace(&mut shared.book);
-        (shared.due.push_ended, shared.due.limits_moved) = (true, true);
+        shared.due.set_push_ended(true);
+        recovery.note_limits_moved();
         shared.ledger.regroup(&shared.book);
         let mut effects = update_weights(shared, recovery, refresh);
         effects.extend(
@@ -130,10 +131,11 @@ pub(super) fn take_associations(
     let who_wait: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
     let users = records.iter().map(|record| record.association.user);
     let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
-    let is_over = shared.due.push_ended;
-    shared.due.push_ended &= records.iter().all(|record| shared.is_owner(record.association.user));
+    let is_over = shared.due.push_ended();
+    let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
+    shared.due.set_push_ended(is_over && are_owners);
     shared.book.upsert(records, shared.owner);
-    shared.due.limits_moved = true;
+    recovery.note_limits_moved();
     shared.ledger.note_priorities_changed();
     let jobs: Vec<JobId> = served
         .into_iter()
@@ -141,7 +143,7 @@ pub(super) fn take_associations(
         .collect();
     let effects = attach_jobs(shared, recovery, jobs);
     if is_over {
-        scan_owner_associations(shared);
+        scan_owner_associations(shared, recovery);
     }
     effects
 }
@@ -157,11 +159,10 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         let is_owner = shared.is_owner(job.user);
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
         if is_owner && was_passed_over && shared.unpriced.contains(&id) {
-            shared.due.unmoved.insert(id);
-            effects.push(Effect::Arm(Timer::Turn));
+            effects.push(shared.unmoved.ask_later(id, Timer::Turn));
         }
         if job.origin == Origin::Replayed {
-            shared.due.half_pushed.insert(association);
+            recovery.note_half_pushed(association);
             // When its eventlog could have been read, it had no association, so no limit could be in reach.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
@@ -176,20 +177,13 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
 
 /// Handles the record of the instance owner, which comes last in a push of flux-accounting's, after its reprioritize. The release scan of
 /// that reprioritize ran without the owner's jobs, which had no association, so the owner's associations get one now.
-fn scan_owner_associations(shared: &mut Shared) {
+fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
     let is_owners = |id: &AssociationId| {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
     };
-    let due: Vec<AssociationId> = shared.due.half_pushed.iter().copied().filter(is_owners).collect();
-    for association in due {
-        shared.due.half_pushed.remove(&association);
-        // If eventlogs are being read, this is decided when they are read.
-        if shared.ledger.accounts().is_unread(association) {
-            shared.due.undecided.insert(association);
-        } else {
-            shared.due.scan(association);
-            shared.due.scans.push(Scan::HoldReplayed(association));
-        }
+    for association in recovery.end_push(shared, is_owners) {
+        shared.due.scan(association);
+        shared.due.note_scan(Scan::HoldReplayed(association));
     }
 }
 
@@ -199,39 +193,17 @@ pub(super) fn configure(
     refresh: &mut Refresh,
     change: impl FnOnce(&mut Book),
 ) -> Vec<Effect> {
-    (shared.due.push_ended, shared.due.limits_moved) = (false, true);
+    shared.due.set_push_ended(false);
+    recovery.note_limits_moved();
     change(&mut shared.book);
     update_weights(shared, recovery, refresh)
 }
 
 /// Computes the weights again, and asks for all priorities if the reference time of ages moved. For changed weights, the caller asks for
 /// priorities.
-pub(super) fn update_weights(
-    shared: &mut Shared,
-    recovery: &mut Recovery,
-    refresh: &mut Refresh,
-) -> Vec<Effect> {
+fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> Vec<Effect> {
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
     effects.extend(age::reprioritize_if(shared, has_moved));
-    effects
-}
-
-/// Applies changed settings of ages. If priorities change, Flux is asked for all of them in the next reactor turn. While the plugin is
-/// being loaded this is not necessary: Flux asks for all priorities at the end of the load.
-pub(super) fn apply_age_settings(
-    shared: &mut Shared,
-    recovery: &mut Recovery,
-    refresh: &mut Refresh,
-    before: &Settings,
-    is_loading: bool,
-) -> Vec<Effect> {
-    let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
-    let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
-    let are_others = has_moved || age_terms(before) != age_terms(&shared.settings);
-    if are_others && !is_loading {
-        shared.due.has_new_terms = true;
-        effects.push(Effect::Arm(Timer::Turn));
-    }
     effects
 }
 
@@ -290,14 +262,19 @@ pub(super) fn apply_settings(
     // While the plugin is loaded, it is not in Flux's list of plugins yet, and a loop would ask only the other plugins. Flux asks for all
     // priorities when it has shown its jobs; after a restart the replay does, if a job is in PRIORITY.
     let is_loading = is_first && shared.ledger.job_count() == 0;
-    let mut effects = apply_age_settings(shared, recovery, refresh, &before, is_loading);
+    let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
+    let age_terms = |it: &Settings| (it.age_max, it.age_weight, it.size_weight, it.max_wait_behind);
+    // Flux is asked for all priorities in the next reactor turn. At the end of a load, Flux asks for them anyway.
+    if !is_loading && (has_moved || age_terms(&before) != age_terms(&shared.settings)) {
+        effects.push(shared.due.note_new_terms());
+    }
     if before.running != shared.settings.running {
         effects.extend(count_by_new_rules(shared));
     }
     // Jobs that new limits release go at the end of a push, or of the loop that ends it. The loop begins in the next reactor turn: until
     // then Flux iterates over its plugins, and any callback about a job would move its position.
     if before.limits != shared.settings.limits {
-        shared.due.limits_moved = true;
+        recovery.note_limits_moved();
         if shared.is_live() {
             refresh.release_when_done();
         } else if !is_loading {
@@ -327,6 +304,5 @@ fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     for (id, rule) in others {
         shared.ledger.change(id, |job| job.running = rule);
     }
-    shared.scan_all_later();
-    vec![Effect::Arm(Timer::Turn)]
+    shared.scan_all_later()
 }

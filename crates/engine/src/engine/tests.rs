@@ -56,13 +56,11 @@ mod why_helps;
 
 use super::Engine;
 use super::age::move_reference;
-use super::due::Due;
 use super::{Batches, Shared, Tables};
 use crate::accounts::Book;
 use crate::ids::JobId;
 use crate::limits::Ledger;
 use crate::priority::Ages;
-use std::collections::BTreeSet;
 use std::ops::{Deref, DerefMut};
 
 /// Batches that are small enough for a test with a few jobs to need several of them.
@@ -132,12 +130,11 @@ impl Engine {
     /// Returns the name and the number of jobs of each collection that is not empty. Flux never reuses a job id, so a job that stays in a
     /// collection after its end stays there indefinitely.
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
-        let Due { ends, expected, unmoved, incomplete, unheld, .. } = &self.due;
-        let due: usize = [ends, incomplete, unheld].map(BTreeSet::len).iter().sum::<usize>() + expected.len();
         let all = [
             ("jobs", self.ledger.job_count()),
             ("validated", self.lives.validated_count()),
-            ("due", due + unmoved.len()),
+            ("due", self.due.count_jobs()),
+            ("unmoved", self.unmoved.len()),
             ("unasked", self.recovery.counts()[0]),
             ("unreadable", self.recovery.counts()[1]),
             ("unpriced", self.unpriced.len()),

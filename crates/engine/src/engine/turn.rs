@@ -25,14 +25,12 @@ impl Engine {
         effects.extend(keepers::watch_blocked(&mut self.shared));
         // Which eventlogs to read must be known before any job is released.
         let replayed = self.recovery.finish_replay(&mut self.shared);
-        let due = std::mem::take(&mut self.shared.due.later_scans);
+        let due = self.shared.due.take_later_scans();
         effects.extend(self.release.scan_several(&mut self.shared, &mut self.recovery, due));
-        for association in std::mem::take(&mut self.shared.due.unread_left) {
-            effects.extend(self.recovery.scan_if_all_read(&mut self.shared, association));
-            effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
-        }
+        effects.extend(self.recovery.scan_where_unread_left(&mut self.shared));
+        effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);
-        let has_new_terms = std::mem::take(&mut self.shared.due.has_new_terms);
+        let has_new_terms = self.shared.due.take_new_terms();
         effects.extend(age::reprioritize_if(&self.shared, has_new_terms));
         effects.extend(self.shared.expirations.look_up_some());
         effects
@@ -40,21 +38,17 @@ impl Engine {
 
     /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if it has not come.
     pub(in crate::engine) fn retry(&mut self) -> Vec<Effect> {
-        let (now, patience) = (self.shared.now, Timer::Retry.seconds());
+        let Engine { shared, recovery, .. } = self;
+        let (now, patience) = (shared.now, Timer::Retry.seconds());
         // If the clock was set back, the time that a job has waited is unknown.
         let is_over = |since: f64| !(0.0..patience - EARLY).contains(&(now - since));
-        let over = self.shared.due.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
-        self.shared.due.ends.extend(over);
-        let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
-        effects.extend((!self.shared.due.expected.is_empty()).then_some(Effect::Arm(Timer::Retry)));
-        effects.extend(self.recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
-        effects.extend(self.shared.ended.ask_again(
-            &mut self.shared.standing,
-            &self.shared.book,
-            self.shared.now,
-        ));
-        effects.extend(ask_site_nodes(&self.shared));
-        effects.extend((!self.shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+        shared.due.end_expected(is_over);
+        let mut effects = priority_answers::end_jobs_without_priority(shared);
+        effects.extend(shared.due.expects_records().then_some(Effect::Arm(Timer::Retry)));
+        effects.extend(recovery.unreadable().iter().copied().map(Effect::ReadEventlog));
+        effects.extend(shared.ended.ask_again(&mut shared.standing, &shared.book, shared.now));
+        effects.extend(ask_site_nodes(shared));
+        effects.extend(shared.unmoved.timer());
         effects
     }
 }

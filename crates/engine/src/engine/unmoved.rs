@@ -23,16 +23,19 @@ pub(super) struct Unmoved {
 }
 
 impl Unmoved {
-    pub fn insert(&mut self, id: JobId) {
+    /// Has the engine ask for the urgency of a job when `timer` fires, and post the job's priority by id.
+    pub fn ask_later(&mut self, id: JobId, timer: Timer) -> Effect {
         self.jobs.insert(id);
+        Effect::Arm(timer)
     }
 
     pub fn remove(&mut self, id: JobId) {
         self.jobs.remove(&id);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.jobs.is_empty()
+    /// Returns the timer of the next questions if there are jobs.
+    pub fn timer(&self) -> Option<Effect> {
+        (!self.jobs.is_empty()).then_some(Effect::Arm(Timer::Turn))
     }
 
     #[cfg(test)]
@@ -53,32 +56,28 @@ impl Unmoved {
 
 /// Returns the answer for a job whose priority is posted by id in a later reactor turn.
 pub(super) fn put_off_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    shared.due.unmoved.insert(id);
-    vec![Effect::Arm(Timer::Turn), Effect::KeepPriority]
+    vec![shared.unmoved.ask_later(id, Timer::Turn), Effect::KeepPriority]
 }
 
 /// Records that a job in PRIORITY gets its priority from a reprioritize. If the priority is the same as before, Flux
 /// leaves the job in PRIORITY. So the job gets its current priority by id in the next reactor turn.
 pub(super) fn post_later(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.unpriced.remove(&id).then(|| {
-        shared.due.unmoved.insert(id);
-        Effect::Arm(Timer::Turn)
-    })
+    shared.unpriced.remove(&id).then(|| shared.unmoved.ask_later(id, Timer::Turn))
 }
 
 /// Asks for the urgencies of the jobs whose priorities are posted by id. If there are many jobs, asks only for the next
 /// ones.
 pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
-    if shared.due.unmoved.order.is_empty() {
-        if shared.due.unmoved.jobs.len() <= shared.batches.put_off {
-            let jobs = std::mem::take(&mut shared.due.unmoved.jobs);
+    if shared.unmoved.order.is_empty() {
+        if shared.unmoved.jobs.len() <= shared.batches.put_off {
+            let jobs = std::mem::take(&mut shared.unmoved.jobs);
             return jobs.into_iter().map(Effect::AskUrgency).collect();
         }
-        shared.due.unmoved.order = order_jobs(shared, &shared.due.unmoved.jobs);
+        shared.unmoved.order = order_jobs(shared, &shared.unmoved.jobs);
     }
-    let next = std::iter::from_fn(|| shared.due.unmoved.next()).take(shared.batches.unmoved);
+    let next = std::iter::from_fn(|| shared.unmoved.next()).take(shared.batches.unmoved);
     let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
-    effects.extend((!shared.due.unmoved.is_empty()).then_some(Effect::Arm(Timer::Turn)));
+    effects.extend(shared.unmoved.timer());
     effects
 }
 

@@ -97,8 +97,7 @@ pub(super) fn apply_update(
         is_taken_back = hold::hold_moved_from_sched(shared, id, before.0, is_all);
         // If the job has the same priority already, Flux does not ask for it.
         if before.0.is_none() && association.is_some() {
-            shared.due.unmoved.insert(id);
-            effects.push(Effect::Arm(Timer::Turn));
+            effects.push(shared.unmoved.ask_later(id, Timer::Turn));
         }
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
@@ -110,9 +109,7 @@ pub(super) fn apply_update(
     }
     // In its former association, the job may have been the last with an unread eventlog.
     match before.0.filter(|_| was_unread) {
-        Some(left) if is_taken_back => {
-            shared.due.unread_left.insert(left);
-        }
+        Some(left) if is_taken_back => recovery.note_unread_left(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, left)),
         None => {}
     }

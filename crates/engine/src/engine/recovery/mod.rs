@@ -12,8 +12,6 @@ mod replay;
 mod resync;
 mod unasked;
 
-pub(super) use replay::hold_replayed;
-
 use crate::accounts::AssociationId;
 use crate::ids::{JobId, QueueName};
 use replay::Replay;
@@ -29,6 +27,17 @@ pub(super) struct Recovery {
     /// Jobs in DEPEND whose eventlogs cannot be read.
     unreadable: BTreeSet<JobId>,
     resync: Resync,
+    /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at its end, no job of these
+    /// associations is released, and no replayed job is held.
+    half_pushed: BTreeSet<AssociationId>,
+    /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
+    /// eventlogs of the association are read.
+    undecided: BTreeSet<AssociationId>,
+    /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
+    /// eventlog may run.
+    unread_left: BTreeSet<AssociationId>,
+    /// Whether limits may have changed since the engine last checked which unasked eventlogs it has to read.
+    limits_moved: bool,
 }
 
 impl Recovery {

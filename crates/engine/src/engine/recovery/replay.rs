@@ -11,7 +11,7 @@ use crate::accounts::AssociationId;
 use crate::engine::{
     Effect, JobFacts, Level, Recovery, Shared, State, Timer,
     accrual::{self, lacks_start, log_unread_resources},
-    due::Scan,
+    due::{Scan, Task},
     effect::reprioritize_all,
     foreign::ForeignNames,
     hold, keepers,
@@ -19,6 +19,7 @@ use crate::engine::{
 use crate::ids::JobId;
 use crate::limits::{Grant, HoldName, HoldNames, Job, Keepers, Knowledge, Line, Origin, Phase};
 use crate::priority::{AGE, URGENCY_HOLD};
+use std::collections::BTreeSet;
 
 /// Replayed jobs whose eventlogs were not asked for yet.
 #[derive(Clone, Debug, Default)]
@@ -62,7 +63,8 @@ impl Recovery {
         }
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
-            shared.due.incomplete.insert(facts.id);
+            // The timer is armed below, once for all replayed jobs.
+            shared.due.note(Task::CompleteJobspec, facts.id);
         }
         self.replay.has_unpriced |= facts.state == State::Priority;
         let mut effects = log_unmeasured(facts);
@@ -94,7 +96,7 @@ impl Recovery {
         }
         let depends =
             pending.iter().filter_map(|id| shared.ledger.job(*id).filter(|job| job.phase == Phase::Depend));
-        shared.due.undecided.extend(depends.filter_map(Job::association));
+        self.undecided.extend(depends.filter_map(Job::association));
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
             // Jobs that came during the comparison may be held because of records that were wrong.
@@ -262,14 +264,66 @@ impl Recovery {
             return Vec::new();
         }
         let effects = schedule_put_off_scans(shared);
-        if shared.due.half_pushed.contains(&association) {
+        if self.half_pushed.contains(&association) {
             return effects;
         }
         shared.due.scan(association);
-        if shared.due.undecided.contains(&association) {
-            shared.due.scans.push(Scan::HoldReplayed(association));
+        if self.undecided.contains(&association) {
+            shared.due.note_scan(Scan::HoldReplayed(association));
         }
         effects
+    }
+
+    /// Notes that a job with an unread eventlog has left an association, or can no longer be released there.
+    pub(in crate::engine) fn note_unread_left(&mut self, association: AssociationId) {
+        self.unread_left.insert(association);
+    }
+
+    /// Schedules release scans for the noted associations whose eventlogs are all read.
+    pub(in crate::engine) fn scan_where_unread_left(&mut self, shared: &mut Shared) -> Vec<Effect> {
+        let left = std::mem::take(&mut self.unread_left);
+        left.into_iter().flat_map(|association| self.scan_if_all_read(shared, association)).collect()
+    }
+
+    /// Notes that an incomplete push has assigned a replayed job to an association.
+    pub(in crate::engine) fn note_half_pushed(&mut self, association: AssociationId) {
+        self.half_pushed.insert(association);
+    }
+
+    /// Returns the associations to which an incomplete push has assigned replayed jobs.
+    pub(in crate::engine) fn half_pushed(&self) -> &BTreeSet<AssociationId> {
+        &self.half_pushed
+    }
+
+    /// Ends the push for those of its associations for which `is_whole` is true. Returns those whose replayed jobs can be held now. If
+    /// eventlogs of an association are being read, this is decided when they are read.
+    pub(in crate::engine) fn end_push(
+        &mut self,
+        shared: &Shared,
+        is_whole: impl Fn(&AssociationId) -> bool,
+    ) -> Vec<AssociationId> {
+        let whole = self.half_pushed.extract_if(.., |association| is_whole(association));
+        let (unread, read): (Vec<_>, _) =
+            whole.partition(|association| shared.ledger.accounts().is_unread(*association));
+        self.undecided.extend(unread);
+        read
+    }
+
+    /// Holds replayed jobs of the association that have no name of this plugin and exceed a limit.
+    pub(in crate::engine) fn hold_replayed(
+        &mut self,
+        shared: &mut Shared,
+        association: AssociationId,
+    ) -> Vec<Effect> {
+        self.undecided.remove(&association);
+        let is_free = |id: &JobId| {
+            shared.ledger.job(*id).is_some_and(|job| {
+                job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
+            })
+        };
+        let free: Vec<JobId> =
+            shared.ledger.accounts().before_sched(association, None).filter(is_free).collect();
+        free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
     }
 }
 
@@ -294,18 +348,6 @@ fn schedule_put_off_scans(shared: &mut Shared) -> Vec<Effect> {
     }
     let put_off = shared.ledger.take_put_off();
     put_off.into_iter().flat_map(|association| shared.due.scan_later(association, Line::All)).collect()
-}
-
-/// Holds replayed jobs of the association that have no name of this plugin and exceed a limit.
-pub(in crate::engine) fn hold_replayed(shared: &mut Shared, association: AssociationId) -> Vec<Effect> {
-    shared.due.undecided.remove(&association);
-    let is_free = |id: &JobId| {
-        shared.ledger.job(*id).is_some_and(|job| {
-            job.origin == Origin::Replayed && job.is_only_blocked() && job.grant == Grant::None
-        })
-    };
-    let free: Vec<JobId> = shared.ledger.accounts().before_sched(association, None).filter(is_free).collect();
-    free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
 }
 
 fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {

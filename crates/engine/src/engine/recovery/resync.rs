@@ -103,6 +103,8 @@ impl Recovery {
         self.resync.in_hand.clone_from(&slice);
         if rest == 0 {
             self.replay.is_due = true;
+            // The panic may have lost the end of a push.
+            self.half_pushed.clear();
         }
         Some((slice, rest == 0))
     }

@@ -39,10 +39,15 @@ impl Recovery {
         self.read_eventlogs(shared, open)
     }
 
+    /// Notes that limits may have changed.
+    pub(in crate::engine) fn note_limits_moved(&mut self) {
+        self.limits_moved = true;
+    }
+
     /// If limits may have changed, asks for the eventlogs of jobs for which one is in reach now. Called before each release scan, so that
     /// no job takes a reservation of these jobs.
     pub(in crate::engine) fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        if std::mem::take(&mut shared.due.limits_moved) { self.ask_unasked(shared, None) } else { Vec::new() }
+        if std::mem::take(&mut self.limits_moved) { self.ask_unasked(shared, None) } else { Vec::new() }
     }
 
     /// Removes a job from its former association and queue. Returns true if it was there.

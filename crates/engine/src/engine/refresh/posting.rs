@@ -108,7 +108,7 @@ impl Refresh {
             scans.extend(freed.filter(|scan| !scans.contains(scan)));
         }
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
-        shared.due.scans.push(Scan::Several(scans));
+        shared.due.note_scan(Scan::Several(scans));
         if is_done {
             effects.extend(self.refreshed(shared));
         } else {

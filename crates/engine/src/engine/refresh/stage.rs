@@ -333,7 +333,7 @@ impl Refresh {
         shared: &mut Shared,
         recovery: &Recovery,
     ) -> Vec<Effect> {
-        shared.due.push_ended = true;
+        shared.due.set_push_ended(true);
         if shared.is_live() {
             return self.refresh_on_request(shared, recovery);
         }

@@ -274,6 +274,6 @@ fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
         let mut engine = host.engine.clone();
         lines.iter().for_each(|line| drop(engine.due.scan_later(id, *line)));
-        assert_eq!(engine.due.later_scans[&id], Line::All, "{lines:?}");
+        assert_eq!(engine.due.take_later_scans()[&id], Line::All, "{lines:?}");
     }
 }
