@@ -18,7 +18,7 @@ use fairshare_engine::engine::Settings;
 use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::{BankName, JobId, ProjectName, UserId};
 use fairshare_engine::standing::{Bank, SitePart};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::ops::RangeInclusive;
 
@@ -172,6 +172,29 @@ pub struct Beginning {
     pub keeps_config: bool,
     /// The seconds without a part after which the push is aborted.
     pub expires: u64,
+}
+
+/// The answer to `policy_begin`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OpenPush {
+    /// The number of the push.
+    pub push: u64,
+    /// The seconds without a part after which the push is aborted.
+    #[serde(default)]
+    pub expires: u64,
+    /// The most records of a part.
+    pub max_records: usize,
+    /// The most bytes of a part.
+    pub max_bytes: usize,
+}
+
+/// The answer to `policy_part`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagedPart {
+    /// The number of the push.
+    pub push: u64,
+    /// The number of associations in all parts so far.
+    pub associations: usize,
 }
 
 /// Reads `policy_begin`, whose payload is optional.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `policy_update`: a whole site document in one message.
 
-use super::changes::{self, log_push};
+use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
+use crate::plugin::why::reply;
 use fairshare_engine::engine::Event;
+use fairshare_engine::engine::answers::PushChanges;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use std::time::SystemTime;
@@ -26,7 +28,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
             refuse(host.plugin(), "policy_update", &fault)
         })?;
         let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
-        return Ok(Some(changes::reply(generation, difference, true).to_string()));
+        return reply(&PushChanges { generation, is_dry_run: true, difference });
     }
     if let Ok(mut parts) = plugin.parts.try_borrow_mut() {
         parts.end("a policy_update in one message took its place");
@@ -53,5 +55,5 @@ pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, even
         let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
         error(refused.errno, text)
     })?;
-    Ok(Some(changes::reply(generation, difference, false).to_string()))
+    reply(&PushChanges { generation, is_dry_run: false, difference })
 }

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `policy_begin`, `policy_part`, `policy_commit` and `policy_abort`: a push in parts ([`crate::plugin::parts`]).
 
-use super::changes;
 use super::policy_update::put_in_force;
 use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, RequestError};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::parts::Open;
 use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
+use crate::plugin::why::reply;
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::{self, WireError};
-use serde_json::json;
+use fairshare_protocol::wire::{self, OpenPush, StagedPart, WireError};
 
 /// The most records of one part, so that a part takes a few milliseconds at most.
 const MAX_RECORDS: usize = 1000;
@@ -30,13 +29,7 @@ pub fn begin(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&s
     let expires = beginning.expires;
     let number = plugin.parts.try_borrow_mut().map_err(|_| busy())?.begin(beginning);
     host.restart(Timer::Expire.index(), expires as f64);
-    let reply = json!({
-        "push": number,
-        "expires": expires,
-        "max_records": MAX_RECORDS,
-        "max_bytes": MAX_BYTES,
-    });
-    Ok(Some(reply.to_string()))
+    reply(&OpenPush { push: number, expires, max_records: MAX_RECORDS, max_bytes: MAX_BYTES })
 }
 
 /// Stages the records of a part.
@@ -48,10 +41,10 @@ pub fn part(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&st
     match part {
         Ok(event) => {
             host.restart(Timer::Expire.index(), open.beginning.expires as f64);
-            let read = open.reader.associations();
+            let associations = open.reader.associations();
             plugin.parts.try_borrow_mut().map_err(|_| busy())?.put_back(open);
             plugin.effect(host, event)?;
-            Ok(Some(json!({"push": number, "associations": read}).to_string()))
+            reply(&StagedPart { push: number, associations })
         }
         Err(refused) => {
             give_up(plugin, host, open, &format!("a part was refused: {}", refused.text));
@@ -99,24 +92,19 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
         let now = host.plugin().now();
         let preview = plugin.engine.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
         give_up(plugin, host, open, "it was a dry run");
-        return match preview {
-            Ok(preview) => {
-                let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
-                Ok(Some(changes::preview(generation, &preview).to_string()))
-            }
-            Err(fault) => {
-                let fault = WireError::Record(format!("tree: {fault}"));
-                Err(refuse(host.plugin(), "policy_commit", &fault))
-            }
-        };
+        let preview = preview.map_err(|fault| {
+            let fault = WireError::Record(format!("tree: {fault}"));
+            refuse(host.plugin(), "policy_commit", &fault)
+        })?;
+        return reply(&preview);
     }
     note_end(plugin, number, "it was committed");
     plugin.costs.note(PushStep::End);
-    let reply = put_in_force(plugin, host, Event::PolicyCommit);
-    if reply.is_err() {
+    let answer = put_in_force(plugin, host, Event::PolicyCommit);
+    if answer.is_err() {
         note_end(plugin, number, "its commit was refused");
     }
-    reply
+    answer
 }
 
 /// Drops the staged push.

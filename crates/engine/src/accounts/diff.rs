@@ -3,6 +3,7 @@
 
 use super::{AssociationRecord, Book, Config, ConfigPatch, PolicyPart, Queue, SiteLimit, Weights};
 use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The records of a whole site document for a [`Book`].
@@ -27,7 +28,8 @@ pub struct Policy {
 }
 
 /// The numbers of added, changed and removed records of a kind.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ChangeCounts {
     /// New records.
     pub added: usize,
@@ -76,8 +78,16 @@ pub struct TreeChange {
     pub rules: usize,
 }
 
+/// The number of changes of the configuration, which has a fixed set of switches and settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigChanges {
+    /// The number of changed switches and settings of the tree.
+    pub changed: usize,
+}
+
 /// The differences of a push, except the differences of associations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Others {
     /// Changes of the queues.
     pub queues: ChangeCounts,
@@ -89,8 +99,8 @@ pub struct Others {
     pub limits: ChangeCounts,
     /// Changes of the weights of factors.
     pub factors: ChangeCounts,
-    /// The number of changed switches and settings of the tree.
-    pub config: usize,
+    /// Changes of the configuration.
+    pub config: ConfigChanges,
 }
 
 impl Others {
@@ -107,7 +117,7 @@ impl Others {
 }
 
 /// The differences of a push. The first four numbers count associations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// New associations.
     pub added: usize,
@@ -118,6 +128,7 @@ pub struct Difference {
     /// Unchanged associations.
     pub unchanged: usize,
     /// The differences of the other records.
+    #[serde(flatten)]
     pub others: Others,
 }
 
@@ -135,7 +146,7 @@ impl Difference {
             banks: mine.banks.plus(theirs.banks),
             limits: mine.limits.plus(theirs.limits),
             factors: mine.factors.plus(theirs.factors),
-            config: mine.config + theirs.config,
+            config: ConfigChanges { changed: mine.config.changed + theirs.config.changed },
         };
     }
 }
@@ -172,7 +183,9 @@ impl Book {
             banks,
             limits: ChangeCounts::compare(&limits(self.pushed_limits()), &limits(next.limits)),
             factors: ChangeCounts::compare(&weights(&self.weights), &weights(next.weights)),
-            config: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
+            config: ConfigChanges {
+                changed: switches.into_iter().filter(|differs| *differs).count() + tree.rules,
+            },
         }
     }
 

@@ -18,7 +18,7 @@ mod weights;
 
 pub use association::Association;
 pub use config::{Config, ConfigPatch, ZeroScore};
-pub use diff::{ChangeCounts, Difference, Others, Policy, TreeChange};
+pub use diff::{ChangeCounts, ConfigChanges, Difference, Others, Policy, TreeChange};
 pub use queue::Queue;
 pub use running_limits::{RunningLimits, RunningLimitsOf};
 pub use site_limits::{Cap, QueueParents, Scope, ScopeCaps, SiteLimit, SiteLimits, Target, measures};

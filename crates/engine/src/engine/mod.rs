@@ -83,7 +83,6 @@ pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
 pub use hand_over::{Fate, HandedOver, hand_over};
 pub use news::News;
 pub use posted::{Change, Changes, JobPriority, PricedJob};
-pub use preview::{Move, Preview};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};
 pub use settings::Settings;
 pub use shared::Shared;

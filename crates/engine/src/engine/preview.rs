@@ -5,58 +5,22 @@
 use super::{
     Effect, Engine, Tables, View,
     admission::{forbidden_in, unknown_association},
+    answers::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
 };
 use crate::accounts::{Difference, Policy};
-use crate::ids::{BankName, JobId, QueueName, UserId};
+use crate::ids::QueueName;
 use crate::limits::{Job, Origin};
 use crate::priority::URGENCY_DEFAULT;
 use crate::standing::SitePart;
 use std::collections::HashMap;
 
-/// The effects of a push on jobs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Preview {
-    /// The changed records.
-    pub difference: Difference,
-    /// The number of pending jobs that have a priority.
-    pub pending: usize,
-    /// The number of these that would get another priority.
-    pub repriced: usize,
-    /// The number of these whose position in their queue would change.
-    pub moved: usize,
-    /// The jobs that move furthest.
-    pub moves: Vec<Move>,
-    /// Jobs that would end, each with its user and the reason: they were accepted before there were data, and the pushed data do not
-    /// admit them. Jobs from before the plugin was loaded do not end.
-    pub rejected: Vec<(JobId, UserId, String)>,
-    /// Associations with live jobs that would be removed, each with the number of its jobs.
-    pub removed: Vec<(UserId, BankName, u64)>,
-}
-
-/// A pending job that would get another priority.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Move {
-    /// The job.
-    pub id: JobId,
-    /// The user that submitted it.
-    pub user: UserId,
-    /// The bank in which it counts.
-    pub bank: Option<BankName>,
-    /// The queue it names.
-    pub queue: Option<QueueName>,
-    /// Its priority now.
-    pub from: u32,
-    /// The priority it would get.
-    pub to: u32,
-    /// Its position in its queue now; the first is 1.
-    pub place: usize,
-    /// Its position after the push.
-    pub next: usize,
-}
+/// The most jobs that would end, and the most associations with live jobs, that a preview lists.
+const MOST_NAMED: usize = 100;
 
 impl Move {
     fn distance(&self) -> (usize, u32) {
-        (self.place.abs_diff(self.next), self.from.abs_diff(self.to))
+        let ([from, to], [place, next]) = (self.priority, self.place);
+        (place.abs_diff(next), from.abs_diff(to))
     }
 }
 
@@ -65,7 +29,9 @@ impl Engine {
     /// be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
         let next = self.committed(now)?;
-        let mut preview = Preview { difference: next.shared.book.latest(), ..Preview::default() };
+        let (generation, difference) = (self.view().generation(), next.shared.book.latest());
+        let changes = PushChanges { generation, is_dry_run: true, difference };
+        let mut preview = Preview { changes, ..Preview::default() };
         let mut moves = Vec::new();
         for (id, job) in self.shared.ledger.jobs() {
             if let Some(posted) = self.view().priced(id) {
@@ -81,22 +47,20 @@ impl Engine {
                     user: job.user,
                     bank: self.view().bank_of(job.association()),
                     queue: job.queue.clone(),
-                    from,
-                    to,
-                    place: 0,
-                    next: 0,
+                    priority: [from, to],
+                    place: [0, 0],
                 });
             } else if job.association().is_none()
                 && job.origin == Origin::Submitted
-                && let Some(text) = rejection_of_job(&next.view(), job)
+                && let Some(reason) = rejection_of_job(&next.view(), job)
             {
-                preview.rejected.push((id, job.user, text));
+                preview.rejected.push(RejectedJob { id, user: job.user, reason });
             }
         }
-        put_in_order(&mut moves, |job| job.from, |job, place| job.place = place);
-        put_in_order(&mut moves, |job| job.to, |job, place| job.next = place);
-        preview.repriced = moves.iter().filter(|job| job.from != job.to).count();
-        moves.retain(|job| job.place != job.next);
+        put_in_order(&mut moves, |job| job.priority[0], |job, place| job.place[0] = place);
+        put_in_order(&mut moves, |job| job.priority[1], |job, place| job.place[1] = place);
+        preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
+        moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
         // Of equal moves, the earlier job comes first.
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
@@ -104,8 +68,16 @@ impl Engine {
         preview.moves = moves;
         let live = |id| self.shared.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs);
         let gone = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
-        let gone = gone.map(|(id, association)| (association.user, association.bank.clone(), live(id)));
-        preview.removed = gone.filter(|(.., jobs)| *jobs > 0).collect();
+        let gone = gone.map(|(id, association)| RemovedAssociation {
+            user: association.user,
+            bank: association.bank.clone(),
+            jobs: live(id),
+        });
+        preview.removed_with_jobs = gone.filter(|association| association.jobs > 0).collect();
+        preview.rejected_count = preview.rejected.len();
+        preview.removed_with_jobs_count = preview.removed_with_jobs.len();
+        preview.rejected.truncate(MOST_NAMED);
+        preview.removed_with_jobs.truncate(MOST_NAMED);
         Ok(preview)
     }
 

@@ -14,6 +14,7 @@ use crate::plugin::ask::{in_a_job, queues};
 use crate::ui::printable::count;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
+use fairshare_engine::accounts::{ChangeCounts, Difference};
 use fairshare_engine::engine::answers::{Check, Snapshot};
 
 /// The state of the instance.
@@ -57,10 +58,7 @@ impl Instance {
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
                 Ok(None) => None,
-                Ok(Some(preview)) => {
-                    let preview = serde_json::to_value(&preview).map_err(failure)?;
-                    describe_changes(&preview).map(Ok)
-                }
+                Ok(Some(preview)) => describe_changes(&preview.changes.difference).map(Ok),
                 Err(fault) => Some(Err(fault.to_string())),
             };
         }
@@ -82,21 +80,21 @@ fn on_disk(flux: &Flux) -> Vec<Fault> {
 }
 
 /// Describes the changes of a push, or returns `None` if there are none.
-fn describe_changes(preview: &Value) -> Option<String> {
+fn describe_changes(difference: &Difference) -> Option<String> {
+    let Difference { added, changed, removed, others, .. } = *difference;
     let kinds = [
-        ("association", preview),
-        ("bank", &preview["banks"]),
-        ("queue", &preview["queues"]),
-        ("project", &preview["projects"]),
-        ("factor", &preview["factors"]),
-        ("limit", &preview["limits"]),
-        ("switch", &preview["config"]),
+        ("association", ChangeCounts { added, changed, removed }),
+        ("bank", others.banks),
+        ("queue", others.queues),
+        ("project", others.projects),
+        ("factor", others.factors),
+        ("limit", others.limits),
+        ("switch", ChangeCounts { changed: others.config.changed, ..ChangeCounts::default() }),
     ];
-    let one = |(kind, counts): (&str, &Value)| {
-        let texts = ["added", "changed", "removed"].map(|what| (what, counts[what].as_u64().unwrap_or(0)));
-        let texts = texts.into_iter().filter(|(_, number)| *number > 0).map(|(what, number)| {
-            format!("{} {what}", count(usize::try_from(number).unwrap_or(usize::MAX), kind))
-        });
+    let one = |(kind, counts): (&str, ChangeCounts)| {
+        let texts = [("added", counts.added), ("changed", counts.changed), ("removed", counts.removed)];
+        let texts = texts.into_iter().filter(|(_, number)| *number > 0);
+        let texts = texts.map(|(what, number)| format!("{} {what}", count(number, kind)));
         let texts: Vec<String> = texts.collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     };

@@ -18,14 +18,13 @@ use crate::site::input::Wait;
 use crate::site::mending;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
-use changes::Changes;
 use fairshare_accounting::pipeline::fairshare::read_checked_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
+use fairshare_engine::engine::answers::{Preview, PushChanges};
 use fairshare_import as formats;
 use fairshare_protocol::document;
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
-use preview::Preview;
 
 /// Send the database to the priority plugin
 ///
@@ -80,13 +79,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         say(format_args!("database {} ({by})", push.found.path.display()))?;
     }
     if args.dry_run {
-        let preview = ask(&push, &data)?;
+        let answer = ask(&push, &data)?;
         if args.json {
-            say(printable_json(&serde_json::to_string(&preview).map_err(failure)?))?;
+            say(printable_json(&serde_json::to_string(&answer).map_err(failure)?))?;
             return Ok(Answer::Yes);
         }
         say(format_args!("would send {}", summary(&data)))?;
-        for line in preview.iter().flat_map(Preview::lines) {
+        for line in answer.iter().flat_map(preview::describe) {
             say(line)?;
         }
         return Ok(Answer::Yes);
@@ -116,7 +115,7 @@ struct Sent {
     /// The instance owner's record, if the database had none.
     owner: Option<AssociationRecord>,
     /// The plugin's report; `None` for flux-accounting's plugin.
-    changes: Option<Changes>,
+    changes: Option<PushChanges>,
 }
 
 /// Asks the plugin for the effects of a push. Returns `None` if no instance runs or the plugin is flux-accounting's.
@@ -151,7 +150,11 @@ impl Sent {
             )
         });
         let changes = self.changes.as_ref().map_or(String::new(), |changes| {
-            format!("; {}; generation {} is in the plugin", changes.words(), changes.generation)
+            format!(
+                "; {}; generation {} is in the plugin",
+                changes::describe(&changes.difference),
+                changes.generation
+            )
         });
         format!("sent {}{owner}{changes}", summary(data))
     }

@@ -4,31 +4,23 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::changes::Changes;
-use super::preview::Preview;
 use crate::outcome::{Failure, failure};
 use crate::ui::progress::Progress;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::{Flux, FluxError};
+use fairshare_engine::engine::answers::{Preview, PushChanges};
 use fairshare_protocol::records::AssociationRecord;
+use fairshare_protocol::wire::OpenPush;
 
 /// Records of one part: fewer than the plugin accepts, because other requests are handled only between parts.
 const RECORDS: usize = 500;
-
-/// A staged push, and the greatest size of its parts.
-#[derive(Deserialize)]
-struct OpenPush {
-    push: u64,
-    max_records: usize,
-    max_bytes: usize,
-}
 
 /// Sends all records and the owner's. Returns `None` if the plugin does not accept parts.
 pub(crate) fn send(
     flux: &Flux,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
-) -> Result<Option<Changes>, Failure> {
+) -> Result<Option<PushChanges>, Failure> {
     // Switches that were set at load or by another push are kept unless the database sets them.
     put(flux, data, owner, r#"{"keep_config":true}"#)
 }
@@ -155,7 +147,7 @@ fn refused(error: &FluxError) -> Failure {
 pub(crate) fn report(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
-    changes: Option<&Changes>,
+    changes: Option<&PushChanges>,
 ) -> Value {
     json!({
         "sent": {

@@ -15,6 +15,7 @@
 //! | `stats` | counts of the whole instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
+//! | `push` | the changes of a push, and the effects of a dry run on jobs |
 //! | `usages` | usage and fair-share of associations, and the live tree |
 //!
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
@@ -27,6 +28,7 @@ mod job;
 mod latest;
 mod list;
 mod others;
+mod push;
 mod release;
 mod snapshot;
 mod standing;
@@ -39,6 +41,7 @@ pub use holds::{Freeing, HoldNow};
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
+pub use push::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use release::Release;
 pub use snapshot::{
     AssociationSnapshot, Extent, HeldJob, LimitUse, Page, PageWanted, QueueUsage, Snapshot, UserSnapshot,

@@ -391,7 +391,7 @@ fn a_preview_and_its_commit_report_the_same_difference() {
     host.event(Event::PolicyPart(part, SitePart::default()));
     assert_eq!(host.engine.view().lacks(), None);
     let wanted = difference(&host, &less);
-    assert_eq!(host.engine.preview(host.now, 1).unwrap().difference, wanted);
+    assert_eq!(host.engine.preview(host.now, 1).unwrap().changes.difference, wanted);
     host.event(Event::PolicyCommit);
     assert_eq!(host.engine.view().latest_difference(), wanted);
 }

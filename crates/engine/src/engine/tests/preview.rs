@@ -4,11 +4,13 @@
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, record};
-use crate::accounts::{Policy as Accounts, PolicyPart};
-use crate::engine::{Engine, Event, Move, Preview, Settings, State};
+use crate::accounts::{ChangeCounts, Others, Policy as Accounts, PolicyPart};
+use crate::engine::answers::{Move, Preview, PushChanges, RemovedAssociation};
+use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, UserId};
 use crate::standing::SitePart;
 use fairshare::Policy;
+use serde_json::json;
 use std::collections::BTreeMap;
 
 fn stage(host: &mut Host, accounts: Accounts, site: SitePart) {
@@ -37,7 +39,7 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
     assert_eq!(priorities(host), before, "a preview changes nothing");
     // A shorter answer contains the largest moves: by places, then by priorities.
     let few = host.engine.preview(host.now, 1).unwrap().moves;
-    let far = |job: &Move| (job.place.abs_diff(job.next), job.from.abs_diff(job.to));
+    let far = |job: &Move| (job.place[0].abs_diff(job.place[1]), job.priority[0].abs_diff(job.priority[1]));
     assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
     host.event(Event::PolicyCommit);
     (preview, before, priorities(host))
@@ -45,8 +47,7 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
 
 fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
     for job in &preview.moves {
-        let (from, to) = (i64::from(job.from), i64::from(job.to));
-        assert_eq!((before[&job.id], after[&job.id]), (from, to), "job {}", job.id);
+        assert_eq!([before[&job.id], after[&job.id]], job.priority.map(i64::from), "job {}", job.id);
     }
     let repriced = before.iter().filter(|(id, priority)| after[*id] != **priority).count();
     assert_eq!((preview.pending, preview.repriced), (before.len(), repriced));
@@ -62,7 +63,7 @@ fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTree
     listed.sort();
     assert_eq!((listed, preview.moved), (moved.clone(), moved.len()));
     for job in &preview.moves {
-        assert_eq!((job.place, job.next), (place(before, job.id), place(after, job.id)));
+        assert_eq!(job.place, [place(before, job.id), place(after, job.id)]);
     }
 }
 
@@ -111,7 +112,7 @@ fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations(
     let preview = host.engine.preview(host.now, 10).unwrap();
     let text = "user 9".to_owned();
     assert!(
-        matches!(preview.rejected.as_slice(), [(id, UserId(9), _)] if *id == waits),
+        matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waits, UserId(9))),
         "{text}: {preview:?}"
     );
     host.event(Event::PolicyCommit);
@@ -120,7 +121,42 @@ fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations(
     fewer.associations = vec![record(association(8, "A"), "A")];
     stage(&mut host, fewer, SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
-    assert_eq!(preview.removed, [(UserId(7), "A".into(), 1)]);
+    assert_eq!(
+        preview.removed_with_jobs,
+        [RemovedAssociation { user: UserId(7), bank: "A".into(), jobs: 1 }]
+    );
+}
+
+/// The expected texts are the JSON that earlier versions wrote.
+#[test]
+fn the_answer_to_a_push_has_the_documented_members() {
+    let none = json!({"added": 0, "changed": 0, "removed": 0});
+    let mut document = json!({
+        "generation": 3, "dry_run": true, "added": 1, "changed": 2, "removed": 3, "unchanged": 4,
+        "queues": {"added": 5, "changed": 6, "removed": 7}, "projects": none, "banks": none, "limits": none, "factors": none,
+        "config": {"changed": 8},
+    });
+    let changes: PushChanges = serde_json::from_value(document.clone()).unwrap();
+    assert_eq!(serde_json::to_value(changes).unwrap(), document);
+    let preview = json!({
+        "pending": 2, "repriced": 2, "moved": 1,
+        "moves": [{"id": 9, "userid": 7, "bank": "A", "queue": null, "priority": [10, 20], "place": [2, 1]}],
+        "rejected": [{"id": 10, "userid": 8, "reason": "no bank"}], "rejected_count": 1,
+        "removed_with_jobs": [{"userid": 7, "bank": "B", "jobs": 3}], "removed_with_jobs_count": 1,
+    });
+    document.as_object_mut().unwrap().extend(preview.as_object().unwrap().clone());
+    let preview: Preview = serde_json::from_value(document.clone()).unwrap();
+    assert_eq!((preview.changes, preview.moves[0].place), (changes, [2, 1]));
+    assert_eq!(serde_json::to_value(preview).unwrap(), document);
+}
+
+/// An older plugin counts fewer kinds of records.
+#[test]
+fn a_kind_that_the_answer_to_a_push_lacks_has_no_changes() {
+    let text = r#"{"generation":3,"added":1,"changed":0,"removed":0,"unchanged":0,"queues":{"added":1}}"#;
+    let changes: PushChanges = serde_json::from_str(text).unwrap();
+    let others = Others { queues: ChangeCounts { added: 1, ..ChangeCounts::default() }, ..Others::default() };
+    assert_eq!((changes.difference.others, changes.is_dry_run), (others, false));
 }
 
 /// A job that was accepted before the plugin was loaded waits for the push that brings its association.

@@ -7,7 +7,8 @@ use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::rules;
 use super::why::why;
 use crate::accounts::{
-    ChangeCounts, ConfigPatch, Difference, Others, Policy as Accounts, RunningLimits, ZeroScore,
+    ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Policy as Accounts, RunningLimits,
+    ZeroScore,
 };
 use crate::engine::answers::Note;
 use crate::engine::{Engine, Event, Settings};
@@ -363,7 +364,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
                 }
             },
             [0, 3],
-            Others { config: 3, ..none },
+            Others { config: ConfigChanges { changed: 3 }, ..none },
         ),
     ];
     for (what, act, [changed, unchanged], others) in rows {

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The answers to `policy_update` and `policy_commit`: the changes of a push, and for a dry run its effects on jobs.
+
+use crate::accounts::Difference;
+use crate::ids::{BankName, JobId, QueueName, UserId};
+use serde::{Deserialize, Serialize};
+
+/// The changes of a push.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PushChanges {
+    /// The generation of the data in force.
+    pub generation: u64,
+    /// True if the push was not put in force.
+    #[serde(rename = "dry_run", default)]
+    pub is_dry_run: bool,
+    /// The changed records.
+    #[serde(flatten)]
+    pub difference: Difference,
+}
+
+/// The effects of a push on jobs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Preview {
+    /// The changed records.
+    #[serde(flatten)]
+    pub changes: PushChanges,
+    /// The number of pending jobs that have a priority.
+    pub pending: usize,
+    /// The number of these that would get another priority.
+    pub repriced: usize,
+    /// The number of these whose position in their queue would change.
+    pub moved: usize,
+    /// The jobs that move furthest.
+    pub moves: Vec<Move>,
+    /// The first jobs that would end: they were accepted before there were data, and the pushed data do not admit them. Jobs from before
+    /// the plugin was loaded do not end.
+    pub rejected: Vec<RejectedJob>,
+    /// The number of all jobs that would end.
+    pub rejected_count: usize,
+    /// The first associations with live jobs that would be removed.
+    pub removed_with_jobs: Vec<RemovedAssociation>,
+    /// The number of all such associations.
+    pub removed_with_jobs_count: usize,
+}
+
+/// A pending job that would get another priority or position.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    /// The job.
+    pub id: JobId,
+    /// The user that submitted it.
+    #[serde(rename = "userid")]
+    pub user: UserId,
+    /// The bank in which it counts.
+    pub bank: Option<BankName>,
+    /// The queue it names.
+    pub queue: Option<QueueName>,
+    /// Its priority now, and the priority it would get.
+    pub priority: [u32; 2],
+    /// Its position in its queue now, and its position after the push; the first is 1.
+    pub place: [usize; 2],
+}
+
+/// A job that would end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RejectedJob {
+    /// The job.
+    pub id: JobId,
+    /// The user that submitted it.
+    #[serde(rename = "userid")]
+    pub user: UserId,
+    /// The reason, for people.
+    pub reason: String,
+}
+
+/// An association with live jobs that would be removed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemovedAssociation {
+    /// The user.
+    #[serde(rename = "userid")]
+    pub user: UserId,
+    /// The bank.
+    pub bank: BankName,
+    /// The number of its live jobs.
+    pub jobs: u64,
+}
