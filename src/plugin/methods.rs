@@ -9,7 +9,7 @@ mod hand_over;
 mod jobs;
 pub(super) mod pieces;
 mod policy_update;
-mod prices;
+mod priorities;
 mod rest;
 pub(super) mod staged_push;
 mod standing;
@@ -85,7 +85,7 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"policy_commit", |plugin, host, request| staged_push::commit(plugin, host, request.payload)),
     owners(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
     admins(c"associations", |plugin, host, request| associations::answer(plugin, host, request.payload)),
-    admins(c"prices", |plugin, host, request| prices::answer(plugin, host, request.payload)),
+    admins(c"prices", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
     admins(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
     admins(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),
     owners(c"reprioritize", |plugin, host, _| pieces::reprioritize(plugin, host)),

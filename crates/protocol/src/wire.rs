@@ -15,7 +15,7 @@ use fairshare_engine::accounts::{
     AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore,
 };
 use fairshare_engine::engine::Settings;
-use fairshare_engine::engine::answers::PageWanted;
+use fairshare_engine::engine::answers::{JobSelection, PageWanted};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, UserId};
 use fairshare_engine::standing::{Bank, SitePart};
 use serde::{Deserialize, Serialize};
@@ -282,18 +282,8 @@ pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
     Ok((after.unwrap_or(0), request.read_limit()?))
 }
 
-/// The jobs whose priorities are requested.
-pub struct PrioritiesWanted {
-    /// Only these jobs.
-    pub ids: Option<Vec<JobId>>,
-    /// Only jobs with a later id.
-    pub after: Option<JobId>,
-    /// The maximum number of jobs.
-    pub most: usize,
-}
-
-/// Reads a request for a page of priorities. The payload is optional.
-pub fn prices(payload: Option<&str>) -> Result<PrioritiesWanted, WireError> {
+/// Reads which jobs `priorities`, `hand_over` and `rest` are about. The payload is optional.
+pub fn select_jobs(payload: Option<&str>) -> Result<JobSelection, WireError> {
     let request = Request::new(payload)?;
     let wanted = format!("an array of at most {MAX_ROWS} job ids");
     let ids = request.read("ids", &wanted, |text| {
@@ -301,7 +291,7 @@ pub fn prices(payload: Option<&str>) -> Result<PrioritiesWanted, WireError> {
     })?;
     let ids = ids.map(|ids| ids.into_iter().map(JobId).collect());
     let after = request.read("after", "a job id", |text| text.parse().ok())?.map(JobId);
-    Ok(PrioritiesWanted { ids, after, most: request.read_limit()? })
+    Ok(JobSelection { ids, after, most: request.read_limit()? })
 }
 
 /// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown

@@ -4,26 +4,23 @@
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::services::refuse;
-use fairshare_engine::engine::Event;
+use crate::plugin::why::reply;
+use fairshare_engine::engine::{Event, Resting};
 use fairshare_engine::ids::JobId;
 use fairshare_protocol::wire::{self, WireError};
-use serde_json::json;
 
 /// Removes our dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other jobs, and jobs
 /// that are also blocked by other plugins, because these would not reach SCHED.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
-    let wanted = wire::prices(payload).map_err(|fault| refuse(flux, "rest", &fault))?;
+    let wanted = wire::select_jobs(payload).map_err(|fault| refuse(flux, "rest", &fault))?;
     let missing = || refuse(flux, "rest", &WireError::Record("ids: they are missing".to_owned()));
     let ids = wanted.ids.ok_or_else(missing)?;
     let may_rest = |id: &JobId| {
         matches!(flux.urgency(id.0), Ok(0)) && plugin.engine.view(|view| view.may_rest(*id)) == Some(true)
     };
-    let (rest, left): (Vec<JobId>, Vec<JobId>) = ids.into_iter().partition(may_rest);
-    let reply = json!({
-        "resting": rest.iter().map(|id| id.0).collect::<Vec<_>>(),
-        "left": left.iter().map(|id| id.0).collect::<Vec<_>>(),
-    });
-    plugin.effect(host, Event::Rest(rest))?;
-    Ok(Some(reply.to_string()))
+    let (resting, left) = ids.into_iter().partition(may_rest);
+    let answer = Resting { resting, left };
+    plugin.effect(host, Event::Rest(answer.resting.clone()))?;
+    reply(&answer)
 }

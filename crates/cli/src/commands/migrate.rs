@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::status::loaded;
@@ -17,6 +16,8 @@ use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::Stats;
+use fairshare_engine::engine::{Fate, HandOverPage, HandedOver, Resting};
+use fairshare_engine::ids::{JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
@@ -51,46 +52,23 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-/// A held job.
-#[derive(Debug, Deserialize)]
-struct HeldJob {
-    id: u64,
-    userid: u32,
-    bank: Option<String>,
-    urgency: Option<i64>,
-    names: Vec<String>,
-    /// True if other plugins block it too.
-    #[serde(default)]
-    kept: bool,
-    fate: String,
+fn is_lost(job: &HandedOver) -> bool {
+    job.fate != Fate::Held
 }
 
-#[derive(Debug, Deserialize)]
-struct HeldJobsPage {
-    jobs: Vec<HeldJob>,
-    next: Option<u64>,
+/// Returns in words what would happen to the job under flux-accounting's plugin.
+fn describe_fate(job: &HandedOver) -> &'static str {
+    match job.fate {
+        Fate::Held => "stays held",
+        Fate::Stranded => "waits forever",
+        Fate::Ended => "ended when there is headroom",
+        Fate::Released => "no longer held",
+    }
 }
 
-impl HeldJob {
-    fn is_lost(&self) -> bool {
-        self.fate != "held"
-    }
-
-    /// Returns in words what would happen to the job under flux-accounting's plugin.
-    fn fate(&self) -> &str {
-        match self.fate.as_str() {
-            "held" => "stays held",
-            "stranded" => "waits forever",
-            "ended" => "ended when there is headroom",
-            "released" => "no longer held",
-            other => other,
-        }
-    }
-
-    /// Returns true if the job would have to be parked, and can't.
-    fn is_beyond_help(&self, all: bool) -> bool {
-        self.kept && (all || self.is_lost())
-    }
+/// Returns true if the job would have to be parked, and can't.
+fn is_beyond_help(job: &HandedOver, all: bool) -> bool {
+    job.is_kept && (all || is_lost(job))
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -106,17 +84,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
-    let is_parkable = |job: &HeldJob| !job.kept && (args.all_held || job.is_lost());
+    let is_parkable = |job: &HandedOver| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // For some jobs the plugin finds only now that others block them.
-    let kept: Vec<HeldJob> =
-        held(&flux)?.into_iter().filter(|job| job.is_beyond_help(args.all_held)).collect();
+    let kept: Vec<HandedOver> =
+        held(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
             "{}: {} if that plugin is loaded now: other plugins block it too, and it can't be parked before they release it",
-            words.job(job.id),
-            job.fate()
+            words.job(job.id.0),
+            describe_fate(job)
         ));
     }
     Ok(if kept.is_empty() { parked } else { Answer::No })
@@ -152,11 +130,11 @@ fn has_data(flux: &Flux) -> Result<(), Failure> {
     Ok(())
 }
 
-fn held(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
+fn held(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
-        let page: HeldJobsPage = ask(flux, "hand_over", &payload)?;
+        let page: HandOverPage = ask(flux, "hand_over", &payload)?;
         held.extend(page.jobs);
         match page.next {
             Some(after) => payload = json!({ "after": after }),
@@ -166,7 +144,7 @@ fn held(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
 }
 
 /// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin does not know.
-fn lost(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
+fn lost(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
     const DEPEND: u64 = 2;
     let name = loaded(flux)?.unwrap_or_default();
     let query = json!({ "name": name }).to_string();
@@ -185,7 +163,7 @@ fn lost(flux: &Flux) -> Result<Vec<HeldJob>, Failure> {
 /// The dependencies that flux-accounting's plugin knows, by job id.
 type Known<'a> = HashMap<&'a str, &'a Value>;
 
-fn lost_job(job: &Value, known: &Known<'_>) -> Option<HeldJob> {
+fn lost_job(job: &Value, known: &Known<'_>) -> Option<HandedOver> {
     let id = job["id"].as_u64()?;
     let known: &[Value] =
         known.get(id.to_string().as_str()).and_then(|deps| deps.as_array()).map_or(&[], |deps| deps);
@@ -194,11 +172,17 @@ fn lost_job(job: &Value, known: &Known<'_>) -> Option<HeldJob> {
         .filter(|name| name.as_str().is_some_and(|text| text.starts_with("max-")) && !known.contains(name))
         .filter_map(|name| name.as_str().map(str::to_owned))
         .collect();
-    let fate = "stranded".to_owned();
-    let userid = u32::try_from(job["userid"].as_u64()?).ok()?;
-    let bank = job["bank"].as_str().map(str::to_owned);
-    let urgency = job["urgency"].as_i64();
-    (!names.is_empty()).then_some(HeldJob { id, userid, bank, urgency, names, kept: false, fate })
+    let user = UserId(u32::try_from(job["userid"].as_u64()?).ok()?);
+    (!names.is_empty()).then(|| HandedOver {
+        id: JobId(id),
+        user,
+        bank: job["bank"].as_str().map(Into::into),
+        queue: None,
+        urgency: job["urgency"].as_i64(),
+        names,
+        is_kept: false,
+        fate: Fate::Stranded,
+    })
 }
 
 fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
@@ -207,15 +191,15 @@ fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
 }
 
 /// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
-fn park_jobs(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
+fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
     say("#!/bin/sh")?;
     say("# Restores the urgencies of jobs that were parked before flux-accounting's plugin was loaded.")?;
     let mut parked_jobs = Vec::new();
     for job in &jobs {
-        let (id, urgency) = (words.job(job.id), job.urgency.unwrap_or(16));
+        let (id, urgency) = (words.job(job.id.0), job.urgency.unwrap_or(16));
         let bank = job.bank.as_deref().unwrap_or_default();
-        let text = format!("# {} in bank {bank}, held by {}", words.user(job.userid), job.names.join(", "));
+        let text = format!("# {} in bank {bank}, held by {}", words.user(job.user.0), job.names.join(", "));
         // A line break in a name would begin a command.
         say(printable(&text))?;
         if urgency == 0 {
@@ -230,9 +214,10 @@ fn park_jobs(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
             Err(error) => remark(format_args!("{id}: {error}")),
         }
     }
-    let named: Vec<u64> = parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
+    let named: Vec<JobId> =
+        parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
-        let answer: Value = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
+        let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
             // If the script were overwritten now, the urgencies would be lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run this again with >> to add to it",
@@ -240,9 +225,8 @@ fn park_jobs(flux: &Flux, jobs: Vec<HeldJob>) -> Outcome {
             ));
             Failure::from(refusal)
         })?;
-        let left = answer.get("left").and_then(Value::as_array).into_iter().flatten();
-        for left in left.filter_map(Value::as_u64) {
-            let id = words.job(left);
+        for left in answer.left {
+            let id = words.job(left.0);
             remark(format_args!(
                 "{id}: its dependencies were not removed: it is no longer held, other plugins block it too, or its urgency has changed"
             ));
@@ -263,10 +247,10 @@ fn parked(jobs: usize) -> String {
     }
 }
 
-fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Outcome {
+fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
-    let lost = jobs.iter().filter(|job| job.is_lost()).count();
-    let beyond_help = jobs.iter().filter(|job| job.is_beyond_help(false)).count();
+    let lost = jobs.iter().filter(|job| is_lost(job)).count();
+    let beyond_help = jobs.iter().filter(|job| is_beyond_help(job, false)).count();
     let note = match (key, lost) {
         ("held", 0) => format!(
             "{} held by limits; flux-accounting's plugin would continue to hold them",
@@ -284,11 +268,11 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HeldJob>) -> Out
         ),
     };
     let rows = jobs.into_iter().map(|job| {
-        let fate = job.fate().to_owned();
+        let fate = describe_fate(&job).to_owned();
         vec![
-            Cell::Text(words.job(job.id)),
-            Cell::Text(words.user(job.userid)),
-            job.bank.map_or(Cell::None, Cell::Text),
+            Cell::Text(words.job(job.id.0)),
+            Cell::Text(words.user(job.user.0)),
+            job.bank.map_or(Cell::None, |bank| Cell::Text(bank.as_str().to_owned())),
             Cell::Text(fate),
             Cell::Text(job.names.join(",")),
         ]

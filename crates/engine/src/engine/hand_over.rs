@@ -13,9 +13,11 @@
 use super::{Effect, Shared, View, hold::may_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
+use serde::{Deserialize, Serialize};
 
 /// The fate of a held job under flux-accounting's plugin, if that is loaded now with the same data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Fate {
     /// The job stays held, and is released when there is headroom.
     Held,
@@ -27,20 +29,42 @@ pub enum Fate {
     Released,
 }
 
+/// The answer to `hand_over`: a page of jobs by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HandOverPage {
+    /// The jobs that are held or would end.
+    pub jobs: Vec<HandedOver>,
+    /// The job after which the next page begins; `None` if this is the last.
+    pub next: Option<JobId>,
+}
+
+/// The answer to `rest`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Resting {
+    /// The jobs that lose their dependencies.
+    pub resting: Vec<JobId>,
+    /// The jobs that stay as they are.
+    pub left: Vec<JobId>,
+}
+
 /// A job that is held, or that would end under the other plugin.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HandedOver {
     /// Its id.
     pub id: JobId,
     /// The user that submitted it.
+    #[serde(rename = "userid")]
     pub user: UserId,
     /// Its bank.
     pub bank: Option<BankName>,
     /// The queue it names.
     pub queue: Option<QueueName>,
+    /// Its urgency, 0 to 31, which the plugin adds.
+    pub urgency: Option<i64>,
     /// Its outstanding names. Empty in PRIORITY, and if only other plugins block the job.
     pub names: Vec<String>,
     /// Whether other plugins block the job in DEPEND too, so that it cannot be put into SCHED at urgency 0.
+    #[serde(rename = "kept", default)]
     pub is_kept: bool,
     /// Its fate.
     pub fate: Fate,
@@ -68,12 +92,14 @@ fn rest_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Returns at most `most` jobs that are held or would end, by ascending id, from the one after `after`. Returns `None` while eventlogs
 /// are being read, because the names are not known yet.
-pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<Vec<HandedOver>> {
+pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<HandOverPage> {
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;
     }
     let concerned = view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || ends_unheld(view, job));
-    Some(concerned.take(most).map(|(id, job)| describe_job(view, id, job)).collect())
+    let jobs: Vec<HandedOver> = concerned.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
+    let next = jobs.last().filter(|_| jobs.len() == most).map(|job| job.id);
+    Some(HandOverPage { jobs, next })
 }
 
 /// Returns true if a released job that other plugins block in DEPEND would end.
@@ -87,6 +113,7 @@ fn describe_job(view: &View<'_>, id: JobId, job: &Job) -> HandedOver {
         user: job.user,
         bank: view.bank_of(job.association()),
         queue: job.queue.clone(),
+        urgency: None,
         names: job.names.iter(view.ledger.rules()).map(|name| name.to_string()).collect(),
         is_kept: job.keepers == Keepers::Others,
         fate: find_fate(view, job),

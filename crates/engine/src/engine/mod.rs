@@ -80,7 +80,7 @@ pub use age::AgeSnapshot;
 pub use batches::Batches;
 pub use effect::{Effect, Level, Posting};
 pub use event::{EndedJob, Event, JobFacts, Past, QueueTold, Refusal, State};
-pub use hand_over::{Fate, HandedOver, hand_over};
+pub use hand_over::{Fate, HandOverPage, HandedOver, Resting, hand_over};
 pub use news::News;
 pub use posted::{Change, Changes, JobPriority, PricedJob};
 pub use refresh::{LastRefresh, LiveOutline, LiveSnapshot, RefreshProgress};

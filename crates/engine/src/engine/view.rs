@@ -147,11 +147,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Returns the age of a live job at `now`, as [`Shared::true_age`]; 0 for any other job.
-    pub fn age_of(&self, id: JobId, now: f64) -> f64 {
-        self.ledger.job(id).map_or(0.0, |job| self.true_age(job, now))
-    }
-
     /// Returns how many priorities a refresh posts at most.
     pub(super) fn budget(&self) -> usize {
         budget(&self.posted, &self.settings, &self.batches)

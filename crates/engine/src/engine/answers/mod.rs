@@ -15,6 +15,7 @@
 //! | `stats` | counts of the whole instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
+//! | `priorities` | posted and current priorities of pending jobs, in pages |
 //! | `push` | the changes of a push, and the effects of a dry run on jobs |
 //! | `usages` | usage and fair-share of associations, and the live tree |
 //!
@@ -28,6 +29,7 @@ mod job;
 mod latest;
 mod list;
 mod others;
+mod priorities;
 mod push;
 mod release;
 mod snapshot;
@@ -41,6 +43,7 @@ pub use holds::{Freeing, HoldNow};
 pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPriority, Refused, Why, why};
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
+pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
 pub use push::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use release::Release;
 pub use snapshot::{

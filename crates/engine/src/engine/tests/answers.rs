@@ -6,7 +6,9 @@ use super::live::{accounts, leaf, live, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
 use crate::engine::Event;
-use crate::engine::answers::{JobsWanted, Open, PageWanted, StandingsWanted};
+use crate::engine::answers::{
+    JobSelection, JobsWanted, Open, PageWanted, PrioritiesPage, StandingsWanted, priorities,
+};
 use crate::ids::{JobId, Limit, UserId};
 use crate::standing::SitePart;
 use fairshare::{Policy, Shares};
@@ -365,6 +367,31 @@ fn each_value_of_open_has_a_name() {
     let host =
         Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
     assert_eq!((host.engine.view().lacks(), host.now), (Some("associations"), NOW));
+}
+
+#[test]
+fn the_answer_to_priorities_has_the_documented_members() {
+    let mut host = live(Policy::FairTree);
+    let [first, second] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let select =
+        |ids, after, most| priorities(&host.engine.view(), JobSelection { ids, after, most }, host.now);
+    let page = select(None, None, 1);
+    assert_eq!((page.jobs[0].id, page.next), (first, Some(first)));
+    assert_eq!(select(None, page.next, 9).jobs, select(Some(vec![JobId(4711), second]), None, 9).jobs);
+    let posted = &page.jobs[0].posted;
+    assert_eq!(
+        (i64::from(posted.priority), posted),
+        (host.jobs[&first].priority.unwrap(), &page.jobs[0].exact)
+    );
+    assert!(is_near(posted.terms.iter().map(|term| term.product).sum(), posted.sum));
+    let document = serde_json::to_value(&page).unwrap();
+    let names = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let job = &document["jobs"][0];
+    assert_eq!(names(&document), ["jobs", "next"]);
+    assert_eq!(names(job), ["exact", "generation", "id", "posted", "turn", "when"]);
+    assert_eq!(names(&job["posted"]), ["priority", "sum", "terms"]);
+    assert_eq!(names(&job["posted"]["terms"][0]), ["name", "product", "value", "weight"]);
+    assert_eq!(serde_json::from_value::<PrioritiesPage>(document).unwrap(), page);
 }
 
 #[test]

@@ -5,12 +5,13 @@ use super::examples::{exact, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
-use crate::engine::{Effect, Engine, Event, Fate, State, Timer};
+use crate::engine::{Effect, Engine, Event, Fate, HandOverPage, State, Timer};
 use crate::ids::{JobId, Limit};
+use serde_json::json;
 
 fn fates(host: &Host) -> Vec<(JobId, Fate)> {
     let page = crate::engine::hand_over(&host.engine.view(), None, 100).unwrap();
-    page.into_iter().map(|job| (job.id, job.fate)).collect()
+    page.jobs.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
 /// Returns a running job that fills the limit, and a blocked job that the limit held and released before.
@@ -51,6 +52,20 @@ fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
 }
 
 #[test]
+fn the_answer_to_hand_over_has_the_documented_members() {
+    let (host, held) = held_once();
+    let page = crate::engine::hand_over(&host.engine.view(), None, 1).unwrap();
+    let job = json!({
+        "id": held.0, "userid": 7, "bank": "A", "queue": null, "urgency": null,
+        "names": ["max-running-jobs-user-limit"], "kept": false, "fate": "held",
+    });
+    let document = json!({"jobs": [job], "next": held.0});
+    assert_eq!(serde_json::to_value(&page).unwrap(), document);
+    assert_eq!(serde_json::from_value::<HandOverPage>(document).unwrap(), page);
+    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 2).unwrap().next, None);
+}
+
+#[test]
 fn a_job_that_a_limit_holds_a_second_time_is_ended() {
     let (host, _, held) = held_twice();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
@@ -61,7 +76,7 @@ fn a_job_that_a_limit_holds_a_second_time_is_ended() {
 fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     let (mut host, taker, held) = released_but_blocked();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
-    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
+    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
     host.end(taker);
     assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
@@ -69,6 +84,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     assert_eq!(
         crate::engine::hand_over(&host.engine.view(), None, 9)
             .unwrap()
+            .jobs
             .iter()
             .map(|job| job.is_kept)
             .collect::<Vec<_>>(),
@@ -88,7 +104,7 @@ fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
     assert!(!host.engine.view().may_rest(held));
     host.event(Event::Rest(vec![held]));
     assert_eq!(host.names(held), ["keep=x", "max-running-jobs-user-limit"]);
-    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().remove(0);
+    let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.fate == Fate::Held);
     host.remove_dependency(held, "keep=x");
     assert!(host.engine.view().may_rest(held));
@@ -157,7 +173,7 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "being shown");
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(Vec::new()));
+    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(HandOverPage::default()));
     host.never_answered = [held].into();
     host.replay(true, fresh());
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "being read");

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `priorities`: posted and current priorities of pending jobs.
+
+use crate::jobtap::{Host, Reply};
+use crate::plugin::MfPriority;
+use crate::plugin::services::{busy, refuse};
+use crate::plugin::why::reply;
+use fairshare_engine::engine::answers;
+use fairshare_protocol::wire;
+
+/// Answers with the posted and the current priorities of the jobs in the request, or of a page of all pending jobs by
+/// id.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
+    let wanted = wire::select_jobs(payload).map_err(|fault| refuse(host.plugin(), "priorities", &fault))?;
+    let page = plugin.engine.view(|view| answers::priorities(view, wanted, host.now())).ok_or_else(busy)?;
+    reply(&page)
+}
