@@ -41,6 +41,11 @@ pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> Request
     error(EINVAL, text)
 }
 
+/// Rejects a push whose tree is invalid.
+pub(super) fn refuse_tree(plugin: Plugin, method: &str, fault: &str) -> RequestError {
+    refuse(plugin, method, &WireError::Record(format!("tree: {fault}")))
+}
+
 pub(super) fn warn(plugin: Plugin, warnings: &mut Warnings) {
     for warning in warnings.take() {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {warning}"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the payloads of the plugin's methods, and reports faults.
+//! Reads the payloads of the methods that bring data, and reports faults.
 //!
 //! A payload is read completely before any of it is applied.
 
@@ -15,12 +15,10 @@ use fairshare_engine::accounts::{
     AssociationRecord, Config, ConfigPatch, Policy, PolicyPart, Queue, ZeroScore,
 };
 use fairshare_engine::engine::Settings;
-use fairshare_engine::engine::answers::{JobSelection, PageWanted};
-use fairshare_engine::ids::{BankName, JobId, ProjectName, UserId};
+use fairshare_engine::ids::{BankName, ProjectName};
 use fairshare_engine::standing::{Bank, SitePart};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use std::ops::RangeInclusive;
 
 /// The reason why a payload is rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -229,69 +227,6 @@ pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
 /// Reads `policy_part`: some of the arrays, or parts of them.
 pub fn policy_part(payload: Option<&str>, reader: &mut Reader) -> Result<PushPart, WireError> {
     read_part(&object(payload)?, reader)
-}
-
-/// The maximum number of rows on a page.
-const MAX_ROWS: usize = 1000;
-/// The maximum number of held jobs on a page.
-const MAX_HELD: usize = 2000;
-
-/// A request whose payload is optional. A key with the value null counts as missing.
-struct Request<'a>(Members<'a>);
-
-impl<'a> Request<'a> {
-    fn new(payload: Option<&'a str>) -> Result<Self, WireError> {
-        payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Request)
-    }
-
-    /// Reads the value of a key. `wanted` describes the valid values.
-    fn read<T>(
-        &self,
-        key: &str,
-        wanted: &str,
-        read: impl Fn(&str) -> Option<T>,
-    ) -> Result<Option<T>, WireError> {
-        let Some(value) = self.0.get(key).filter(|value| value.get() != "null") else { return Ok(None) };
-        let wrong = || WireError::Record(format!("{key}: expected {wanted}, got {}", describe(value)));
-        read(value.get()).map(Some).ok_or_else(wrong)
-    }
-
-    fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, WireError> {
-        let wanted = format!("an integer from {} to {}", range.start(), range.end());
-        self.read(key, &wanted, |text| text.parse().ok().filter(|number| range.contains(number)))
-    }
-
-    fn read_limit(&self) -> Result<usize, WireError> {
-        Ok(self.read_number("limit", 1..=MAX_ROWS)?.unwrap_or(MAX_ROWS))
-    }
-}
-
-/// Reads `associations`, whose payload is optional.
-pub fn page(payload: Option<&str>) -> Result<PageWanted, WireError> {
-    let request = Request::new(payload)?;
-    let pair = |text: &str| serde_json::from_str::<(u32, String)>(text).ok();
-    let after = request.read("after", "[userid, bank]", pair)?.map(|(user, bank)| (UserId(user), bank));
-    let user = request.read("user", "a user id", |text| text.parse().ok())?.map(UserId);
-    Ok(PageWanted { after, user, most: request.read_limit()?, most_held: MAX_HELD })
-}
-
-/// Reads `tree`, whose payload is optional. Returns the place of the first leaf, and the maximum number of leaves.
-pub fn tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
-    let request = Request::new(payload)?;
-    let after = request.read_number("after", 0..=u32::MAX as usize)?;
-    Ok((after.unwrap_or(0), request.read_limit()?))
-}
-
-/// Reads which jobs `priorities`, `hand_over` and `rest` are about. The payload is optional.
-pub fn select_jobs(payload: Option<&str>) -> Result<JobSelection, WireError> {
-    let request = Request::new(payload)?;
-    let wanted = format!("an array of at most {MAX_ROWS} job ids");
-    let ids = request.read("ids", &wanted, |text| {
-        serde_json::from_str::<Vec<u64>>(text).ok().filter(|ids| ids.len() <= MAX_ROWS)
-    })?;
-    let ids = ids.map(|ids| ids.into_iter().map(JobId).collect());
-    let after = request.read("after", "a job id", |text| text.parse().ok())?.map(JobId);
-    Ok(JobSelection { ids, after, most: request.read_limit()? })
 }
 
 /// Reads the key `config` of the plugin's load options: a site document without required parts. Unknown options and unknown

@@ -6,11 +6,11 @@ use crate::plugin::MfPriority;
 use crate::plugin::services::{busy, refuse};
 use crate::plugin::why::reply_in_order;
 use fairshare_engine::engine::answers;
-use fairshare_protocol::wire;
+use fairshare_protocol::request::read_page;
 
 /// Answers with one page of associations.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let wanted = wire::page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
+    let wanted = read_page(payload).map_err(|fault| refuse(host.plugin(), "associations", &fault))?;
     let page = plugin.engine.view(|view| answers::page(view, &wanted)).ok_or_else(busy)?;
     reply_in_order(&page)
 }

@@ -6,11 +6,11 @@ use crate::plugin::MfPriority;
 use crate::plugin::jobspec::read_brief_facts;
 use crate::plugin::queue_states::QueueStates;
 use crate::plugin::services::busy;
-use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{heading, reply, unreadable};
 use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
+use fairshare_protocol::request::read_explained;
 use std::borrow::Cow;
 
 /// The most held jobs that one request of a guest explains. For each of them the engine may visit hundreds of jobs
@@ -19,8 +19,7 @@ const MOST_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let wanted = Wanted::read(request.payload).and_then(|wanted| wanted.explained());
-    let ids = wanted.map_err(|fault| unreadable("explain", fault))?;
+    let ids = read_explained(request.payload).map_err(|fault| unreadable("explain", fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
     for id in ids {
@@ -118,7 +117,7 @@ fn add_queue(queues: &QueueStates, why: &mut Why) {
 impl MfPriority {
     /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
     pub(in crate::plugin) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
-        let ids = Wanted::read(request.payload).and_then(|wanted| wanted.explained()).unwrap_or_default();
+        let ids = read_explained(request.payload).unwrap_or_default();
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
         let of_waiting =
             |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();

@@ -6,13 +6,13 @@ use crate::plugin::MfPriority;
 use crate::plugin::services::{busy, error, refuse};
 use crate::plugin::why::reply;
 use fairshare_engine::engine;
-use fairshare_protocol::wire;
+use fairshare_protocol::request::read_selection;
 
 /// Answers with the fate of held jobs, and of other jobs that would end, under flux-accounting's plugin, in pages by
 /// id.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
-    let wanted = wire::select_jobs(payload).map_err(|fault| refuse(flux, "hand_over", &fault))?;
+    let wanted = read_selection(payload).map_err(|fault| refuse(flux, "hand_over", &fault))?;
     let page =
         plugin.engine.view(|view| engine::hand_over(view, wanted.after, wanted.most)).ok_or_else(busy)?;
     let unread = || error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());

@@ -4,25 +4,13 @@
 use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::busy;
-use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{reply_in_order, subject, unreadable};
-use fairshare_engine::engine::answers::{JobsWanted, jobs_page};
+use fairshare_engine::engine::answers::jobs_page;
+use fairshare_protocol::request::read_jobs;
 
 /// Answers with a page of pending and held jobs.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let read = || {
-        let wanted = Wanted::read(request.payload)?;
-        let asked = JobsWanted {
-            after: wanted.after_job()?,
-            ids: wanted.ids()?,
-            user: wanted.user()?,
-            bank: wanted.text("bank")?,
-            queue: wanted.text("queue")?,
-            most: wanted.most_jobs()?,
-        };
-        Ok(asked)
-    };
-    let mut wanted = read().map_err(|fault| unreadable("jobs", fault))?;
+    let mut wanted = read_jobs(request.payload).map_err(|fault| unreadable("jobs", fault))?;
     wanted.user = subject(request.caller, wanted.user)?;
     let mut page = plugin.engine.view(|view| jobs_page(view, &wanted, host.now())).ok_or_else(busy)?;
     page.overruled = plugin.others.overruled();

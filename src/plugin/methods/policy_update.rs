@@ -5,12 +5,12 @@ use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
+use crate::plugin::services::{busy, error, refuse, refuse_tree, warn, warn_of_omitted};
 use crate::plugin::why::reply;
 use fairshare_engine::engine::Event;
 use fairshare_engine::engine::answers::PushChanges;
 use fairshare_protocol::reading::Reader;
-use fairshare_protocol::wire::{self, WireError};
+use fairshare_protocol::wire;
 use std::time::SystemTime;
 
 /// Replaces all data by one site document. For a dry run, answers with the changes that it would make.
@@ -23,10 +23,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     plugin.costs.note(if dry_run { PushStep::Drop } else { PushStep::Whole });
     if dry_run {
         let difference = plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
-        let difference = difference.map_err(|fault| {
-            let fault = WireError::Record(format!("tree: {fault}"));
-            refuse(host.plugin(), "policy_update", &fault)
-        })?;
+        let difference = difference.map_err(|fault| refuse_tree(host.plugin(), "policy_update", &fault))?;
         let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
         return reply(&PushChanges { generation, is_dry_run: true, difference });
     }
@@ -42,8 +39,7 @@ pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, even
     let done = plugin.effect(host, event);
     if let Some(fault) = plugin.rejected.take() {
         plugin.costs.note(PushStep::Drop);
-        let fault = WireError::Record(format!("tree: {fault}"));
-        return Err(refuse(host.plugin(), "policy_update", &fault));
+        return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
     let (generation, difference) =
         plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;

@@ -7,13 +7,14 @@ use crate::plugin::services::refuse;
 use crate::plugin::why::reply;
 use fairshare_engine::engine::{Event, Resting};
 use fairshare_engine::ids::JobId;
-use fairshare_protocol::wire::{self, WireError};
+use fairshare_protocol::request::read_selection;
+use fairshare_protocol::wire::WireError;
 
 /// Removes our dependencies from held jobs of urgency 0, which then stay in SCHED. Skips all other jobs, and jobs
 /// that are also blocked by other plugins, because these would not reach SCHED.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
-    let wanted = wire::select_jobs(payload).map_err(|fault| refuse(flux, "rest", &fault))?;
+    let wanted = read_selection(payload).map_err(|fault| refuse(flux, "rest", &fault))?;
     let missing = || refuse(flux, "rest", &WireError::Record("ids: they are missing".to_owned()));
     let ids = wanted.ids.ok_or_else(missing)?;
     let may_rest = |id: &JobId| {

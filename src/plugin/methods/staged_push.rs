@@ -6,7 +6,7 @@ use crate::jobtap::{EINVAL, Host, LogLevel, Plugin, Reply, RequestError};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
 use crate::plugin::parts::Open;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
+use crate::plugin::services::{busy, error, refuse, refuse_tree, warn, warn_of_omitted};
 use crate::plugin::why::reply;
 use fairshare_engine::engine::{Event, Timer};
 use fairshare_protocol::reading::Reader;
@@ -92,11 +92,7 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
         let now = host.plugin().now();
         let preview = plugin.engine.read(|engine| engine.preview(now, MOST_MOVES)).ok_or_else(busy)?;
         give_up(plugin, host, open, "it was a dry run");
-        let preview = preview.map_err(|fault| {
-            let fault = WireError::Record(format!("tree: {fault}"));
-            refuse(host.plugin(), "policy_commit", &fault)
-        })?;
-        return reply(&preview);
+        return reply(&preview.map_err(|fault| refuse_tree(host.plugin(), "policy_commit", &fault))?);
     }
     note_end(plugin, number, "it was committed");
     plugin.costs.note(PushStep::End);

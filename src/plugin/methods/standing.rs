@@ -4,25 +4,14 @@
 use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::busy;
-use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{heading, reply, subject, unreadable};
-use fairshare_engine::engine::answers::{self, Open, StandingsWanted};
+use fairshare_engine::engine::answers::{self, Open};
 use fairshare_engine::ids::UserId;
+use fairshare_protocol::request::read_standings;
 
 /// Answers with a page of associations: usage, fair-share, limits, and rank.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let read = || {
-        let wanted = Wanted::read(request.payload)?;
-        let asked = StandingsWanted {
-            user: wanted.user()?,
-            bank: wanted.text("bank")?,
-            after: wanted.after_association()?,
-            most: wanted.most_standings()?,
-            open: Open::All,
-        };
-        Ok((asked, wanted.flag("all")?))
-    };
-    let (mut wanted, all) = read().map_err(|fault| unreadable("standing", fault))?;
+    let (mut wanted, all) = read_standings(request.payload).map_err(|fault| unreadable("standing", fault))?;
     wanted.user = subject(request.caller, wanted.user)?;
     if wanted.user.is_none() && !all {
         wanted.user = Some(UserId(request.caller.userid));

@@ -4,15 +4,14 @@
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::services::busy;
-use crate::plugin::why::wanted::Wanted;
 use crate::plugin::why::{heading, reply, unreadable};
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
+use fairshare_protocol::request::read_stats;
 use std::borrow::Cow;
 
 /// Answers with the counts and costs of the instance.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let check = Wanted::read(payload).and_then(|wanted| wanted.flag("check"));
-    let check = check.map_err(|fault| unreadable("stats", fault))?;
+    let check = read_stats(payload).map_err(|fault| unreadable("stats", fault))?;
     let heading = heading(plugin, host)?;
     let mut stats = plugin.engine.view(|view| answers::stats(view, heading)).ok_or_else(busy)?;
     stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));

@@ -6,11 +6,11 @@ use crate::plugin::MfPriority;
 use crate::plugin::services::{busy, error, refuse};
 use crate::plugin::why::reply;
 use fairshare_engine::engine::answers;
-use fairshare_protocol::wire;
+use fairshare_protocol::request::read_tree_page;
 
 /// Answers with a page of banks and associations: their usage as of now, and their ranks.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let (first, most) = wire::tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
+    let (first, most) = read_tree_page(payload).map_err(|fault| refuse(host.plugin(), "tree", &fault))?;
     let now = host.now();
     let found = plugin.engine.view(|view| answers::tree_page(view, first, most, now)).ok_or_else(busy)?;
     let text = "fair-share is not live: no push brought a tree, or \"live\" is false in the configuration";

@@ -5,6 +5,7 @@ use super::{association, without};
 use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Reader;
+use fairshare_protocol::request::read_page;
 use fairshare_protocol::wire::{self, Beginning, WireError};
 use serde_json::{Value, json};
 
@@ -83,8 +84,8 @@ fn policy_begin_takes_its_options_or_their_defaults() {
 
 #[test]
 fn a_request_for_a_page_names_its_begin() {
-    let page = |text: &str| wire::page(Some(text));
-    assert_eq!(wire::page(None), Ok(PageWanted { after: None, user: None, most: 1000, most_held: 2000 }));
+    let page = |text: &str| read_page(Some(text));
+    assert_eq!(read_page(None), Ok(PageWanted { after: None, user: None, most: 1000, most_held: 2000 }));
     assert_eq!(
         page(r#"{"after":[7,"A"],"user":7,"limit":5}"#),
         Ok(PageWanted {
@@ -94,7 +95,7 @@ fn a_request_for_a_page_names_its_begin() {
             most_held: 2000
         })
     );
-    assert_eq!(page(r#"{"after":null}"#), wire::page(None));
+    assert_eq!(page(r#"{"after":null}"#), read_page(None));
     for (text, fault) in [
         (r#"{"after":7}"#, "after: expected [userid, bank], got integer 7"),
         (r#"{"after":[-1,"A"]}"#, "after: expected [userid, bank], got array"),

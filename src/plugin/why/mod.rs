@@ -5,8 +5,6 @@
 //! A guest may ask about their own jobs and associations; the plugin refuses any other request with an error text. It
 //! identifies a guest by the user id that Flux gives for the request. It never logs what a guest may see.
 
-pub(super) mod wanted;
-
 use super::MfPriority;
 use super::services::{busy, error};
 use crate::jobtap::{Caller, EINVAL, EIO, EPERM, EPROTO, Host, Reply, RequestError};

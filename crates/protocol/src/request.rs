@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reads the requests of methods that bring no data. The sender is not in the payload.
+
+use crate::value::{Members, describe};
+use crate::wire::{WireError, object};
+use fairshare_engine::engine::answers::{JobSelection, JobsWanted, Open, PageWanted, StandingsWanted};
+use fairshare_engine::ids::{JobId, UserId};
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+
+/// The maximum number of jobs that one request may ask about.
+const MAX_EXPLAINED: usize = 100;
+/// The maximum number of jobs of a page of `jobs`.
+const MAX_JOBS: usize = 2000;
+const USUAL_JOBS: usize = 500;
+const MAX_STANDINGS: usize = 100;
+/// The maximum number of rows of any other page.
+const MAX_ROWS: usize = 1000;
+/// The maximum number of held jobs on a page of associations.
+const MAX_HELD: usize = 2000;
+
+/// The members of a request. The payload may be absent. A member with the value null counts as absent.
+struct Request<'a>(Members<'a>);
+
+impl<'a> Request<'a> {
+    fn read(payload: Option<&'a str>) -> Result<Self, WireError> {
+        payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Request)
+    }
+
+    /// Returns the member `key`. In an error text `takes` describes the expected value.
+    fn read_member<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        takes: &str,
+        is_right: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>, WireError> {
+        let Some(value) = self.0.get(key).filter(|value| value.get() != "null") else { return Ok(None) };
+        let read = serde_json::from_str::<T>(value.get()).ok().filter(is_right);
+        let wrong = || WireError::Record(format!("{key}: expected {takes}, got {}", describe(value)));
+        read.ok_or_else(wrong).map(Some)
+    }
+
+    fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, WireError> {
+        let takes = format!("an integer from {} to {}", range.start(), range.end());
+        self.read_member(key, &takes, |number| range.contains(number))
+    }
+
+    /// Returns the maximum number of rows of the page.
+    fn read_limit(&self, most: usize, usual: usize) -> Result<usize, WireError> {
+        Ok(self.read_number("limit", 1..=most)?.unwrap_or(usual))
+    }
+
+    fn read_ids(&self, most: usize) -> Result<Option<Vec<JobId>>, WireError> {
+        let takes = format!("an array of at most {most} job ids");
+        self.read_member::<Vec<JobId>>("ids", &takes, |ids| ids.len() <= most)
+    }
+
+    /// Returns the job after which the page begins.
+    fn read_after_job(&self) -> Result<Option<JobId>, WireError> {
+        self.read_member("after", "a job id", |_| true)
+    }
+
+    /// Returns the association after which the page begins.
+    fn read_after_association(&self) -> Result<Option<(UserId, String)>, WireError> {
+        self.read_member("after", "[userid, bank]", |_| true)
+    }
+
+    fn read_user(&self) -> Result<Option<UserId>, WireError> {
+        self.read_member("user", "a user id", |_| true)
+    }
+
+    fn read_name(&self, key: &str) -> Result<Option<String>, WireError> {
+        self.read_member(key, "a name", |_| true)
+    }
+
+    fn read_flag(&self, key: &str) -> Result<bool, WireError> {
+        Ok(self.read_member(key, "true or false", |_| true)?.unwrap_or(false))
+    }
+}
+
+/// Reads `associations` or `usages`.
+pub fn read_page(payload: Option<&str>) -> Result<PageWanted, WireError> {
+    let request = Request::read(payload)?;
+    let (after, user) = (request.read_after_association()?, request.read_user()?);
+    Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
+}
+
+/// Reads `tree`. Returns the place of the first leaf, and the maximum number of leaves.
+pub fn read_tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
+    let request = Request::read(payload)?;
+    let after = request.read_number("after", 0..=u32::MAX as usize)?;
+    Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
+}
+
+/// Reads which jobs `priorities`, `hand_over` and `rest` are about.
+pub fn read_selection(payload: Option<&str>) -> Result<JobSelection, WireError> {
+    let request = Request::read(payload)?;
+    let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);
+    Ok(JobSelection { ids, after, most: request.read_limit(MAX_ROWS, MAX_ROWS)? })
+}
+
+/// Reads `jobs`.
+pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
+    let request = Request::read(payload)?;
+    Ok(JobsWanted {
+        after: request.read_after_job()?,
+        ids: request.read_ids(MAX_JOBS)?,
+        user: request.read_user()?,
+        bank: request.read_name("bank")?,
+        queue: request.read_name("queue")?,
+        most: request.read_limit(MAX_JOBS, USUAL_JOBS)?,
+    })
+}
+
+/// Reads `standing`. Returns true as second value if the sender asks for all users.
+pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), WireError> {
+    let request = Request::read(payload)?;
+    let wanted = StandingsWanted {
+        user: request.read_user()?,
+        bank: request.read_name("bank")?,
+        after: request.read_after_association()?,
+        most: request.read_limit(MAX_STANDINGS, MAX_STANDINGS)?,
+        open: Open::All,
+    };
+    Ok((wanted, request.read_flag("all")?))
+}
+
+/// Reads `stats`. Returns true if the sender asks for a recount.
+pub fn read_stats(payload: Option<&str>) -> Result<bool, WireError> {
+    Request::read(payload)?.read_flag("check")
+}
+
+/// Reads `explain`. Returns the jobs to explain, each once.
+pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
+    let takes = format!("an array of 1 to {MAX_EXPLAINED} job ids");
+    let is_right = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
+    let ids = Request::read(payload)?.read_member("jobs", &takes, is_right)?;
+    let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
+    let mut seen = BTreeSet::new();
+    Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
+}
