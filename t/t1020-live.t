@@ -107,10 +107,10 @@ test_expect_success 'the usage of a running job follows from its R' '
 	start=$(began $one) && set -- $(used 5001) && echo "$@" && near $2 $(counted 600 1 $1 $start null) 1e-9
 '
 test_expect_success 'posted and current priorities are explained by their terms' '
-	ask prices "{\"ids\":[$(flux job id $mine),$(flux job id $other)]}" >prices && cat prices &&
-	jq -e ".jobs | length == 2 and sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)" prices &&
-	jq -e ".jobs | all((.posted.terms | map(.product) | add) == .posted.sum)" prices &&
-	test $(jq ".jobs[0].posted.priority" prices) = $(mf prio $mine)
+	ask priorities "{\"ids\":[$(flux job id $mine),$(flux job id $other)]}" >priorities && cat priorities &&
+	jq -e ".jobs | length == 2 and sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)" priorities &&
+	jq -e ".jobs | all((.posted.terms | map(.product) | add) == .posted.sum)" priorities &&
+	test $(jq ".jobs[0].posted.priority" priorities) = $(mf prio $mine)
 '
 test_expect_success 'a refresh posts nothing if no order changes' '
 	before=$(live .last.when) && mf events $mine >before && sleep 3 && mf events $mine >after && test_cmp before after &&

@@ -25,9 +25,9 @@ refreshed() {
 	for i in $(seq 600); do test $(refreshes) -ge $goal && return 0; sleep 0.05; done
 	return 1
 }
-stale() { ask prices | jq '[.jobs[] | select(.posted.priority != .exact.priority)] | length'; }
+stale() { ask priorities | jq '[.jobs[] | select(.posted.priority != .exact.priority)] | length'; }
 is_in_order() {
-	ask prices | jq -e '.jobs | sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)'
+	ask priorities | jq -e '.jobs | sort_by(-.posted.priority, .id) == sort_by(-.exact.priority, .id)'
 }
 
 test_expect_success 'two users run a job each, and 20 jobs are pending' '

@@ -85,6 +85,8 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"policy_commit", |plugin, host, request| staged_push::commit(plugin, host, request.payload)),
     owners(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
     admins(c"associations", |plugin, host, request| associations::answer(plugin, host, request.payload)),
+    admins(c"priorities", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
+    // The name of `priorities` until 0.1.0, which one more release answers.
     admins(c"prices", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
     admins(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
     admins(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),

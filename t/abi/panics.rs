@@ -25,7 +25,7 @@ const TIMES: usize = 4;
 /// Calls without effects, at least in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
-    policy_abort batch commits conf.update prices usages tree written slice expire explain standing jobs stats answer hand_over";
+    policy_abort batch commits conf.update priorities prices usages tree written slice expire explain standing jobs stats answer hand_over";
 
 /// Runs the ignored test `name` in a process of its own.
 fn in_a_process(name: &str, what: &str) {

@@ -54,8 +54,17 @@ fn no_payload_or_no_json() {
 }
 
 /// Methods that need no payload, but refuse an unreadable one.
-const WITHOUT: [&str; 9] =
-    ["policy_begin", "jobs", "standing", "prices", "usages", "tree", "associations", "hand_over", "stats"];
+const WITHOUT: [&str; 9] = [
+    "policy_begin",
+    "jobs",
+    "standing",
+    "priorities",
+    "usages",
+    "tree",
+    "associations",
+    "hand_over",
+    "stats",
+];
 
 #[test]
 fn not_utf8() {

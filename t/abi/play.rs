@@ -266,6 +266,7 @@ impl Play {
         self.submit(&job_in(5002, "B", 2));
         self.site.host.advance(31.0);
         self.agrees();
+        self.request("priorities", &json!({}));
         self.request("prices", &json!({}));
         self.request("usages", &json!({}));
         self.request("tree", &json!({}));

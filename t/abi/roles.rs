@@ -6,12 +6,12 @@ use mf_priority_testing::jobtap::{Jobtap, Role};
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
-use super::{Site, job, topic};
+use super::{OWNER, Site, job, topic};
 
 const EPERM: i32 = 1;
 
 /// All methods with their roles.
-const ROLES: [(&str, Role); 23] = [
+const ROLES: [(&str, Role); 24] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
     ("rec_proj_update", Role::Owner),
@@ -24,6 +24,7 @@ const ROLES: [(&str, Role); 23] = [
     ("policy_commit", Role::Owner),
     ("policy_abort", Role::Owner),
     ("associations", Role::Admin),
+    ("priorities", Role::Admin),
     ("prices", Role::Admin),
     ("usages", Role::Admin),
     ("tree", Role::Admin),
@@ -107,6 +108,16 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
     }
     assert_eq!(site.query(), before);
     site.check();
+}
+
+#[test]
+fn the_former_name_of_priorities_has_the_same_answer() {
+    let site = Site::new();
+    let id = site.submit(&job(5002, 1));
+    let answer = |method| site.host.request(&topic(method), None, OWNER).unwrap().unwrap();
+    let page: Value = serde_json::from_str(&answer("priorities")).unwrap();
+    assert_eq!(page["jobs"][0]["id"], json!(id));
+    assert_eq!(answer("prices"), page.to_string());
 }
 
 /// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN` may read as the owner and changes nothing (live 5 #4).

@@ -32,7 +32,7 @@ fn payloads(method: &str) -> Vec<Value> {
         "policy_part" => vec![json!({"push": 1, "associations": all["associations"], "banks": all["banks"]})],
         "policy_commit" | "policy_abort" => vec![json!({"push": 1})],
         "associations" => vec![json!({"after": [5001, "A"], "user": 5002, "limit": 10})],
-        "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
+        "priorities" | "prices" => vec![json!({"ids": [1, 2, 3], "after": 1, "limit": 10})],
         "hand_over" => vec![json!({"after": 1, "limit": 10})],
         "rest" => vec![json!({"ids": [1, 2, 3]})],
         "tree" => vec![json!({"after": 1, "limit": 10})],

@@ -101,10 +101,10 @@ def pushes(associations, users, rounds):
     print(json.dumps({"asked": asked, "amid": amid}))
 
 
-def prices():
+def list_priorities():
     after = None
     while True:
-        page = call("prices", {} if after is None else {"after": after})
+        page = call("priorities", {} if after is None else {"after": after})
         yield from page["jobs"]
         after = page["next"]
         if after is None:
@@ -131,12 +131,12 @@ def verify():
         time.sleep(0.1)
     while True:
         pending = in_sched()
-        told = {job["id"]: job for job in prices()}
+        told = {job["id"]: job for job in list_priorities()}
         # If a refresh came between the two requests, both are sent again.
         if pending == in_sched():
             break
         if time.time() > deadline:
-            sys.exit("Flux's prices move whenever the plugin is asked for them")
+            sys.exit("Flux's priorities change whenever the plugin is asked for them")
     wrong = sorted(set(pending) ^ set(told))
     for jobid, job in told.items():
         posted = job["posted"]

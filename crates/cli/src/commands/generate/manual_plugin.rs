@@ -85,7 +85,7 @@ pub(super) const PAGE: &[Part] = &[
     Text(
         "Under job-manager.mf_priority. For the instance owner: rec_update, rec_q_update, rec_proj_update, rec_bank_update, \
          rec_fac_update, rec_config_update and reprioritize, as flux-accounting's tools call them; policy_update, policy_begin, \
-         policy_part, policy_commit, policy_abort; associations, prices, usages, stats, check, hand_over, rest. For all users, \
+         policy_part, policy_commit, policy_abort; associations, priorities, usages, stats, check, hand_over, rest. For all users, \
          about their own jobs and associations: explain, standing, jobs.",
     ),
     Section("EXAMPLES"),
