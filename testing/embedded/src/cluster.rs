@@ -109,11 +109,11 @@ impl Cluster {
 /// Returns the resource set of the whole cluster.
 pub(super) fn all_resources(options: &Options) -> Value {
     let all: Vec<(usize, usize)> = (0..options.nodes).map(|node| (node, options.cores)).collect();
-    resource_set(&all, 0.0)
+    resource_set(&all, 0.0, None)
 }
 
-/// Returns the resource set (RFC 20) of an allocation.
-fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
+/// Returns the resource set (RFC 20) of an allocation. Without a time limit it does not expire.
+fn resource_set(taken: &[(usize, usize)], start: f64, limit: Option<f64>) -> Value {
     let lite: Vec<Value> = taken
         .iter()
         .map(|(node, cores)| {
@@ -124,7 +124,7 @@ fn resource_set(taken: &[(usize, usize)], start: f64) -> Value {
         .collect();
     let names: Vec<String> = taken.iter().map(|(node, _)| format!("node{node}")).collect();
     json!({"version": 1, "execution": {
-        "R_lite": lite, "nodelist": names, "starttime": start, "expiration": 0.0,
+        "R_lite": lite, "nodelist": names, "starttime": start, "expiration": limit.map_or(0.0, |limit| start + limit),
     }})
 }
 
@@ -139,7 +139,13 @@ fn run_time(job: &Job) -> Option<f64> {
             return text.trim_end_matches('s').parse().ok();
         }
     }
-    system.get("duration").and_then(Value::as_f64).filter(|seconds| *seconds > 0.0)
+    time_limit(job)
+}
+
+/// Returns the time limit of a job, or `None` if it has none.
+fn time_limit(job: &Job) -> Option<f64> {
+    let duration = job.jobspec.pointer("/attributes/system/duration").and_then(Value::as_f64);
+    duration.filter(|seconds| *seconds > 0.0)
 }
 
 impl Host {
@@ -163,7 +169,7 @@ impl Host {
             return true;
         };
         let Some(taken) = self.store.borrow_mut().cluster.allocate(id, request) else { return false };
-        let r = resource_set(&taken, self.now());
+        let r = resource_set(&taken, self.now(), self.job(id, time_limit).flatten());
         self.job_mut(id, |job| (job.alloc_pending, job.r) = (false, Some(r)));
         let _ = self.post(id, "alloc", None);
         true
