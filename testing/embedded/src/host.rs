@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +16,7 @@ use super::aux::Aux;
 use super::cluster::Cluster;
 use super::job::{Errno, Job, State};
 use super::plugin::Plugin;
-use super::reactor::Agenda;
+use super::reactor::{Agenda, START};
 
 /// Setup of the instance.
 #[derive(Clone, Debug)]
@@ -32,6 +33,8 @@ pub struct Options {
     pub job_list: bool,
     /// Names of the queues that `flux update` accepts; empty means any.
     pub queues: Vec<String>,
+    /// Virtual time at the start, since the epoch.
+    pub start: Duration,
     /// True if all events are recorded for [`Host::take_trace`].
     pub trace: bool,
 }
@@ -45,6 +48,7 @@ impl Default for Options {
             priority_default: true,
             job_list: true,
             queues: Vec::new(),
+            start: START,
             trace: false,
         }
     }
@@ -133,7 +137,7 @@ impl Host {
             annotations: BTreeMap::new(),
             forced_answers: BTreeMap::new(),
             last_id: 0,
-            agenda: Agenda::default(),
+            agenda: Agenda::new(options.start),
             cluster: Cluster::new(options.nodes, options.cores),
             log: Vec::new(),
             violations: Vec::new(),

@@ -6,6 +6,7 @@ mod turns;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{CString, c_void};
 use std::rc::Rc;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -15,8 +16,8 @@ use super::host::Host;
 use super::job::Errno;
 use super::kvs::Kvs;
 
-/// Virtual start time of every instance in microseconds, so that plugins get plausible times.
-const START: u64 = 1_700_000_000_000_000;
+/// Virtual start time of an instance unless its options give another, so that plugins get plausible times.
+pub(super) const START: Duration = Duration::from_secs(1_700_000_000);
 
 /// An event that is due at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,10 +87,16 @@ pub(super) struct Agenda {
     pub(super) kvs: Kvs,
 }
 
-impl Default for Agenda {
-    fn default() -> Self {
+fn micros(seconds: f64) -> u64 {
+    // The conversion saturates: negative delays become 0, huge ones the latest time.
+    (seconds * 1e6) as u64
+}
+
+impl Agenda {
+    /// Makes an empty agenda that begins at time `start` since the epoch.
+    pub(super) fn new(start: Duration) -> Agenda {
         Agenda {
-            now: START,
+            now: micros(start.as_secs_f64()),
             sequence: 0,
             due: BTreeMap::new(),
             watchers: HashMap::new(),
@@ -98,14 +105,7 @@ impl Default for Agenda {
             kvs: Kvs::default(),
         }
     }
-}
 
-fn micros(seconds: f64) -> u64 {
-    // The conversion saturates: negative delays become 0, huge ones the latest time.
-    (seconds * 1e6) as u64
-}
-
-impl Agenda {
     pub(super) fn now(&self) -> f64 {
         self.now as f64 / 1e6
     }
