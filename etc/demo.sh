@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-# Builds the plugin, loads it for a small site, submits jobs, and shows their priorities and the limits that hold them.
+# Builds the plugin and the command, loads the plugin for a small site, submits jobs, and shows their priorities and the limits that hold
+# them. Then it runs three commands of flux fairshare on this site.
 #
 #   bash etc/demo.sh              in a real one-node Flux instance if flux is on PATH, else in the embedded job manager
 #   DEMO_HOST=embedded|flux       selects one of the two
@@ -89,12 +90,21 @@ command -v cc >/dev/null || fail "cc is not on PATH"
 
 target=${CARGO_TARGET_DIR:-target}
 mkdir -p target/demo
-begin 'building the plugin and the demo, about 40 s the first time'
-build mf-priority fairshare-embedded
+begin 'building plugin, command and demo, about 60 s the first time'
+# Building without debug information and incremental compilation takes less time.
+export CARGO_PROFILE_DEV_DEBUG=0 CARGO_INCREMENTAL=0
+build mf-priority flux-fairshare fairshare-embedded
+# The users of the site have no accounts here, and the embedded job manager has no broker that libflux-core could reach.
+libraries=target/demo/lib
+mkdir -p $libraries
+for library in users.c=users.so flux.c=libflux-core.so.2; do
+	cc -O1 -shared -fPIC -o "$libraries/${library#*=}" "testing/embedded/client/${library%=*}" || exit 2
+done
 # Flux identifies the plugin by its file name.
 plugin=target/demo/mf_priority.so
 cp -f --remove-destination "$target/debug/libmf_priority.so" "$plugin" || exit 2
 program=$target/debug/fairshare-embedded
+commands=(--command "$target/debug/flux-fairshare" --libraries "$libraries")
 site=${DEMO_SITE:-etc/demo-site.json}
 
 host=${DEMO_HOST:-}
@@ -105,6 +115,7 @@ fi
 try_next() {
 	begin 'done; what to try next'
 	cat <<-'END'
+	  DEMO_SITE=FILE etc/demo.sh  runs your changed copy of etc/demo-site.json
 	  cargo build --release       builds the plugin and the command for your site
 	  docs/user.md                why a job waits, and when it may start
 	  docs/admin.md               installs the plugin, and makes the first push
@@ -115,7 +126,7 @@ begin 'running the plugin on a small site'
 echo
 case $host in
 embedded)
-	"$program" demo --host embedded --plugin "$plugin" "$site" || exit
+	"$program" demo --host embedded --plugin "$plugin" "${commands[@]}" "$site" || exit
 	;;
 flux)
 	command -v flux >/dev/null || fail "flux is not on PATH"
@@ -125,7 +136,7 @@ flux)
 	unset FLUX_URI FLUX_CONF_DIR
 	export FLUX_DISABLE_JOB_CLEANUP=t # otherwise Flux cancels each remaining job, with a line in the log
 	flux start -s1 -c target/demo/flux.json -Slog-stderr-level=3 \
-		"$program" demo --host flux --plugin "$plugin" "$site" || exit
+		"$program" demo --host flux --plugin "$plugin" "${commands[@]}" "$site" || exit
 	;;
 *)
 	fail "DEMO_HOST is flux or embedded"

@@ -14,6 +14,18 @@ use serde_json::{Value, json};
 
 const SITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/demo-site.json");
 
+/// The fair-share of each active association of the site by weighted-walk, computed by hand. chemistry has 20 % of the shares and 12.7 %
+/// of the usage, physics 50 % and 39.7 %, biology 30 % and 47.6 %. In physics, alice has 2 shares and a fifth of the usage, dan has 1. In
+/// biology all have equal shares; dan has the least usage and frank the most.
+const FAIRSHARES: [(&str, &str, f64); 6] = [
+    ("carol", "chemistry", 1.0),
+    ("alice", "physics", 5.0 / 6.0),
+    ("dan", "physics", 4.0 / 6.0),
+    ("dan", "biology", 3.0 / 6.0),
+    ("bob", "biology", 2.0 / 6.0),
+    ("frank", "biology", 1.0 / 6.0),
+];
+
 /// Returns the plugin under the name that users give it.
 fn plugin() -> PathBuf {
     static COPIED: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
@@ -72,13 +84,12 @@ fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
             // JOB USER BANK QUEUE STATE.. PRIORITY and the points of the four terms
             let at = row.len() - 5;
             let (user, bank, queue, priority) = (row[1], row[2], row[3], number(row[at]));
-            let of_user = |record: &&Value| record["user"] == user && record["bank"] == bank;
-            let associations = site["associations"].as_array().expect("records");
-            let fairshare = &associations.iter().find(of_user).expect("an association")["fairshare"];
+            let fairshare =
+                FAIRSHARES.iter().find(|of| (of.0, of.1) == (user, bank)).expect("an association");
             let factors = [
-                ("fairshare", fairshare.as_f64()),
+                ("fairshare", Some(fairshare.2)),
                 ("queue", Some(value_of("queues", "queue", queue, "priority"))),
-                ("bank", site["banks"][bank].as_f64()),
+                ("bank", Some(value_of("banks", "bank", bank, "priority"))),
                 ("urgency", None),
             ];
             let mut sum = 0.0;
@@ -123,6 +134,20 @@ fn other_weights_make_other_terms() {
     check_ranking(&out, &site);
     let changed = |list: &str| section(&out, list) != section(&demo("plain", &self::site()), list);
     assert!(changed("Running and pending jobs"));
+}
+
+#[test]
+fn other_shares_make_another_order() {
+    let first = |site: &Value, name: &str| {
+        let out = demo(name, site);
+        let rows = section(&out, "Running and pending jobs");
+        let of_batch = rows.iter().find(|row| row[3] == "batch" && row[4] == "running").expect("a row");
+        of_batch[1].to_owned()
+    };
+    let mut site = site();
+    assert_eq!(first(&site, "shares"), "carol");
+    site["banks"][2]["shares"] = json!(3000);
+    assert_eq!(first(&site, "other-shares"), "bob");
 }
 
 /// Returns the words of the section of held jobs.
@@ -184,7 +209,7 @@ fn an_end_releases_and_starts() {
         "alice physics batch 1 max-running-jobs-user-limit lets go (before: alice in physics runs 2 of 2 jobs)",
     );
     says("still held", "alice physics debug 1 max-run-jobs-queue");
-    says("started", "carol chemistry debug 1 with priority 113000");
+    says("started", "carol chemistry debug 1 with priority 150000");
     assert!(out.contains("associations: 0 counters differ"), "{out}");
 }
 

@@ -1,18 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 
-test_description='the demo prints the same tables in a real instance and in the embedded job manager'
+test_description='the demo prints the same in a real instance and in the embedded job manager'
 # Sharness changes HOME, and the demo calls cargo.
 export CARGO_HOME="${CARGO_HOME:-$HOME/.cargo}" RUSTUP_HOME="${RUSTUP_HOME:-$HOME/.rustup}"
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
 DEMO=$T_DIR/../etc/demo.sh
-export CARGO_TERM_COLOR=never
+export CARGO_TERM_COLOR=never LC_ALL=C.UTF-8
 
 # tables FILE: prints the tables of the demo without job ids and column widths, which differ between the hosts.
 tables() {
 	sed -n '/^Pushed/,/^A recount/p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
+}
+# commands FILE: prints the commands and their outputs in one line, without line breaks, job ids, times, and the cost of refreshes.
+commands() {
+	sed -n '/^\$ flux fairshare/,/^4 of 4/{/^4 of 4/!p}' "$1" | tr -s ' \n' ' ' | sed -E '
+		s/ƒ[0-9A-Za-z]+/ƒ/g
+		s/([0-9-]{10} )?[0-9]{2}:[0-9]{2}(:[0-9]{2})?/TIME/g
+		s/ \((now|[^()]* ago|in [^()]*)\)//g
+		s/waiting [0-9a-z ]+ is enough/waiting is enough/
+		s/[0-9]+ seconds? (old|ago)/\1/g
+		s/[0-9.]+ ms/TIME/g
+		s/(fair-shares changed|priorities posted|refreshes|stale jobs) [0-9]+/\1/g'
 }
 
 test_expect_success 'the demo runs in a real instance and reports that' '
@@ -33,8 +44,17 @@ test_expect_success 'the demo prints the same tables in both hosts' '
 	test $(wc -l <flux.tables) -gt 30 &&
 	diff flux.tables embedded.tables
 '
+test_expect_success 'why, standing and top print the same in both hosts' '
+	commands flux.out >flux.commands &&
+	commands embedded.out >embedded.commands &&
+	for text in "why ƒ ƒ of alice in bank physics is held by 2 limits" \
+		"standing dan/physics dan in bank physics (the default bank) 3rd of 6: 2 are ahead of dan" \
+		"top --once generation 1, weighted-walk,"; do
+		grep -F "flux fairshare $text" embedded.commands || return 1
+	done &&
+	diff flux.commands embedded.commands
+'
 test_expect_success 'every line of the demo fits 80 columns, and four steps tell the time' '
-	export LC_ALL=C.UTF-8 &&
 	! grep -E "^.{81,}" flux.out embedded.out &&
 	for host in flux embedded; do
 		test "$(grep -cE "^[1-4] of 4 \([0-9]+ s\): " $host.out)" = 4 || return 1

@@ -2,10 +2,13 @@
 //! Runs the demo in the embedded job manager.
 
 use std::path::Path;
+use std::process::Command;
 use std::rc::Rc;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
+use super::commands::{self, CommandArgs};
 use super::host::{Active, DemoHost, Stage};
 use super::site::{DemoJob, Site};
 use fairshare_embedded::{Cred, Options, State, Submission};
@@ -28,6 +31,8 @@ impl Embedded {
             priority_default: false,
             trace: false,
             queues: site.queue_names(),
+            // The plugin reads the time of the last push from the clock of the machine.
+            start: SystemTime::UNIX_EPOCH.elapsed().unwrap_or(Duration::ZERO),
             ..fairshare_embedded::Options::default()
         })?;
         host.load(plugin, None)?;
@@ -49,6 +54,10 @@ fn stage_of_state(state: State) -> Option<Stage> {
 impl DemoHost for Embedded {
     fn name(&self) -> String {
         "the embedded job manager (no Flux), in virtual time".to_owned()
+    }
+
+    fn now(&self) -> f64 {
+        self.host.now()
     }
 
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {
@@ -88,5 +97,13 @@ impl DemoHost for Embedded {
         self.host.finish(job.id);
         self.host.settle();
         Ok(())
+    }
+
+    fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String> {
+        args.replace_library(command);
+        commands::serve(command, |topic, payload| {
+            let answer = self.host.request(topic, Some(payload), Cred::owner(OWNER));
+            answer.map_err(|refused| (refused.errno.0, refused.text))
+        })
     }
 }

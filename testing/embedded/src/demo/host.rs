@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The interface between the demo and the job manager: a real Flux instance or the embedded job manager.
 
+use std::process::Command;
+
 use serde_json::Value;
 
+use super::commands::CommandArgs;
 use super::site::DemoJob;
 
 /// The stage of an active job, coarser than its state.
@@ -58,6 +61,8 @@ impl Active {
 pub(super) trait DemoHost {
     /// Returns the description of the job manager that the demo prints.
     fn name(&self) -> String;
+    /// Returns the time of the job manager, in seconds since the epoch.
+    fn now(&self) -> f64;
     /// Sends a request to the service `job-manager.mf_priority.<method>`, and returns the response.
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String>;
     /// Returns the query document of the plugin (`flux jobtap query`).
@@ -68,4 +73,6 @@ pub(super) trait DemoHost {
     fn jobs(&self) -> Result<Vec<Active>, String>;
     /// Ends the tasks of a running job.
     fn finish(&self, job: &Active) -> Result<(), String>;
+    /// Runs a command of `flux fairshare` with this job manager, and returns what it prints.
+    fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String>;
 }

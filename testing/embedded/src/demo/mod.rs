@@ -3,8 +3,10 @@
 //! `etc/demo.sh` builds everything and runs this command.
 //!
 //! The demo runs in a real Flux instance or in the embedded job manager ([`host::DemoHost`]). It prints values from the
-//! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file.
+//! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file. At the end it
+//! runs commands of `flux fairshare`, which send their requests to the same plugin ([`commands`]).
 
+mod commands;
 mod embedded;
 mod host;
 mod real;
@@ -18,6 +20,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
+use self::commands::CommandArgs;
 use self::host::{Active, DemoHost, Stage};
 use self::site::{DemoJob, Site};
 use self::table::{Cell, Paper, Row, Tone, plain};
@@ -38,6 +41,8 @@ pub(super) struct DemoArgs {
     /// The plugin to load
     #[arg(long, value_name = "FILE")]
     plugin: PathBuf,
+    #[command(flatten)]
+    commands: CommandArgs,
     /// The site: banks, users, queues, jobs
     site: PathBuf,
 }
@@ -63,7 +68,7 @@ pub(super) fn run(args: &DemoArgs) -> Outcome {
     };
     let mut out = stdout().lock();
     let paper = Paper { out: &mut out, colour: AutoStream::choice(&stdout()) != ColorChoice::Never };
-    Story { host: host.as_ref(), site: &site, paper }.run()
+    Story { host: host.as_ref(), site: &site, commands: &args.commands, paper }.run()
 }
 
 type DemoResult<T> = Result<T, Failure>;
@@ -89,6 +94,7 @@ struct Refused<'a> {
 struct Story<'a> {
     host: &'a dyn DemoHost,
     site: &'a Site,
+    commands: &'a CommandArgs,
     paper: Paper<'a>,
 }
 
@@ -110,14 +116,27 @@ impl<'a> Story<'a> {
             moment = self.end(*id, moment)?;
         }
         self.check()?;
+        self.run_commands(&names)
+    }
+
+    /// Runs the commands of the site, and prints each with its output.
+    fn run_commands(&mut self, names: &BTreeMap<&'a str, u64>) -> Outcome {
+        for words in &self.site.commands {
+            let words: Vec<String> = words
+                .iter()
+                .map(|word| names.get(word.as_str()).map_or(word.clone(), |id| f58(*id)))
+                .collect();
+            let Some(mut command) = self.commands.build(self.site, &words, self.paper.colour) else { break };
+            let output = self.host.run_command(self.commands, &mut command)?;
+            self.paper.heading(&format!("$ flux fairshare {}", words.join(" ")))?;
+            write!(self.paper.out, "{output}")?;
+        }
         Ok(())
     }
 
     fn push(&mut self) -> DemoResult<()> {
-        for (method, data) in self.site.requests()? {
-            self.host.request(method, &json!({"data": data}))?;
-        }
-        self.host.request("reprioritize", &json!({}))?;
+        let document = self.site.document(self.host.now())?;
+        self.host.request("policy_update", &json!({"data": document}))?;
         let cluster = &self.site.cluster;
         let text = format!(
             "Pushed the site: {}.\nThe cluster has {} nodes of {} cores.",

@@ -5,11 +5,13 @@
 //! signatures of mechanism `none` (RFC 39). No process runs as these users: `[exec.testexec]` simulates the tasks.
 
 use std::path::Path;
+use std::process::Command;
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
+use super::commands::{self, CommandArgs};
 use super::host::{Active, DemoHost, Stage};
 use super::site::{DemoJob, Site};
 use fairshare_client::{Flux, FluxError};
@@ -147,6 +149,10 @@ impl DemoHost for Real {
         format!("a real Flux instance, flux-core {}", self.version)
     }
 
+    fn now(&self) -> f64 {
+        SystemTime::UNIX_EPOCH.elapsed().map_or(0.0, |elapsed| elapsed.as_secs_f64())
+    }
+
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {
         let answer = self.rpc(&format!("job-manager.mf_priority.{method}"), payload)?;
         Ok(answer)
@@ -196,6 +202,10 @@ impl DemoHost for Real {
             sleep(PAUSE);
         }
         self.settle()
+    }
+
+    fn run_command(&self, _args: &CommandArgs, command: &mut Command) -> Result<String, String> {
+        commands::output(command)
     }
 }
 

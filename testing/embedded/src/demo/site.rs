@@ -16,13 +16,18 @@ pub(super) struct Site {
     users: BTreeMap<String, u32>,
     defaults: Defaults,
     factors: BTreeMap<String, i64>,
-    banks: BTreeMap<String, f64>,
+    banks: Vec<Map<String, Value>>,
+    /// The ranking policy and the rules of usage.
+    tree: Map<String, Value>,
     queues: Vec<Map<String, Value>>,
     associations: Vec<Map<String, Value>>,
     /// Jobs in order of submission.
     pub(super) jobs: Vec<DemoJob>,
     /// Names of the jobs to end, in this order.
     pub(super) ends: Vec<String>,
+    /// Commands of `flux fairshare` to run at the end. A word that is the name of a job stands for the job's id.
+    #[serde(default)]
+    pub(super) commands: Vec<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -108,22 +113,30 @@ impl Site {
         )
     }
 
-    /// Returns the requests that push the site to the plugin, in the order of `flux account-priority-update`.
-    pub(super) fn requests(&self) -> Result<Vec<(&'static str, Value)>, String> {
-        let queues = self.queues.iter().map(|queue| with_defaults(&self.defaults.queue, queue));
-        let banks = self.banks.iter().map(|(bank, priority)| json!({"bank": bank, "priority": priority}));
-        let factors = self.factors.iter().map(|(factor, weight)| json!({"factor": factor, "weight": weight}));
-        Ok(vec![
-            ("rec_update", self.association_records()?),
-            ("rec_q_update", queues.collect()),
-            ("rec_proj_update", json!([{"project": "*"}])),
-            ("rec_bank_update", banks.collect()),
-            ("rec_fac_update", factors.collect()),
-            ("rec_config_update", json!({})),
-        ])
+    /// Returns the users in the form of the environment variable DEMO_USERS.
+    pub(super) fn users(&self) -> String {
+        let users: Vec<String> = self.users.iter().map(|(name, id)| format!("{name}:{id}")).collect();
+        users.join(" ")
     }
 
-    /// Returns the payload of `rec_update`. The first bank of a user is the default bank.
+    /// Returns the site document for `policy_update`. `now` is the time of the usage.
+    pub(super) fn document(&self, now: f64) -> Result<Value, String> {
+        let queues = self.queues.iter().map(|queue| with_defaults(&self.defaults.queue, queue));
+        let factors = self.factors.iter().map(|(factor, weight)| json!({"factor": factor, "weight": weight}));
+        let mut tree = self.tree.clone();
+        tree.insert("at".to_owned(), json!(now));
+        Ok(json!({
+            "associations": self.association_records()?,
+            "queues": queues.collect::<Value>(),
+            "projects": [{"project": "*"}],
+            "banks": self.banks,
+            "priority_factors": factors.collect::<Value>(),
+            "config": {},
+            "tree": tree,
+        }))
+    }
+
+    /// Returns the records of the associations. The first bank of a user is the default bank.
     fn association_records(&self) -> Result<Value, String> {
         let mut default_banks: BTreeMap<u32, Value> = BTreeMap::new();
         let mut records = Vec::new();
@@ -136,6 +149,7 @@ impl Site {
             let mut record = with_defaults(&self.defaults.association, association);
             if let Some(record) = record.as_object_mut() {
                 record.remove("user");
+                record.insert("username".to_owned(), json!(user));
                 record.insert("userid".to_owned(), json!(uid));
                 record.insert("def_bank".to_owned(), default_bank);
             }
