@@ -329,6 +329,9 @@ def usage_is_forgotten_as_the_database_says(bench):
 def all_of_100_banks_are_listed_with_bars_scaled_to_the_largest(bench):
     page = bench.open("hundred")
     equal(page.js("document.querySelectorAll('#below tbody tr').length"), 12)
+    equal(page.js("document.querySelector('#below caption').textContent"), "Directly below root, by share: the first 12 of 100")
+    gap = "document.getElementById('show-all').getBoundingClientRect().top - document.querySelector('#below .scroll').getBoundingClientRect().bottom"
+    assert page.js(gap) >= 8, page.js(gap)
     page.js("document.getElementById('show-all').click()")
     listed = page.js("Array.from(document.querySelectorAll('#below tbody th'), (e) => e.textContent)")
     equal(sorted(listed), sorted(bank for bank, in query(bench, "hundred", "SELECT bank FROM bank_table WHERE bank != 'root'")))

@@ -228,7 +228,8 @@ function drawBelow(bank, all = false) {
   const columns = [['Name', 'name'], ['Share', 'number'], ['Used', 'number'], ['Used / share', 'number'], ['Used, with the share'],
     [inHours ? 'Node-hours' : 'Usage', 'number'], ['Shares', 'number'], ['Kind']];
   const more = children.length - rows.length;
-  const caption = `Directly below ${shown(nameOf(bank))}${more > 0 ? `: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
+  const order = isBank(children[0]) ? 'share' : 'used / share';
+  const caption = `Directly below ${shown(nameOf(bank))}${more > 0 ? `, by ${order}: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;
   const showAll = () => {
     drawBelow(bank, true);
     document.querySelector('#below .scroll').focus();
