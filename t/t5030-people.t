@@ -170,6 +170,12 @@ test_expect_success 'metrics --listen survives a reload of the plugin and report
 	grep "^flux_fairshare_up 1$" out && remove_plugin && curl -sSf $url >out && grep "^flux_fairshare_up 0$" out && load_plugin &&
 	curl -sSf $url >out && grep "^flux_fairshare_up 1$" out; rc=$?; kill $served_pid; return $rc
 '
+test_expect_success 'metrics --listen-any serves on all addresses of the machine' '
+	flux fairshare metrics --listen 0.0.0.0:0 --listen-any >served 2>&1 8>&- 9>&- & served_pid=$! &&
+	for i in $(seq 100); do grep -q http served && break; sleep 0.1; done &&
+	port=$(sed -n "s|.*http://0.0.0.0:\([0-9]*\)/.*|\1|p" served) && curl -sSf "http://127.0.0.2:$port/metrics" >out &&
+	grep "^flux_fairshare_up 1$" out; rc=$?; kill $served_pid; return $rc
+'
 test_expect_success 'a parser of OpenMetrics accepts the metrics, and dashboard and alerts use existing metrics' '
 	python3 "$T_DIR/scripts/openmetrics.py" metrics.txt "$T_DIR/../etc"
 '

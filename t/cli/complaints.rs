@@ -129,7 +129,7 @@ fn options_that_do_not_apply_are_refused() {
     let (database, tree) = (site.path(), file("not_applying_tree", TREE));
     let usage = file("not_applying_usage", "alice 1\n");
     let named = "is an option of classic and depth-oblivious";
-    let rows: [(&[&str], &str); 14] = [
+    let rows: [(&[&str], &str); 16] = [
         (
             &["show", "-p", database, "--usage-file", &usage],
             "'--path <FILE>' cannot be used with '--usage-file <FILE>'",
@@ -150,6 +150,11 @@ fn options_that_do_not_apply_are_refused() {
             &["metrics", "--listen", "127.0.0.1:9909", "--every", "5s"],
             "cannot be used with '--every <DURATION>'",
         ),
+        (
+            &["metrics", "--listen", "0.0.0.0:9909"],
+            "--listen: 0.0.0.0 is not a loopback address: other machines could read the metrics",
+        ),
+        (&["metrics", "--listen-any"], "required arguments were not provided"),
         (
             &["show", "-t", database, "--usage-file", &usage],
             "contains usages (database), so --usage-file does not apply",

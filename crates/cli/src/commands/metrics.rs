@@ -25,6 +25,9 @@ use fairshare_engine::engine::answers::{Standings, Stats};
 /// For Prometheus: served on a loopback address, or written to a file for node_exporter's textfile collector. etc/grafana/ has a
 /// dashboard, etc/prometheus/ alert rules. User names are left out without --users. Only the instance owner may read metrics;
 /// other users get their own numbers from "flux fairshare standing --json".
+///
+/// The served metrics have no password and no encryption: every process that reaches the address can read the names, jobs and usage
+/// of all banks and queues, and with --users those of all users. On a loopback address, these are all users of this machine.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Write to this file atomically; a link is replaced, not followed
@@ -33,9 +36,12 @@ pub(crate) struct Args {
     /// With --textfile: keep running, and rewrite the file this often
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "textfile", conflicts_with = "listen")]
     every: Option<Duration>,
-    /// Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909
-    #[arg(long, value_name = "ADDRESS", value_parser = listen::loopback)]
+    /// Serve http://ADDRESS/metrics, like 127.0.0.1:9909; other machines reach only addresses that need --listen-any
+    #[arg(long, value_name = "ADDRESS", value_parser = listen::parse_address)]
     listen: Option<SocketAddr>,
+    /// With --listen: allow an address that other machines reach, which can then read the metrics without a password
+    #[arg(long, requires = "listen")]
+    listen_any: bool,
     /// The time over which promised and delivered shares are compared, at most the time that the command has run
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     window: Duration,
@@ -69,6 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         recount: None,
     };
     if let Some(address) = args.listen {
+        listen::check_exposure(address, args.listen_any).map_err(Failure::Message)?;
         let listener =
             TcpListener::bind(address).map_err(|error| failure(format_args!("{address}: {error}")))?;
         // If the first request fails, the command ends with its error.

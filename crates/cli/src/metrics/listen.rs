@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Metrics over HTTP, for a Prometheus on the same machine: GET of /metrics on a loopback address, one request a connection.
+//! Metrics over HTTP for Prometheus: GET of /metrics, one request a connection. Without encryption and passwords.
 //!
 //! Each client has a thread, so that a slow client does not delay the others. The metrics are collected on the calling thread, for
 //! one client after the other.
@@ -25,16 +25,19 @@ const LONGEST_REQUEST: u64 = 16 * 1024;
 /// The text of the metrics, or the error.
 type Collected = Result<String, String>;
 
-/// Parses the address and port of a loopback interface.
-pub(crate) fn loopback(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text
-        .parse()
-        .map_err(|_| "expected an address and a port, like 127.0.0.1:9909 or [::1]:9909".to_owned())?;
-    if address.ip().is_loopback() {
-        return Ok(address);
+/// Parses an address and a port.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address and a port, like 127.0.0.1:9909 or [::1]:9909".to_owned())
+}
+
+/// Fails if other machines can reach `address`, unless `is_any` allows it.
+pub(crate) fn check_exposure(address: SocketAddr, is_any: bool) -> Result<(), String> {
+    if is_any || address.ip().is_loopback() {
+        return Ok(());
     }
     Err(format!(
-        "{} is not a loopback address: metrics are served only to this machine (127.0.0.1 or [::1]); use a proxy to export them",
+        "--listen: {} is not a loopback address: other machines could read the metrics without a password; \
+         listen on 127.0.0.1 or [::1], or allow it by --listen-any",
         address.ip()
     ))
 }

@@ -3,13 +3,17 @@
 use super::*;
 
 #[test]
-fn only_loopback_addresses_are_accepted() {
-    assert!(loopback("127.0.0.1:9909").is_ok() && loopback("[::1]:0").is_ok());
-    for text in ["0.0.0.0:9909", "[::]:1", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
-        let error = loopback(text).expect_err(text);
-        assert!(error.contains("not a loopback address"), "{error}");
+fn an_address_that_other_machines_reach_needs_permission() {
+    let check = |text: &str, is_any| check_exposure(parse_address(text).expect(text), is_any);
+    for text in ["127.0.0.1:9909", "[::1]:0"] {
+        assert_eq!(check(text, false), Ok(()), "{text}");
     }
-    assert!(loopback("localhost").is_err() && loopback("9909").is_err());
+    for text in ["0.0.0.0:9909", "[::]:1", "10.0.0.1:80", "[::ffff:10.0.0.1]:80"] {
+        let error = check(text, false).expect_err(text);
+        assert!(error.contains("is not a loopback address") && error.ends_with("--listen-any"), "{error}");
+        assert_eq!(check(text, true), Ok(()), "{text}");
+    }
+    assert!(parse_address("localhost").is_err() && parse_address("9909").is_err());
 }
 
 fn ask(address: SocketAddr, request: &str) -> String {
