@@ -215,6 +215,7 @@ impl Callback<'_> {
         let mut snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
         snapshot.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
         snapshot.updated = self.plugin.updated();
+        snapshot.pushed_by = self.plugin.updated.get().and_then(|updated| updated.by);
         if let Some(last) = &mut snapshot.live.last {
             last.seconds = self.plugin.costs.refreshes().last.map(|(_, seconds)| seconds);
         }

@@ -54,8 +54,10 @@ pub struct MfPriority {
     costs: Costs,
     /// True if Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
-    /// The time at which the plugin last got data, from a push or at the load.
-    updated: Cell<Option<SystemTime>>,
+    /// The last update of the data.
+    updated: Cell<Option<Updated>>,
+    /// The sender of the last request that belongs to a push.
+    pusher: Cell<Option<UserId>>,
     /// The first refusal by Flux since the running request began, as an error text.
     refusal: RefCell<Option<String>>,
     /// The reason why the engine rejected the site document of the running request.
@@ -72,10 +74,23 @@ pub struct MfPriority {
     logger: Logger,
 }
 
+/// When the plugin got data, from a push, at the load or from its snapshot.
+#[derive(Clone, Copy)]
+struct Updated {
+    at: SystemTime,
+    /// The user who pushed the data; `None` if they came otherwise.
+    by: Option<UserId>,
+}
+
 impl MfPriority {
+    /// Stores that the running request has changed the data.
+    fn note_update(&self) {
+        self.updated.set(Some(Updated { at: SystemTime::now(), by: self.pusher.get() }));
+    }
+
     /// Returns the time of the last data, in seconds since the epoch.
     fn updated(&self) -> Option<f64> {
-        self.updated.get()?.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
+        self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
     }
 
     fn live_jobs(&self) -> usize {
@@ -133,7 +148,7 @@ impl Jobtap for MfPriority {
                 let fault = wire::WireError::Record(format!("config.tree: {fault}"));
                 return Err(services::load_fault(&fault));
             }
-            updated = Some(SystemTime::now());
+            updated = Some(Updated { at: SystemTime::now(), by: None });
         }
         // Flux replays the jobs in the latest states first. So the counters are complete before the engine handles the
         // held jobs.
@@ -152,6 +167,7 @@ impl Jobtap for MfPriority {
             costs: Costs::default(),
             is_private: Cell::default(),
             updated: Cell::new(updated),
+            pusher: Cell::default(),
             refusal: RefCell::default(),
             rejected: RefCell::default(),
             snapshot: RefCell::new(Snapshot::new(updated.is_some())),
@@ -187,6 +203,7 @@ impl Jobtap for MfPriority {
         if !methods::is_push(method) {
             return Some((method.answer)(self, host, request));
         }
+        self.pusher.set(Some(UserId(request.caller.userid)));
         let reply = self.costs.pushing(host, &self.engine, || (method.answer)(self, host, request));
         Some(reply)
     }

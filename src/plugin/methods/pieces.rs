@@ -12,7 +12,6 @@ use fairshare_engine::engine::Event;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::WireError;
 use std::cell::Cell;
-use std::time::SystemTime;
 
 /// The sum of the changes of all pieces since the last log line about a push.
 #[derive(Default)]
@@ -44,7 +43,7 @@ pub fn answer(
     warn_of_omitted(host.plugin(), &reader.warnings);
     let carried_out = plugin.effect(host, event);
     // The data are in force, even if Flux refused an effect.
-    plugin.updated.set(Some(SystemTime::now()));
+    plugin.note_update();
     plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
     carried_out

@@ -11,7 +11,6 @@ use fairshare_engine::engine::Event;
 use fairshare_engine::engine::answers::PushChanges;
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
-use std::time::SystemTime;
 
 /// Replaces all data by one site document. For a dry run, answers with the changes that it would make.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
@@ -45,7 +44,7 @@ pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, even
         plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
     log_push(host.plugin(), "policy", generation, difference);
     plugin.pieces.take();
-    plugin.updated.set(Some(SystemTime::now()));
+    plugin.note_update();
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(true));
     done.map_err(|refused| {
         let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);

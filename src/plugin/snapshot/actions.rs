@@ -6,7 +6,7 @@ use super::Snapshot;
 use super::applying::Applying;
 use super::writing::Changes;
 use crate::jobtap::{Host, LogLevel, Patience};
-use crate::plugin::MfPriority;
+use crate::plugin::{MfPriority, Updated};
 use fairshare_engine::engine::{Engine, Event, Timer};
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -88,7 +88,7 @@ impl MfPriority {
                     let _ = self.drive(host, None, Event::PolicyAbort);
                 }
             }
-            Action::SetUpdated(at) => self.updated.set(at),
+            Action::SetUpdated(at) => self.updated.set(at.map(|at| Updated { at, by: None })),
             Action::Log(level, text) => self.logger.log(level, &format!("mf_priority: {text}")),
         }
         Vec::new()

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// Users without data that are shown. Before the first push these may be all users.
 const MAX_WAITING: usize = 1000;
 
-/// The answer to `query`. The plugin adds its version, the time of the last data, and the cost of the last refresh.
+/// The answer to `query`. The plugin adds its version, the time and the sender of the last data, and the cost of the last refresh.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Snapshot {
@@ -50,6 +50,8 @@ pub struct Snapshot {
     pub version: Option<Word>,
     /// The time of the last data, in seconds since the epoch.
     pub updated: Option<f64>,
+    /// The user who pushed the last data; `None` if the plugin got them at its load or from its snapshot.
+    pub pushed_by: Option<UserId>,
     /// Live fair-share.
     pub live: LiveSnapshot,
     /// The rules of the limits on running jobs.
