@@ -69,6 +69,31 @@ test_expect_success OURS 'status shows the time of the last push' '
 	grep "^data          generation [0-9]*, .* old" out &&
 	value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
+test_expect_success OURS 'status shows the user and the time of the last push' '
+	status >out && cat out && grep "^last push     by $(id -un), 20[0-9-]*T[0-9:]*Z$" out &&
+	value "(.updated_time | fromdateiso8601) - (.updated | floor), .pushed_by_userid, .age_seconds == .age" >out &&
+	printf "%s\n" 0 $(id -u) true >expected && test_cmp expected out
+'
+test_expect_success 'status shows the last sync that is on record' '
+	grep "^last sync     none is on record" out || { status >out && grep "^last sync     none is on record" out; } &&
+	value ".last_sync" >out && echo null >expected && test_cmp expected out &&
+	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && status >out && cat out && grep "^last sync     [0-9]* seconds* ago, 20[0-9-]*T[0-9:]*Z$" out &&
+	value "(.last_sync | floor) >= $before and .last_sync <= $after + 1 and (.last_sync_time | fromdateiso8601) == (.last_sync | floor)" >out &&
+	echo true >expected && test_cmp expected out
+'
+test_expect_success 'status without a database does not know the last sync' '
+	flux fairshare status -p nowhere.db >out && grep "^database      nowhere.db: no such file" out && grep "^last sync     unknown$" out
+'
+test_expect_success 'status names another priority plugin' '
+	value ".other_priority_plugins | length" >out && echo 0 >expected && test_cmp expected out && flux jobtap load .priority-default &&
+	status >out; value ".other_priority_plugins[]" >names; flux jobtap remove .priority-default; cat out &&
+	grep "^also loaded   .priority-default: another priority plugin" out && echo .priority-default >expected && test_cmp expected names
+'
+test_expect_success OURS 'status after a reload knows the time of the push and not the user' '
+	value .updated >before && wait_kvs() { for i in $(seq 100); do flux kvs get mf_priority.remember.manifest >/dev/null 2>&1 && return; sleep 0.1; done; } &&
+	wait_kvs && reload_plugin && for i in $(seq 100); do status >out && grep "^last push" out && break; sleep 0.1; done; cat out &&
+	grep "^last push     by an unknown user, 20" out && value .pushed_by >out && echo null >expected && test_cmp expected out
+'
 test_expect_success OURS 'status --json has the recount of the plugin' '
 	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
 	value ".check.jobs" >out && echo 5 >expected && test_cmp expected out

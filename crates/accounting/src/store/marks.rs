@@ -213,6 +213,14 @@ impl Snapshot<'_> {
         Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
     }
 
+    /// Returns the time of the last sync on record, in seconds since the epoch: the later of the last fetch and the last count. A sync
+    /// that finds nothing new is only recorded if the recorded fetch is ten minutes old.
+    pub fn last_sync(&self) -> Result<Option<f64>, StoreError> {
+        let fetched = self.fetch_marks()?.map(|marks| marks.fetched);
+        let ran = self.marks()?.map(|marks| marks.ran);
+        Ok(fetched.into_iter().chain(ran).reduce(f64::max))
+    }
+
     /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
     pub fn write_fetch_marks(&self, marks: FetchMarks) -> Result<(), StoreError> {
         let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has("oldest"));

@@ -198,6 +198,12 @@ pub(crate) fn date(seconds: f64, half_life: f64) -> String {
     )
 }
 
+/// Formats a time, in seconds since the epoch, by RFC 3339 in UTC with whole seconds. Returns `None` if there is no such date.
+pub(crate) fn rfc3339(seconds: f64) -> Option<String> {
+    let since = SignedDuration::try_from_secs_f64(seconds.floor()).ok()?;
+    Timestamp::from_duration(since).ok().map(|instant| instant.to_string())
+}
+
 /// Formats a time in `zone`: the time of day if it is on the same day as `now`, otherwise the date and time.
 pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
     let zoned = |seconds: f64| {
@@ -261,6 +267,13 @@ mod tests {
         assert_eq!(moment(now + 90.0, now, &TimeZone::UTC), "01:48:10");
         assert_eq!(moment(now + 86_400.0, now, &TimeZone::UTC), "2025-11-23 01:46");
         assert_eq!(moment(f64::NAN, now, &TimeZone::UTC), "some day");
+    }
+
+    #[test]
+    fn a_time_of_rfc3339_is_in_utc() {
+        assert_eq!(rfc3339(1_763_776_000.9).as_deref(), Some("2025-11-22T01:46:40Z"));
+        assert_eq!(rfc3339(0.0).as_deref(), Some("1970-01-01T00:00:00Z"));
+        assert_eq!([f64::NAN, f64::INFINITY, 1e30].map(rfc3339), [None, None, None]);
     }
 
     #[test]

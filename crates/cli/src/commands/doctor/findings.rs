@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::instance::{Instance, LoadedPlugin};
 use crate::commands::config::Fault;
+use crate::commands::status::other_priority_plugins;
 use crate::plugin::installed::load_command;
 use crate::site::mending;
 use fairshare_accounting::store::{Pace, PolicyData, UnknownColumn};
@@ -22,8 +23,6 @@ const TOP: f64 = 4_294_967_294.0;
 const MOST: usize = 5;
 /// A factor has no visible effect if its range is less than this part of the widest range.
 const UNSEEN: f64 = 1e-3;
-/// Flux's own priority plugin, which it loads first.
-const DEFAULT_PLUGIN: &str = ".priority-default";
 /// Difference between two clocks that is tolerated, in seconds.
 const CLOCK: f64 = 60.0;
 
@@ -383,8 +382,7 @@ pub(super) fn check_instance(
     let mut found: Vec<Finding> = instance.refused.iter().map(refused).collect();
     found.extend(data.iter().flat_map(|data| check_queues(instance, data)));
     let ours = instance.loaded.as_ref().map(|loaded| loaded.state.name.as_str());
-    let others: Vec<&String> =
-        instance.plugins.iter().filter(|name| is_priority(name) && Some(name.as_str()) != ours).collect();
+    let others = other_priority_plugins(&instance.plugins, ours);
     if ours.is_some() {
         found.extend(others.iter().map(|other| {
             let text = format!(
@@ -407,7 +405,7 @@ pub(super) fn check_instance(
             found.push(Finding::action("not-the-site", text, "flux --parent fairshare doctor".to_owned()));
             return found;
         }
-        let load = load_command(others.first().map(|name| name.as_str()));
+        let load = load_command(others.first().map(String::as_str));
         let text = "no priority plugin is loaded: no limit is enforced, and fair-share has no effect";
         found.push(Finding::action("not-loaded", text, format!("{load} && flux fairshare push")));
         return found;
@@ -493,11 +491,6 @@ pub(super) fn check_instance(
         .flatten(),
     );
     found
-}
-
-/// Returns true if a plugin of this name gives priorities.
-fn is_priority(name: &str) -> bool {
-    name.starts_with("mf_priority") || name == DEFAULT_PLUGIN
 }
 
 /// Returns the finding about jobs that wait for data of their users, if the plugin has data at all.

@@ -4,9 +4,8 @@
 mod state;
 
 use std::io::{Write, stdout};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use indicatif::HumanDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -14,18 +13,23 @@ use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::in_a_job;
 use crate::plugin::installed::load_command;
 use crate::site::database::DatabaseArg;
+use crate::ui::figures::{duration, now, rfc3339};
 use crate::ui::messages::remark;
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::words::user_or_id;
+use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError, user_id};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Snapshot};
 use fairshare_engine::ids::{Limit, UserId, f58};
 use state::Summary;
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
+///
+/// Also shows who pushed the data and when, the last sync that the database has on record, and other priority plugins. A sync that
+/// finds nothing new is put on record every ten minutes. The plugin does not store who pushed: after a restart the user is unknown.
 ///
 /// Works with this project's plugin and, as far as it answers, with flux-accounting's. Only the instance owner may ask.
 ///
@@ -49,17 +53,32 @@ pub(crate) struct Args {
 
 /// Prefix of the plugin's name.
 const PLUGIN: &str = "mf_priority";
+/// Flux's own priority plugin, which it loads first.
+const DEFAULT_PLUGIN: &str = ".priority-default";
+/// How long `status` waits for a locked database.
+const DATABASE_WAIT: Duration = Duration::from_secs(2);
+
+/// The facts of `status` that the plugin's state lacks.
+struct Surroundings {
+    /// Other priority plugins that are loaded.
+    others: Vec<String>,
+    /// The time of the last sync, `None` if there was none; or the reason why the database can't be read.
+    last_sync: Result<Option<f64>, String>,
+    /// The time of the answer.
+    now: f64,
+}
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
-    let Some(name) = loaded(&flux)? else {
+    let plugins = plugins(&flux)?;
+    let Some(name) = plugins.iter().find(|name| name.starts_with(PLUGIN)) else {
         let load = load_command(None);
         remark(in_a_job(&flux).unwrap_or_else(|| {
             format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
         }));
         return Ok(Answer::No);
     };
-    let state = state_of(&flux, &name)?;
+    let state = state_of(&flux, name)?;
     let check = check(&flux)?;
     let selected = match select(args, &state) {
         Ok(selected) => selected,
@@ -69,10 +88,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     };
     let summary = Summary::new(&state);
+    let around = Surroundings {
+        others: other_priority_plugins(&plugins, Some(name)),
+        last_sync: last_sync(args),
+        now: now(),
+    };
     if args.output.is_table() && args.user.is_empty() && args.bank.is_empty() {
-        print_summary(args, &state, &summary, check.as_ref())?;
+        print_summary(args, &state, &summary, &around, check.as_ref())?;
     } else {
-        print(args, &state, &summary, check.as_ref(), &selected)?;
+        print(args, &state, &summary, &around, check.as_ref(), &selected)?;
     }
     let drifts = check.is_some_and(|check| !check.drift.is_empty());
     Ok(if drifts { Answer::No } else { Answer::Yes })
@@ -102,6 +126,18 @@ pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     Ok(plugins.plugins)
 }
 
+/// Returns the priority plugins of the list, except `ours`. A plugin of another name may give priorities too.
+pub(super) fn other_priority_plugins(plugins: &[String], ours: Option<&str>) -> Vec<String> {
+    let is_priority = |name: &&String| name.starts_with(PLUGIN) || *name == DEFAULT_PLUGIN;
+    plugins.iter().filter(is_priority).filter(|name| Some(name.as_str()) != ours).cloned().collect()
+}
+
+/// Reads the time of the last sync from the database. The error is the reason why the database can't be read.
+fn last_sync(args: &Args) -> Result<Option<f64>, String> {
+    let read = || Database::open(args.database.path(), Access::Read, DATABASE_WAIT)?.snapshot()?.last_sync();
+    read().map_err(|error| error.to_string())
+}
+
 /// Describes a failed request; if permission is missing, adds that only the instance owner may ask.
 fn refused(error: FluxError) -> Failure {
     match &error {
@@ -121,17 +157,16 @@ pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
     }
 }
 
-/// Returns the age of the data by this machine's clock.
-fn age(state: &Snapshot) -> Option<Duration> {
-    let updated = state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    Some(Duration::try_from_secs_f64(now.as_secs_f64() - updated).unwrap_or_default())
+/// Returns the time of the data, if the plugin reports a valid one.
+fn updated(state: &Snapshot) -> Option<f64> {
+    state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)
 }
 
 fn print_summary(
     args: &Args,
     state: &Snapshot,
     summary: &Summary,
+    around: &Surroundings,
     check: Option<&Check>,
 ) -> std::io::Result<()> {
     let mut out = stdout().lock();
@@ -144,16 +179,38 @@ fn print_summary(
     line("plugin", format!("{}, {whose} ({})", state.name, state.path))?;
     let mut data: Vec<String> =
         state.generation.map(|generation| format!("generation {generation}")).into_iter().collect();
-    match (age(state), state.generation) {
-        (Some(age), _) => data.push(format!("{} old", HumanDuration(age))),
+    match (updated(state), state.generation) {
+        (Some(updated), _) => data.push(format!("{} old", duration(around.now - updated))),
         (None, Some(0)) => data.push("no push yet".to_owned()),
         (None, _) => data.push("age not known".to_owned()),
     }
     line("data", data.join(", "))?;
+    if let Some(at) = updated(state).and_then(rfc3339) {
+        let by = match state.pushed_by {
+            Some(user) => format!("by {}, ", user_or_id(user.0)),
+            None => "by an unknown user, ".to_owned(),
+        };
+        line("last push", format!("{by}{at}"))?;
+    }
     let found = args.database.found();
     let by = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let there = if found.path.exists() { "" } else { ": no such file" };
     line("database", format!("{}{there}{by}", found.path.display()))?;
+    line(
+        "last sync",
+        match &around.last_sync {
+            Ok(Some(at)) => {
+                let age = duration(around.now - at);
+                rfc3339(*at).map_or_else(|| format!("{age} ago"), |at| format!("{age} ago, {at}"))
+            }
+            Ok(None) => "none is on record".to_owned(),
+            Err(_) if !found.path.exists() => "unknown".to_owned(),
+            Err(reason) => format!("unknown: {reason}"),
+        },
+    )?;
+    if !around.others.is_empty() {
+        line("also loaded", format!("{}: another priority plugin", around.others.join(", ")))?;
+    }
     let inactive =
         if summary.inactive > 0 { format!(", {} inactive", summary.inactive) } else { String::new() };
     line(
@@ -259,6 +316,7 @@ fn print(
     args: &Args,
     state: &Snapshot,
     summary: &Summary,
+    around: &Surroundings,
     check: Option<&Check>,
     selected: &[(UserId, &AssociationSnapshot)],
 ) -> std::io::Result<()> {
@@ -304,11 +362,20 @@ fn print(
     ];
     let has_data = state.generation != Some(0);
     let known = |value: Value| if has_data { value } else { Value::Null };
+    let age = updated(state).map(|updated| (around.now - updated).max(0.0));
+    let last_sync = around.last_sync.as_ref().ok().copied().flatten();
     let facts = vec![
         ("plugin", json!({"name": state.name, "path": state.path, "version": state.version})),
         ("generation", json!(state.generation)),
         ("updated", json!(state.updated)),
-        ("age", json!(age(state).map(|age| age.as_secs_f64()))),
+        ("updated_time", json!(state.updated.and_then(rfc3339))),
+        ("age", json!(age)),
+        ("age_seconds", json!(age)),
+        ("pushed_by", json!(state.pushed_by.map(|user| user_or_id(user.0)))),
+        ("pushed_by_userid", json!(state.pushed_by)),
+        ("last_sync", json!(last_sync)),
+        ("last_sync_time", json!(last_sync.and_then(rfc3339))),
+        ("other_priority_plugins", json!(around.others)),
         ("users", json!(state.users.len())),
         ("banks", json!(summary.banks)),
         ("associations", json!(summary.associations)),
