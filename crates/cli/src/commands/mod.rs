@@ -5,6 +5,7 @@ mod check_import;
 mod compare;
 mod complete;
 mod config;
+mod diff;
 mod doctor;
 mod generate;
 mod jobs;
@@ -56,6 +57,7 @@ pub(crate) enum Command {
     Status(status::Args),
     CheckImport(check_import::Args),
     Doctor(doctor::Args),
+    Diff(diff::Args),
     Config(config::Args),
     Migrate(migrate::Args),
     Generate(generate::Args),
@@ -86,6 +88,7 @@ pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcom
         Command::Status(args) => status::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Doctor(args) => doctor::run(&args),
+        Command::Diff(args) => diff::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Migrate(args) => migrate::run(&args),
         Command::Complete(args) => complete::run(&args),

@@ -28,8 +28,13 @@ pub(crate) struct LiveTree {
     pub(crate) is_node_seconds: bool,
 }
 
-/// Fetches the tree, page by page. If a push or a refresh changed the tree between two pages, all pages are read again.
+/// Fetches the tree.
 pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
+    build(fetch(flux)?)
+}
+
+/// Fetches the pages of the tree. If a push or a refresh changed the tree between two pages, all pages are read again.
+pub(crate) fn fetch(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {
     let mut pages = read(flux)?;
     for _ in 1..TRIES {
         let mut generations = pages.iter().map(|page| page.generation);
@@ -39,7 +44,7 @@ pub(crate) fn load(flux: &Flux) -> Result<LiveTree, Refusal> {
         }
         pages = read(flux)?;
     }
-    build(pages)
+    Ok(pages)
 }
 
 fn read(flux: &Flux) -> Result<Vec<TreePage>, Refusal> {

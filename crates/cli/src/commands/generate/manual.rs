@@ -58,7 +58,7 @@ pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,
         // Their descriptions explain it.
-        "doctor" | "status" | "check-import" | "migrate" | "config" => Some("see above"),
+        "doctor" | "diff" | "status" | "check-import" | "migrate" | "config" => Some("see above"),
         _ => Some(usual),
     }
 }
@@ -121,6 +121,10 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ),
         ],
         "simulate" => &[
+            (
+                "flux fairshare simulate --policy weighted-walk,fair-tree",
+                "How long the jobs of this site's database would have waited on its nodes under two policies.",
+            ),
             (
                 "flux fairshare simulate --trace FluxAccounting.db --nodes 512 --cores-per-node 96 --policy weighted-walk,fair-tree",
                 "How long the recorded jobs would have waited under two policies.",
@@ -192,6 +196,13 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
                 "flux fairshare doctor --json",
                 "The same for a monitoring system; exit status 1 if a problem needs action.",
             ),
+        ],
+        "diff" => &[
+            (
+                "flux fairshare diff",
+                "What a push would change, and the queues that only the database or only Flux has.",
+            ),
+            ("flux fairshare diff --json", "The same for a program; exit status 1 if something differs."),
         ],
         "config" => &[
             (

@@ -279,7 +279,7 @@ fn refused(error: FluxError) -> Failure {
 }
 
 /// Returns a record of the instance owner, practically without limits and in a bank of its own, if the database has none.
-fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
+pub(super) fn owner_record(flux: &Flux, data: &PolicyData) -> Result<Option<AssociationRecord>, Failure> {
     const PLENTY: i64 = 1_000_000;
     let text = flux.attribute("security.owner").map_err(failure)?;
     let uid: u32 = text

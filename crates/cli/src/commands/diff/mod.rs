@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare diff`: compares the database with the plugin, and its queues with Flux's configuration.
+
+mod records;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::push::{self, Push};
+use super::status::{loaded, state_of};
+use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::plugin::ask::{Refusal, in_a_job, limits, queues};
+use crate::plugin::installed::load_command;
+use crate::plugin::{live_tree, standing};
+use crate::site::database::DatabaseArg;
+use crate::site::input::Wait;
+use crate::ui::output::{OutputArgs, Report};
+use crate::ui::printable::count;
+use crate::ui::rows::{Cell, Rows, Style, column};
+use fairshare_accounting::store::PolicyData;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{PushChanges, Standings};
+use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
+
+/// Show what differs between the database, the plugin and Flux's configuration
+///
+/// Asks the plugin what a push would change, as "push --dry-run" does, and lists the values that differ: associations, banks,
+/// queues, projects, factors, limits and shares. Usage is not compared, because the plugin computes it.
+/// Also compares the queue table of the database with [queues] of Flux's configuration. Nothing is changed.
+///
+/// Exit status 1 means that something differs.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    /// The Flux instance; otherwise the enclosing or the system's
+    #[arg(long, value_name = "URI")]
+    uri: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+/// A value that differs. `None` is a value that is not compared.
+#[derive(Debug, PartialEq)]
+struct Difference {
+    record: RecordId,
+    /// The field, or `None` if one side lacks the record.
+    field: Option<String>,
+    database: Option<String>,
+    plugin: Option<String>,
+    flux: Option<String>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let mut data = push::read(&push)?;
+    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let Some(name) = loaded(&flux)? else {
+        let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
+        return Err(Failure::Message(in_a_job(&flux).unwrap_or_else(text)));
+    };
+    let Some(preview) = push::ask(&push, &data)? else {
+        let text = format!("{name} is flux-accounting's plugin, which can't say what a push would change");
+        return Err(Failure::Message(text));
+    };
+    let owner = push::owner_record(&flux, &data)?;
+    data.associations.extend(owner);
+    let state = state_of(&flux, &name)?;
+    let pages = match live_tree::fetch(&flux) {
+        Ok(pages) => pages,
+        // The plugin has no tree, for example before the first push.
+        Err(Refusal::No(_)) => Vec::new(),
+        Err(refusal) => return Err(refusal.into()),
+    };
+    let everyone = Map::from_iter([("all".to_owned(), true.into())]);
+    let standings: Standings =
+        serde_json::from_value(standing::fetch(&flux, &everyone, usize::MAX)?).map_err(failure)?;
+    let stored = records::of_database(&data);
+    let loaded = records::of_plugin(&state, &pages, &standings.associations, &limits(&flux));
+    let mut differences = Vec::new();
+    let mut unlisted = BTreeMap::new();
+    for kind in RecordKind::ALL {
+        let changed = kind.count_changes(&preview.changes.difference);
+        let found = compare(kind, &stored, &loaded);
+        let is_counted = |difference: &&Difference| difference.field.as_deref() != Some(DEFAULT_BANK);
+        let counted: BTreeSet<&RecordId> =
+            found.iter().filter(is_counted).map(|difference| &difference.record).collect();
+        let rest = changed.saturating_sub(counted.len());
+        // If the plugin counts no change, it stores equal records that look different here.
+        if changed == 0 && kind != RecordKind::Association {
+            continue;
+        }
+        if rest > 0 {
+            unlisted.insert(kind.name(), rest);
+        }
+        differences.extend(found);
+    }
+    let in_plugin = !differences.is_empty() || !unlisted.is_empty();
+    differences.extend(compare_queues(&queues(&flux), &data));
+    print(args, &preview.changes, differences, &unlisted, in_plugin)
+}
+
+/// Compares the records of a kind, field by field.
+fn compare(
+    kind: RecordKind,
+    stored: &BTreeMap<RecordId, Record>,
+    loaded: &BTreeMap<RecordId, Record>,
+) -> Vec<Difference> {
+    let ids: BTreeSet<&RecordId> =
+        stored.keys().chain(loaded.keys()).filter(|record| record.kind == kind).collect();
+    let mut found = Vec::new();
+    for id in ids {
+        let difference = |field: Option<&String>, database: String, plugin: String| Difference {
+            record: id.clone(),
+            field: field.cloned(),
+            database: Some(database),
+            plugin: Some(plugin),
+            flux: None,
+        };
+        // The plugin also has the factors that keep their default weight.
+        if kind == RecordKind::Factor && !stored.contains_key(id) {
+            continue;
+        }
+        let (Some(database), Some(plugin)) = (stored.get(id), loaded.get(id)) else {
+            let has = |side: &BTreeMap<RecordId, Record>| presence(side.contains_key(id));
+            found.push(difference(None, has(stored), has(loaded)));
+            continue;
+        };
+        // A field that only one side has is not compared.
+        let both = database.iter().filter_map(|(field, value)| Some((field, value, plugin.get(field)?)));
+        let differing = both.filter(|(_, database, plugin)| database != plugin);
+        found.extend(
+            differing.map(|(field, database, plugin)| difference(Some(field), text(database), text(plugin))),
+        );
+    }
+    found
+}
+
+/// Returns the queues that only the queue table or only Flux's configuration has.
+fn compare_queues(configured: &BTreeSet<String>, data: &PolicyData) -> Vec<Difference> {
+    let stored: BTreeSet<String> = data.queues.iter().map(|queue| queue.queue.clone()).collect();
+    let differing = stored.symmetric_difference(configured);
+    let difference = |queue: &String| Difference {
+        record: RecordId { kind: RecordKind::Queue, name: queue.clone() },
+        field: None,
+        database: Some(presence(stored.contains(queue))),
+        plugin: None,
+        flux: Some(presence(configured.contains(queue))),
+    };
+    differing.map(difference).collect()
+}
+
+fn presence(is_there: bool) -> String {
+    if is_there { "present" } else { "missing" }.to_owned()
+}
+
+/// Returns a value as a person reads it.
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn print(
+    args: &Args,
+    changes: &PushChanges,
+    differences: Vec<Difference>,
+    unlisted: &BTreeMap<&str, usize>,
+    in_plugin: bool,
+) -> Outcome {
+    let is_configured_otherwise = differences.iter().any(|difference| difference.flux.is_some());
+    let differs = in_plugin || is_configured_otherwise;
+    let mut notes: Vec<String> = unlisted
+        .iter()
+        .map(|(kind, rest)| {
+            let rest = count(*rest, kind);
+            let values = if *kind == RecordKind::Association.name() {
+                "the stored fair-share"
+            } else {
+                "values that the plugin does not show"
+            };
+            format!("{rest} differ in {values}.")
+        })
+        .collect();
+    if in_plugin {
+        notes.push("\"flux fairshare push\" sends the database to the plugin.".to_owned());
+    }
+    if is_configured_otherwise {
+        notes.push(
+            "Queues: \"flux account add-queue\" and \"delete-queue\" edit the database; [queues] is in Flux's configuration."
+                .to_owned(),
+        );
+    }
+    let nothing = "The database, the plugin and the queues of Flux's configuration agree.".to_owned();
+    let cell = |text: Option<String>| text.map_or(Cell::None, Cell::Text);
+    let columns = if differs || !args.output.is_table() {
+        vec![
+            column("kind", "Kind", Style::Text),
+            column("name", "Name", Style::Text),
+            column("field", "Field", Style::Text),
+            column("database", "Database", Style::Text),
+            column("plugin", "Plugin", Style::Text),
+            column("flux", "Flux", Style::Text),
+        ]
+    } else {
+        Vec::new()
+    };
+    args.output.print(Report {
+        facts: vec![
+            ("differs", differs.into()),
+            ("generation", changes.generation.into()),
+            ("push", json!(changes)),
+            ("unlisted", json!(unlisted)),
+        ],
+        before: if differs { Vec::new() } else { vec![nothing] },
+        rows: Rows {
+            key: "differences",
+            columns,
+            rows: Box::new(differences.into_iter().map(move |difference| {
+                let Difference { record, field, database, plugin, flux } = difference;
+                vec![
+                    Cell::Text(record.kind.name().to_owned()),
+                    Cell::Text(record.name),
+                    cell(field),
+                    cell(database),
+                    cell(plugin),
+                    cell(flux),
+                ]
+            })),
+        },
+        notes,
+        ..Report::default()
+    })?;
+    Ok(if differs { Answer::No } else { Answer::Yes })
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The records of the database and of the plugin in one form, so that they can be compared field by field.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::ui::words::user_or_id;
+use fairshare_accounting::store::PolicyData;
+use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
+use fairshare_engine::engine::answers::{AssociationSnapshot, AssociationStanding, Snapshot};
+use fairshare_engine::ids::UserId;
+use fairshare_engine::standing::TreePage;
+use fairshare_protocol::records::{AssociationRecord, QueueRecord};
+
+/// The kinds of records, in the order of the output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RecordKind {
+    Association,
+    Bank,
+    Queue,
+    Project,
+    Factor,
+    Limit,
+    /// A switch, or a setting of the tree such as the ranking policy.
+    Setting,
+}
+
+impl RecordKind {
+    pub(super) const ALL: [RecordKind; 7] = [
+        RecordKind::Association,
+        RecordKind::Bank,
+        RecordKind::Queue,
+        RecordKind::Project,
+        RecordKind::Factor,
+        RecordKind::Limit,
+        RecordKind::Setting,
+    ];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            RecordKind::Association => "association",
+            RecordKind::Bank => "bank",
+            RecordKind::Queue => "queue",
+            RecordKind::Project => "project",
+            RecordKind::Factor => "factor",
+            RecordKind::Limit => "limit",
+            RecordKind::Setting => "setting",
+        }
+    }
+
+    /// Returns the number of records of this kind that a push would change.
+    pub(super) fn count_changes(self, push: &PushDifference) -> usize {
+        let total = |counts: ChangeCounts| counts.added + counts.changed + counts.removed;
+        match self {
+            RecordKind::Association => push.added + push.changed + push.removed,
+            RecordKind::Bank => total(push.others.banks),
+            RecordKind::Queue => total(push.others.queues),
+            RecordKind::Project => total(push.others.projects),
+            RecordKind::Factor => total(push.others.factors),
+            RecordKind::Limit => total(push.others.limits),
+            RecordKind::Setting => push.others.config.changed,
+        }
+    }
+}
+
+/// Identifies a record on both sides.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct RecordId {
+    pub(super) kind: RecordKind,
+    pub(super) name: String,
+}
+
+/// Whether the bank is the user's default bank. The plugin does not count a change of this field.
+pub(super) const DEFAULT_BANK: &str = "is_default_bank";
+
+/// The fields of a record by name.
+pub(super) type Record = Map<String, Value>;
+
+/// Records by kind and name.
+#[derive(Default)]
+struct Records(BTreeMap<RecordId, Record>);
+
+impl Records {
+    fn add(&mut self, kind: RecordKind, name: impl Into<String>, fields: Record) {
+        self.0.insert(RecordId { kind, name: name.into() }, fields);
+    }
+
+    fn setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+        self.add(RecordKind::Setting, name, Map::from_iter([("value".to_owned(), value.into())]));
+    }
+}
+
+/// Serializes a record, without the fields in `left_out`.
+fn fields(record: &impl Serialize, left_out: &[&str]) -> Record {
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(record) else { return Map::new() };
+    fields.retain(|name, _| !left_out.contains(&name.as_str()));
+    fields
+}
+
+/// The name of an association, from its user id: the database and the plugin may store different user names.
+fn association_name(userid: i64, bank: &str) -> String {
+    let user = u32::try_from(userid).map_or_else(|_| userid.to_string(), user_or_id);
+    format!("{user}/{bank}")
+}
+
+/// Returns a list of names without blanks, as the plugin stores it.
+fn list(text: &str) -> String {
+    text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
+}
+
+/// Returns the fields of an association without those that the plugin computes: fair-share and usage.
+fn association(record: AssociationRecord, is_default: Option<bool>, shares: Option<i64>) -> Record {
+    let record = AssociationRecord {
+        queues: list(&record.queues),
+        projects: list(&record.projects),
+        active: i64::from(record.active != 0),
+        ..record.without_leaf()
+    };
+    let mut fields = fields(&record, &["userid", "bank", "def_bank", "fairshare"]);
+    fields.extend(is_default.map(|is_default| (DEFAULT_BANK.to_owned(), is_default.into())));
+    fields.extend(shares.map(|shares| ("shares".to_owned(), shares.into())));
+    fields
+}
+
+fn bank(priority: f64, branch: Option<(&str, i64, bool)>) -> Record {
+    let mut fields = Map::from_iter([("priority".to_owned(), json!(priority))]);
+    if let Some((parent, shares, is_active)) = branch {
+        fields.insert("parent".to_owned(), parent.into());
+        fields.insert("shares".to_owned(), shares.into());
+        fields.insert("active".to_owned(), i64::from(is_active).into());
+    }
+    fields
+}
+
+fn limit_name(scope: &str, name: &str, queue: &str, measure: &str) -> String {
+    let queue = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
+    format!("{scope} {name}{queue} {measure}")
+}
+
+/// Returns the records that a push of `data` would send.
+pub(super) fn of_database(data: &PolicyData) -> BTreeMap<RecordId, Record> {
+    let mut records = Records::default();
+    for record in &data.associations {
+        let name = association_name(record.userid, &record.bank);
+        let is_default = record.bank == record.def_bank;
+        records.add(
+            RecordKind::Association,
+            name,
+            association(record.clone(), Some(is_default), record.shares),
+        );
+    }
+    for record in &data.banks {
+        let branch = || Some((record.parent.as_deref()?, record.shares?, record.active? != 0));
+        records.add(RecordKind::Bank, &record.bank, bank(record.priority, branch()));
+    }
+    for record in &data.queues {
+        records.add(RecordKind::Queue, &record.queue, fields(record, &["queue"]));
+    }
+    for record in &data.projects {
+        records.add(RecordKind::Project, &record.project, Map::new());
+    }
+    for record in &data.priority_factors {
+        records.add(RecordKind::Factor, &record.factor, fields(record, &["factor"]));
+    }
+    for record in &data.limits {
+        for (measure, limit) in &record.caps {
+            let name = limit_name(&record.scope, &record.name, &record.queue, measure);
+            let counts = record.counts.as_deref().unwrap_or("asked");
+            let fields =
+                Map::from_iter([("limit".to_owned(), (*limit).into()), ("counts".to_owned(), counts.into())]);
+            records.add(RecordKind::Limit, name, fields);
+        }
+    }
+    records.setting("deny_unknown_queues", data.config.deny_unknown_queues);
+    if let Some(zero_score) = &data.config.zero_score {
+        records.setting("zero_score", zero_score.as_str());
+    }
+    if let Some(tree) = &data.tree {
+        records.setting("policy", tree.policy.as_str());
+        records.setting("half_life", tree.half_life);
+        records.setting("node_weight", tree.node_weight);
+        records.setting("core_weight", tree.core_weight);
+        records.setting("gpu_weight", tree.gpu_weight);
+        for (name, value) in &tree.options {
+            records.setting(name, value.as_str());
+        }
+    }
+    records.0
+}
+
+/// Returns the records of the plugin. `pages` is its live tree; `standings` has the default banks; `configured` are the limits of Flux's configuration, which no push
+/// changes.
+pub(super) fn of_plugin(
+    state: &Snapshot,
+    pages: &[TreePage],
+    standings: &[AssociationStanding],
+    configured: &[Map<String, Value>],
+) -> BTreeMap<RecordId, Record> {
+    let mut records = Records::default();
+    let leaves = pages.iter().flat_map(|page| &page.leaves);
+    let shares: BTreeMap<(UserId, &str), i64> =
+        leaves.filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), shares_of(leaf.shares)))).collect();
+    let defaults: BTreeMap<(UserId, &str), bool> = standings
+        .iter()
+        .map(|standing| ((standing.userid, standing.bank.as_str()), standing.is_default))
+        .collect();
+    for user in &state.users {
+        for snapshot in &user.banks {
+            let key = (user.userid, snapshot.bank_name.as_str());
+            let (is_default, shares) = (defaults.get(&key).copied(), shares.get(&key).copied());
+            let name = association_name(user.userid.0.into(), snapshot.bank_name.as_str());
+            let record = record_of(user.userid, snapshot);
+            records.add(RecordKind::Association, name, association(record, is_default, shares));
+        }
+    }
+    let branches = pages.iter().flat_map(|page| &page.banks);
+    let branches: BTreeMap<&str, (&str, i64, bool)> = branches
+        .map(|bank| {
+            let parent = bank.parent.as_deref().unwrap_or_default();
+            (bank.name.as_str(), (parent, shares_of(bank.shares), bank.active))
+        })
+        .collect();
+    for (name, priority) in &state.banks {
+        records.add(RecordKind::Bank, name.as_str(), bank(*priority, branches.get(name.as_str()).copied()));
+    }
+    for (name, queue) in &state.queues {
+        records.add(RecordKind::Queue, name.as_str(), fields(&QueueRecord::from(queue), &["queue"]));
+    }
+    for project in &state.projects {
+        records.add(RecordKind::Project, project.as_str(), Map::new());
+    }
+    for (factor, weight) in &state.factors {
+        let fields = Map::from_iter([("weight".to_owned(), (*weight).into())]);
+        records.add(RecordKind::Factor, factor, fields);
+    }
+    let text = |table: &Map<String, Value>, key: &str| {
+        table.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    for limit in &state.limits {
+        let queue = limit.queue.as_ref().map_or("", |queue| queue.as_str());
+        let is_configured = configured.iter().any(|table| {
+            let names = [("scope", &*limit.scope), ("name", limit.name.as_str()), ("queue", queue)];
+            names.iter().all(|(key, value)| text(table, key) == *value) && table.contains_key(&limit.measure)
+        });
+        if is_configured {
+            continue;
+        }
+        let fields = Map::from_iter([
+            ("limit".to_owned(), limit.limit.0.into()),
+            ("counts".to_owned(), (&*limit.counts).into()),
+        ]);
+        records.add(RecordKind::Limit, limit_name(&limit.scope, &limit.name, queue, &limit.measure), fields);
+    }
+    records.0.extend(settings_of(state, pages.first()).0);
+    records.0
+}
+
+fn settings_of(state: &Snapshot, tree: Option<&TreePage>) -> Records {
+    let mut records = Records::default();
+    for (name, value) in fields(&state.config, &[]) {
+        records.setting(name, value);
+    }
+    if let Some(tree) = tree {
+        records.setting("policy", &*tree.policy);
+        records.setting("half_life", tree.half_life);
+        records.setting("node_weight", tree.node_weight);
+        records.setting("core_weight", tree.core_weight);
+        records.setting("gpu_weight", tree.gpu_weight);
+        for (name, value) in &tree.options {
+            records.setting(name, value.as_str());
+        }
+    }
+    records
+}
+
+fn record_of(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord {
+    let names = |names: Vec<String>| names.join(",");
+    AssociationRecord {
+        max_running_jobs: snapshot.max_run_jobs.0,
+        max_active_jobs: snapshot.max_active_jobs.0,
+        max_sched_jobs: snapshot.max_sched_jobs.0,
+        max_nodes: snapshot.max_nodes.0,
+        max_cores: snapshot.max_cores.0,
+        queues: names(snapshot.queues.iter().map(ToString::to_string).collect()),
+        projects: names(snapshot.projects.iter().map(ToString::to_string).collect()),
+        def_project: snapshot.def_project.to_string(),
+        active: snapshot.active,
+        ..AssociationRecord::with_limits(user.0.into(), snapshot.bank_name.to_string(), 0)
+    }
+}
+
+fn shares_of(shares: fairshare::Shares) -> i64 {
+    match shares {
+        fairshare::Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
+        fairshare::Shares::Parent => 0,
+    }
+}
