@@ -20,6 +20,15 @@ test_expect_success 'simulate runs all jobs of the database, by bank' '
 	jq -e ".scenarios == [.scenarios[] | select(.jobs == 4 and .rejected == 0 and .never == 0)] and (.scenarios | length) == 1" out.json &&
 	jq -e "[.groups[] | select(.by == \"bank\") | [.group, .jobs, .promised]] == [[\"A\", 3, 0.3], [\"B\", 1, 0.7]]" out.json
 '
+test_expect_success 'simulate without options replays the jobs of the database on the nodes of the instance' '
+	FLUX_FAIRSHARE_DATABASE=$PWD/$DB flux fairshare simulate --json >own.json && cat own.json &&
+	jq -e ".jobs == 4 and .nodes == 4 and .cores == 16 and .cluster_of_instance" own.json && jq -S "del(.trace, .cluster_of_instance)" own.json >found &&
+	jq -S "del(.trace, .cluster_of_instance)" out.json >wanted && test_cmp wanted found && flux fairshare simulate -p $DB >own &&
+	grep "^4 jobs on 4 nodes with 16 cores, as the Flux instance has" own && jq -e "(.cluster_of_instance | not)" out.json
+'
+test_expect_success 'simulate without an instance asks for --nodes' '
+	(unset FLUX_URI && test_expect_code 2 flux fairshare simulate -p $DB --uri local:///nonexistent 2>err) && cat err && grep "^flux-fairshare: --nodes is missing" err
+'
 test_expect_success 'simulate reports the recorded waits' '
 	wanted=$(sql "SELECT avg(t_run - t_submit) FROM jobs") &&
 	jq -e --argjson wanted "$wanted" "(.recorded_wait_mean - \$wanted) | fabs < 1e-6" out.json &&

@@ -286,10 +286,9 @@ fn errors_name_their_cause() {
         let found = complaint(&path, more);
         assert!(found.contains(told), "{more}: {found}");
     }
-    assert!(
-        complaint(&bare, "")
-            .contains("--nodes is missing: the history does not say how large the cluster is")
-    );
+    assert!(complaint(&bare, "").contains(
+        "--nodes is missing: neither the history nor a Flux instance says how large the cluster is"
+    ));
     let nothing = file("simulate_nothing", "; MaxProcs: 4\n");
     assert!(complaint(&nothing, "").ends_with("it has no jobs\n"));
     let text = file("simulate_text", "hello\n");

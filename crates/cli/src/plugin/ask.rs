@@ -7,11 +7,14 @@ use std::sync::Once;
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::installed::load_command;
 use crate::outcome::{Failure, failure};
 use crate::ui::messages::remark;
 use crate::ui::printable::printable;
+use fairshare::periods::Resources;
+use fairshare_accounting::pipeline::resources;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::Overruled;
 
@@ -164,6 +167,19 @@ fn configuration(flux: &Flux) -> Configuration {
 /// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn queues(flux: &Flux) -> BTreeSet<String> {
     configuration(flux).queues.into_keys().collect()
+}
+
+/// Returns all resources of the instance, or `None` if Flux does not answer or has none.
+pub(crate) fn site_resources(flux: &Flux) -> Option<Resources> {
+    #[derive(Deserialize)]
+    struct Status {
+        all: Box<RawValue>,
+    }
+    // The scheduler answered this request before resource did.
+    let ask = |topic: &str| flux.rpc(topic, "{}").ok().flatten();
+    let answer = ask("resource.sched-status").or_else(|| ask("sched.resource-status"))?;
+    let status: Status = serde_json::from_str(&answer).ok()?;
+    resources::count(status.all.get()).filter(|all| all.nodes > 0 && all.cores > 0)
 }
 
 /// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.

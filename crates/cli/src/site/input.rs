@@ -201,6 +201,11 @@ impl Input {
         self.wait
     }
 
+    /// Returns the path of the accounting database.
+    pub(crate) fn database_path(&self) -> &Path {
+        self.database.path()
+    }
+
     /// Returns the file that the tree comes from.
     pub(crate) fn source(&self) -> &Path {
         self.tree.as_deref().unwrap_or_else(|| self.database.path())

@@ -27,6 +27,7 @@ use self::scenarios::{Common, Plan, Sweep, product};
 use crate::fingers;
 use crate::html::page::file;
 use crate::outcome::{Answer, Failure, Outcome};
+use crate::plugin::ask::{InstanceArg, site_resources};
 use crate::site::input::{Input, Rules};
 use crate::ui::messages::remark;
 use crate::ui::output::OutputArgs;
@@ -54,6 +55,8 @@ const GLANCE: Duration = Duration::from_millis(100);
 /// Jobs are submitted when they were, run as long as they did, and are scheduled with the time limit they asked for. At the
 /// beginning no one has used anything. The cluster is a number of cores, without a topology.
 ///
+/// Without options, replays the jobs of the accounting database on the nodes and cores of the Flux instance.
+///
 /// A trace in the Standard Workload Format defines its users, its groups as banks, and its queues, all with equal shares. If
 /// --path or --tree names a site, user 17 of the trace is the site's user with id 17 or named 17 or user17, in the bank named
 /// like the group or else in the default bank. If the trace lists a resumed job in parts, only its summary line counts.
@@ -61,14 +64,15 @@ const GLANCE: Duration = Duration::from_millis(100);
 #[command(after_help = SWEEPS, after_long_help = SWEEPS)]
 pub(crate) struct Args {
     /// The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)
+    /// [default: the accounting database]
     #[arg(long, value_name = "FILE", help_heading = "Input")]
-    trace: PathBuf,
+    trace: Option<PathBuf>,
     #[command(flatten)]
     input: Input,
-    /// Nodes of the cluster, if the trace does not say
+    /// Nodes of the cluster, if the trace does not say [default: those of the Flux instance]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..=10_000_000), help_heading = "Cluster")]
     nodes: Option<u64>,
-    /// Cores of each node, if the trace does not say
+    /// Cores of each node, if the trace does not say [default: with --nodes 1, otherwise those of the Flux instance]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=100_000), help_heading = "Cluster")]
     cores_per_node: Option<u32>,
     /// Jobs get whole nodes
@@ -107,7 +111,23 @@ pub(crate) struct Args {
     )]
     title: String,
     #[command(flatten)]
+    instance: InstanceArg,
+    #[command(flatten)]
     output: OutputArgs,
+}
+
+impl Args {
+    /// Returns the file with the history.
+    fn trace(&self) -> &Path {
+        self.trace.as_deref().unwrap_or_else(|| self.input.database_path())
+    }
+}
+
+/// The cluster of a simulation.
+struct Cluster {
+    common: Common,
+    /// True if the size is that of the Flux instance.
+    is_instance: bool,
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -127,7 +147,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         sweeps.insert(0, Sweep::policies(&args.policy));
     }
     let plans = product(&sweeps, site::policy(&site))?;
-    let common = Common { scheduler: args.scheduler, depth: args.backfill_depth, ..cluster };
+    let Cluster { common, is_instance } = cluster;
+    let common = Common { depth: args.backfill_depth, ..common };
     let (jobs, means) = (trace.jobs().len(), trace.means());
     let measured = replay_all(args, &trace, &site, &plans, common, &mut progress)?;
     let results: Vec<ScenarioResult> = plans
@@ -141,11 +162,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         .collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
     let mut facts = vec![
-        ("trace", json!(args.trace)),
+        ("trace", json!(args.trace())),
         ("jobs", json!(jobs)),
         ("skipped", json!(skipped)),
         ("nodes", json!(common.nodes)),
         ("cores", json!(common.cores)),
+        ("cluster_of_instance", json!(is_instance)),
         ("recorded_wait_mean", json!(recorded)),
         ("interarrival_mean", json!(means.map(|means| means.between))),
         ("run_mean", json!(means.map(|means| means.run))),
@@ -154,10 +176,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     ];
     facts.extend(extent(&trace));
     let mut before = vec![format!(
-        "{} on {} with {}.",
+        "{} on {} with {}{}.",
         count(jobs, "job"),
         count(common.nodes as usize, "node"),
-        count(common.cores as usize, "core")
+        count(common.cores as usize, "core"),
+        if is_instance { ", as the Flux instance has" } else { "" }
     )];
     if let Some(Means { between, run, cores }) = means {
         let (between, run) = (print::span(between), print::span(run));
@@ -169,7 +192,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
-        let page = page::html(&args.title, &args.trace, &results, &facts)?;
+        let page = page::html(&args.title, args.trace(), &results, &facts)?;
         file::replace(report, page.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
     }
@@ -192,24 +215,35 @@ fn extent(trace: &Trace) -> print::Facts {
 }
 
 /// Reads the history, and returns it with the cluster on which it is replayed.
-fn history(args: &Args, progress: &mut Progress) -> Result<(History, Common), Failure> {
+fn history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), Failure> {
     progress.phase("reading the history", || 0);
     // If jobs have cores alone, the header of the trace defines the nodes; limits and weights need sizes in nodes.
-    let mut size = Size { cores_per_node: args.cores_per_node.unwrap_or(1), whole_nodes: args.whole_nodes };
-    if args.cores_per_node.is_none()
-        && let (Some(nodes), Some(cores)) = read::cluster(&args.trace)?
-    {
-        size.cores_per_node = u32::try_from(cores / nodes).unwrap_or(1).max(1);
-    }
-    let history = read::history(&args.trace, size, args.input.wait())?;
-    let Some(nodes) = args.nodes.or(history.nodes).or(history.cores) else {
-        let text = "--nodes is missing: the history does not say how large the cluster is";
+    let stated = read::cluster(args.trace())?;
+    let instance = match (args.nodes, stated) {
+        (None, (None, None)) => args.instance.connect().ok().and_then(|flux| site_resources(&flux)),
+        _ => None,
+    };
+    let of_each = |cores: u64, nodes: u64| u32::try_from(cores / nodes).unwrap_or(1).max(1);
+    let cores_per_node = match (args.cores_per_node, stated, &instance) {
+        (Some(given), ..) => given,
+        (None, (Some(nodes), Some(cores)), _) => of_each(cores, nodes),
+        (None, _, Some(all)) => of_each(all.cores, all.nodes),
+        (None, ..) => 1,
+    };
+    let size = Size { cores_per_node, whole_nodes: args.whole_nodes };
+    let history = read::history(args.trace(), size, args.input.wait())?;
+    let of_instance = instance.as_ref().map(|all| (all.nodes, all.cores));
+    let Some(nodes) = args.nodes.or(history.nodes).or(history.cores).or(of_instance.map(|(nodes, _)| nodes))
+    else {
+        let text =
+            "--nodes is missing: neither the history nor a Flux instance says how large the cluster is";
         return Err(Failure::Message(text.to_owned()));
     };
-    let stated = history.cores.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
-    let cores = stated.unwrap_or(nodes.saturating_mul(size.cores_per_node.into()));
+    let stated = history.cores.or(of_instance.map(|(_, cores)| cores));
+    let stated = stated.filter(|_| args.nodes.is_none() && args.cores_per_node.is_none());
+    let cores = stated.unwrap_or(nodes.saturating_mul(cores_per_node.into()));
     let common = Common { scheduler: args.scheduler, depth: 0, nodes, cores };
-    Ok((history, common))
+    Ok((history, Cluster { common, is_instance: of_instance.is_some() }))
 }
 
 /// Returns the site without usage, and assigns the jobs of the history to its associations.
@@ -220,8 +254,8 @@ fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<Polic
             Some(database) => site::from_database(&mut database?, &args.rules, begin)?,
             None => site::from_document(&args.input.load(&args.rules, progress)?, !args.policy.is_empty())?,
         }
-    } else if read::is_database(&args.trace)? {
-        let found = crate::site::database::Found { path: args.trace.clone(), by: None };
+    } else if read::is_database(args.trace())? {
+        let found = crate::site::database::Found { path: args.trace().to_owned(), by: None };
         let mut database = args.input.wait().open(&found, fairshare_accounting::store::Access::Read)?;
         site::from_database(&mut database, &args.rules, begin)?
     } else {
