@@ -25,6 +25,9 @@ _flux__fairshare() {
             flux__fairshare,config)
                 cmd="flux__fairshare__subcmd__config"
                 ;;
+            flux__fairshare,diff)
+                cmd="flux__fairshare__subcmd__diff"
+                ;;
             flux__fairshare,doctor)
                 cmd="flux__fairshare__subcmd__doctor"
                 ;;
@@ -92,7 +95,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor config migrate"
+            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor diff config migrate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -273,6 +276,49 @@ _flux__fairshare() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__diff)
+            opts="-p -P -n -h --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --path)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -p)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --wait)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -463,7 +509,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__metrics)
-            opts="-h --textfile --every --listen --window --users --most --uri --help"
+            opts="-h --textfile --every --listen --listen-any --window --users --most --uri --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -942,7 +988,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__simulate)
-            opts="-p -t -P -n -h --trace --path --tree --tree-format --usage-file --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --json --csv --parsable --no-header --color --no-pager --help"
+            opts="-p -t -P -n -h --trace --path --tree --tree-format --usage-file --unknown-shares --wait --nodes --cores-per-node --whole-nodes --scheduler --backfill-depth --policy --sweep --set --threads --by --report --title --uri --json --csv --parsable --no-header --color --no-pager --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1066,6 +1112,13 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --title)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --uri)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

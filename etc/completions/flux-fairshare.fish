@@ -47,6 +47,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metri
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values that Slurm, PBS or flux-accounting computed with ours'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Check the database and the plugin for silent problems, and say what to do about each'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "diff" -d 'Show what differs between the database, the plugin and Flux\'s configuration'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "config" -d 'Check Flux\'s configuration files before Flux reads them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "migrate" -d 'Before you go back to flux-accounting\'s plugin: list the held jobs that it would lose, and save them'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand show" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
@@ -405,7 +406,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz)' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l trace -d 'The history: an accounting database, or a trace in the Standard Workload Format, which may be compressed (.gz) [default: the accounting database]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''
@@ -421,8 +422,8 @@ sacctmgr-assoc\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l usage-file -d 'Usages for a resource_group file, or for output of sacctmgr' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l unknown-shares -d 'Shares of PBS\'s group "unknown", as unknown_shares in sched_config' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l wait -d 'How long to wait for a locked database' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, if the trace does not say' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l cores-per-node -d 'Cores of each node, if the trace does not say' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l nodes -d 'Nodes of the cluster, if the trace does not say [default: those of the Flux instance]' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l cores-per-node -d 'Cores of each node, if the trace does not say [default: with --nodes 1, otherwise those of the Flux instance]' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l scheduler -d 'The scheduler: fcfs starts jobs in the order of priority; easy also starts jobs that do not delay the first' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l backfill-depth -d 'With easy: how many pending jobs behind the first may be backfilled' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l policy -d 'A ranking policy; may be given several times [default: the site\'s]' -r -f -a "weighted-walk\t''
@@ -437,6 +438,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" 
 size\t'Sizes, in cores'"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l report -d 'Also write an HTML page with all results; the file is replaced atomically, and a link is refused' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l title -d 'The title of the page' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand simulate" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
 always\t''
 never\t''"
@@ -490,10 +492,11 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -l no
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand top" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l textfile -d 'Write to this file atomically; a link is replaced, not followed' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l every -d 'With --textfile: keep running, and rewrite the file this often' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics; the address is one of this machine alone, like 127.0.0.1:9909' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen -d 'Serve http://ADDRESS/metrics, like 127.0.0.1:9909; other machines reach only addresses that need --listen-any' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l window -d 'The time over which promised and delivered shares are compared, at most the time that the command has run' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l most -d 'How many banks, and pairs of bank and queue, get labels of their own at most' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l listen-any -d 'With --listen: allow an address that other machines reach, which can then read the metrics without a password'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -l users -d 'Also print metrics of each association, with its user\'s name'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand metrics" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s u -l user -d 'The associations of these users, by name or number' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
@@ -546,6 +549,18 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l stale -d 'Report data and usage older than this many hours' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s n -l no-header -d 'Print no header'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand diff" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -l json -d 'Print a JSON document'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand migrate" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
