@@ -63,6 +63,9 @@ test_expect_success 'an instance has running, held and pending jobs under a tree
 '
 test_expect_success 'jobs prints the terms of each priority, exact to the unit' '
 	asks own jobs -A --json >out && is out "(.jobs | length) == 4" &&
+	is out "(.now_time | fromdateiso8601) == (.now | floor) and
+		([.jobs[] | (.submitted_time | fromdateiso8601) == (.submitted | floor)] | all)" &&
+	is out "[.jobs[] | select(.id == \"$(flux job id --to=f58 $two)\") | .id_decimal] == [\"$(flux job id --to=dec $two)\"]" &&
 	for id in $two $three $four; do
 		is out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(posted $id) and (.sum | round) == .priority and
 			(.fairshare + .queue_term + .bank_term + .urgency_term + .age + .age_offset + .size - .sum | fabs) < 1e-6" || return 1
@@ -105,7 +108,10 @@ test_expect_success 'why names the limit that holds a job, and the time of its r
 	asks 5001 why $one --color=never >out && cat out && head -1 out | grep "is held by max-running-jobs-user-limit" &&
 	grep "$(flux job id --to=f58 $run)  *run" out && grep "It is released at the latest" out && grep "What would help:" out &&
 	asks own why $one >out2 && test "$(head -1 out)" = "$(head -1 out2)" &&
-	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\""
+	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\"" &&
+	is out ".jobs[0] | .id_f58 == \"$(flux job id --to=f58 $one)\" and .id_decimal == \"$(flux job id --to=dec $one)\" and
+		(.submitted_time | fromdateiso8601) == (.submitted | floor) and .holds[0].frees[0].id_f58 == \"$(flux job id --to=f58 $run)\" and
+		(.holds[0].frees[0] | (.by_time | fromdateiso8601) == (.by | floor))"
 '
 test_expect_success 'why refuses the job of another user and a job that does not exist' '
 	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
@@ -132,6 +138,7 @@ test_expect_success 'standing prints rank, limits as bars and the time until the
 	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "is back at its share" out &&
 	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
 	asks own standing 5001/A --json >out && is out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
+	is out "(.now_time | fromdateiso8601) == (.now | floor)" &&
 	says_no 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&
 	says_no 1 own standing && grep "have no association" err &&
 	asks own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"

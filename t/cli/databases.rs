@@ -64,6 +64,20 @@ fn inactive_associations_and_banks_keep_their_values() {
     assert_eq!(count["nodes"][0]["usage"].as_f64(), Some(100.0));
 }
 
+#[test]
+fn usage_in_json_has_its_unit_in_the_key_if_the_unit_is_known() {
+    let site = Site::small("usage_units");
+    let nodes = || fairshare(["show", "-p", site.path(), "--json"]).json()["nodes"].clone();
+    let known = nodes();
+    assert_eq!(known[0]["usage"].as_f64(), Some(100.0));
+    for node in known.as_array().expect("nodes") {
+        assert_eq!(node["usage_node_seconds"], node["usage"], "{node}");
+    }
+    site.sql("INSERT OR REPLACE INTO config_table VALUES ('core_weight', '2')");
+    let weighted = nodes();
+    assert!(!weighted[0].as_object().expect("an object").contains_key("usage_node_seconds"));
+}
+
 /// The rows that `flux account delete-bank A` and `add-bank --parent-bank=B A` leave, once and several times.
 #[test]
 fn the_inactive_row_of_a_moved_bank_is_history() {

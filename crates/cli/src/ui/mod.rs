@@ -2,6 +2,7 @@
 //! Output: tables, JSON and CSV, the pager, progress, wording of numbers and names, and hints for typing errors.
 
 pub(crate) mod columns;
+pub(crate) mod companions;
 pub(crate) mod figures;
 pub(crate) mod messages;
 pub(crate) mod order;

@@ -6,10 +6,11 @@ use std::io::{self, IsTerminal, Write, stdout};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::figures::Unit;
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
-use super::rows::{Cell, Look, Rows};
+use super::rows::{Cell, Look, Rows, Style};
 use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
 
@@ -184,6 +185,10 @@ fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io
             let comma = if index == 0 { "" } else { ", " };
             write!(out, "{comma}\"{}\": ", column.key)?;
             json_cell(cell, out)?;
+            if column.style == Style::Usage(Unit::NodeSeconds) {
+                write!(out, ", \"{}_node_seconds\": ", column.key)?;
+                json_cell(cell, out)?;
+            }
         }
         out.write_all(b"}")?;
     }

@@ -12,12 +12,13 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, queues};
 use crate::plugin::jobs::fetch;
+use crate::ui::figures::rfc3339;
 use crate::ui::messages::remark;
 use crate::ui::order::compare;
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
 use columns::{ChosenColumn, Columns, GIVE_UP, PARTS, cell};
@@ -258,13 +259,17 @@ fn report<'a>(
             |(chosen, descending): &(ChosenColumn, bool)| ordered(chosen, *descending, a, b, page, words);
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
-    let shown = chosen.iter().map(|chosen| columns.column(chosen)).collect();
+    let companions = if args.output.json { COMPANIONS } else { &[] };
+    let shown =
+        chosen.iter().map(|chosen| columns.column(chosen)).chain(companions.iter().copied()).collect();
     let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows) };
     let cells = move |row: &'a ListedJob| {
-        chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table)).collect()
+        let cells = chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table));
+        cells.chain(companion_cells(row).into_iter().take(companions.len())).collect()
     };
     let facts = vec![
         ("now", json!(page.now)),
+        ("now_time", json!(rfc3339(page.now))),
         ("generation", json!(page.generation)),
         ("live", json!(page.live)),
         ("terms", json!(page.terms)),
@@ -272,6 +277,19 @@ fn report<'a>(
     ];
     let rows = Rows { key: "jobs", columns: shown, rows: Box::new(rows.into_iter().map(cells)) };
     Ok(Report { facts, rows, notes, ..Report::default() })
+}
+
+/// The keys of a job in JSON that repeat its id and times in other forms.
+const COMPANIONS: &[Column<'static>] = &[
+    column("id_decimal", "", Style::Text),
+    column("submitted_time", "", Style::Text),
+    column("when_time", "", Style::Text),
+];
+
+/// Returns the values of [`COMPANIONS`]: the job id in digits, and the times by RFC 3339.
+fn companion_cells(row: &ListedJob) -> [Cell; 3] {
+    let time = |time: Option<f64>| time.and_then(rfc3339).map_or(Cell::None, Cell::Text);
+    [Cell::Text(row.id.0.to_string()), time(row.submitted), time(row.when)]
 }
 
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.

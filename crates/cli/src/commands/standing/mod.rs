@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal};
 use crate::plugin::standing::fetch;
+use crate::ui::companions::add_companions;
 use crate::ui::figures::Unit;
 use crate::ui::messages::remark;
 use crate::ui::output::{OutputArgs, Report, write_pretty};
@@ -125,6 +126,7 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
             association.insert("user".to_owned(), words.user(user).into());
         }
     }
+    add_companions(&mut document, &|id| words.job(id));
     let mut out = Paper::plain();
     write_pretty(&document, &mut out)?;
     out.finish()?;

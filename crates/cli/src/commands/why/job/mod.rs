@@ -16,6 +16,7 @@ pub(crate) use compare::compared_cells;
 use super::arguments::Args;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{Refusal, ask};
+use crate::ui::companions::add_companions;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
@@ -115,6 +116,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
     if args.json {
+        add_companions(&mut document, &|id| flux.format_job_id(id));
         write_pretty(&document, &mut out)?;
     } else {
         out.write_all(&text)?;

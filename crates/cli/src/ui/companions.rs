@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Adds readable forms to the plugin's answers in JSON: times by RFC 3339 beside seconds since the epoch, and job ids as strings.
+
+use serde_json::{Map, Value};
+
+use super::figures::rfc3339;
+
+/// Keys of times in seconds since the epoch.
+const TIMES: &[&str] = &["now", "since", "submitted", "latest", "when", "even_at", "refreshed", "at"];
+/// Keys of job ids.
+const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
+
+/// Adds `KEY_time` to each time in `document`, and `KEY_f58` and `KEY_decimal` to each job id. `f58` formats a job id as Flux shows it.
+pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) {
+    match document {
+        Value::Array(values) => values.iter_mut().for_each(|value| add_companions(value, f58)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|value| add_companions(value, f58));
+            let added = companions(members, f58);
+            members.extend(added);
+        }
+        _ => {}
+    }
+}
+
+/// Returns the companions of the members of an object.
+fn companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
+    let mut added = Map::new();
+    for (key, value) in members {
+        // In a job that uses headroom, `by` is the latest time of its end.
+        let is_time = TIMES.contains(&key.as_str()) || (key == "by" && members.contains_key("amount"));
+        match (value.as_f64(), value.as_u64()) {
+            (Some(time), _) if is_time => {
+                added.insert(format!("{key}_time"), rfc3339(time).into());
+            }
+            (_, Some(id)) if JOBS.contains(&key.as_str()) => {
+                added.insert(format!("{key}_f58"), f58(id).into());
+                added.insert(format!("{key}_decimal"), id.to_string().into());
+            }
+            _ => {}
+        }
+    }
+    added
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn times_and_job_ids_have_companions() {
+        let mut document = json!({
+            "now": 1_763_776_000.5, "generation": 7, "by": 3, "at": null,
+            "jobs": [{"id": 17, "submitted": 0, "holds": [{"kept_for": 18, "frees": [{"id": 19, "amount": 2, "by": 60.0}]}]}],
+        });
+        add_companions(&mut document, &|id| format!("ƒ{id}"));
+        assert_eq!(
+            document,
+            json!({
+                "now": 1_763_776_000.5, "now_time": "2025-11-22T01:46:40Z", "generation": 7, "by": 3, "at": null,
+                "jobs": [{
+                    "id": 17, "id_f58": "ƒ17", "id_decimal": "17", "submitted": 0, "submitted_time": "1970-01-01T00:00:00Z",
+                    "holds": [{
+                        "kept_for": 18, "kept_for_f58": "ƒ18", "kept_for_decimal": "18",
+                        "frees": [{"id": 19, "id_f58": "ƒ19", "id_decimal": "19", "amount": 2, "by": 60.0, "by_time": "1970-01-01T00:01:00Z"}],
+                    }],
+                }],
+            })
+        );
+    }
+}
