@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Adds readable forms to the plugin's answers in JSON: times by RFC 3339 beside seconds since the epoch, and job ids as strings.
+//! Adds readable forms to the plugin's answers in JSON: times by RFC 3339 next to seconds since the epoch, and job ids as strings.
 
 use serde_json::{Map, Value};
 

@@ -28,8 +28,8 @@ use state::Summary;
 
 /// Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount
 ///
-/// Also shows who pushed the data and when, the last sync that the database has on record, and other priority plugins. A sync that
-/// finds nothing new is put on record every ten minutes. The plugin does not store who pushed: after a restart the user is unknown.
+/// Also shows the sender and the time of the last push, the last sync that the database has on record, and other priority plugins.
+/// A sync that finds nothing new is put on record every ten minutes. After a reload or a restart, the sender of a push is unknown.
 ///
 /// Works with this project's plugin and, as far as it answers, with flux-accounting's. Only the instance owner may ask.
 ///
