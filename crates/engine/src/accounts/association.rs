@@ -37,6 +37,12 @@ impl Association {
         self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
     }
 
+    /// Returns how many more jobs may be submitted, besides `active_jobs` active ones.
+    pub fn active_headroom(&self, active_jobs: u64) -> u64 {
+        let is_limited = self.max_active_jobs.0 > 0;
+        if is_limited { self.max_active_jobs.cap().saturating_sub(active_jobs) } else { u64::MAX }
+    }
+
     /// Returns true if the jobs of the association must fail in DEPEND: flux-accounting's test suite marks such an association by
     /// this value.
     pub fn is_broken(&self) -> bool {

@@ -59,50 +59,18 @@ impl Lives {
         facts: &JobFacts<'_>,
     ) -> Vec<Effect> {
         let is_submission = self.validated.remove(&facts.id);
-        let association = shared.book.find(facts.user, facts.bank);
-        let admission = match association {
-            None => Admission::Waiting { was_passed_over: false },
-            Some(id) if !is_submission => Admission::Attached(id),
-            Some(id) if shared.book.association(id).is_some_and(|a| a.is_broken()) => Admission::Broken(id),
-            Some(id) => Admission::Admitted(id),
-        };
+        let job = build_job(shared, facts, is_submission);
         if facts.state == State::Priority {
             shared.unpriced.insert(facts.id);
         }
-        let queue = queue_name(shared, facts.queue);
-        shared.queues.note(queue.as_ref());
-        let keepers = shared.subscriptions.keepers(facts.id);
-        let job = Job {
-            user: facts.user,
-            submitted: facts.submitted,
-            duration: facts.duration,
-            admission,
-            bank: bank_name(shared, association, facts.bank),
-            urgency: facts.urgency,
-            project: project_of(association, facts.project),
-            keepers,
-            allocation: None,
-            knowledge: Knowledge::Known,
-            is_in_sched: false,
-            size: *facts.size.as_ref().unwrap_or(&Size::ONE),
-            phase: Phase::New,
-            origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
-            names: HoldNames::default(),
-            grant: Grant::None,
-            running: running_limits(shared, queue.as_ref()),
-            is_queue_stopped: shared.ledger.is_stopped(queue.as_ref()),
-            queue,
-            demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
-            memo: None,
-            eligible: first_eligible_time(facts, keepers, shared.now),
-        };
-        if let Some(association) = association {
+        shared.queues.note(job.queue.as_ref());
+        if let Some(association) = job.association() {
             shared.ledger.find_scopes_of(&shared.book, association);
         }
         if !is_submission {
             return recovery.count_replayed(shared, job, facts);
         }
-        let effects = match admission {
+        let effects = match job.admission {
             Admission::Admitted(association) => {
                 complete_jobspec(shared, facts.id, &job, association, Posting::Current)
             }
@@ -129,6 +97,43 @@ impl Lives {
         effects.extend(accrual::record_end(shared, id, &job));
         effects.extend(scan_after_leaving(shared, recovery, job.association(), job.is_unread(), makes_room));
         effects
+    }
+}
+
+/// Returns the record of a job as it is at `job.new`. `is_submission` is false for a job that Flux replays.
+pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bool) -> Job {
+    let association = shared.book.find(facts.user, facts.bank);
+    let admission = match association {
+        None => Admission::Waiting { was_passed_over: false },
+        Some(id) if !is_submission => Admission::Attached(id),
+        Some(id) if shared.book.association(id).is_some_and(|a| a.is_broken()) => Admission::Broken(id),
+        Some(id) => Admission::Admitted(id),
+    };
+    let queue = queue_name(shared, facts.queue);
+    let keepers = shared.subscriptions.keepers(facts.id);
+    Job {
+        user: facts.user,
+        submitted: facts.submitted,
+        duration: facts.duration,
+        admission,
+        bank: bank_name(shared, association, facts.bank),
+        urgency: facts.urgency,
+        project: project_of(association, facts.project),
+        keepers,
+        allocation: None,
+        knowledge: Knowledge::Known,
+        is_in_sched: false,
+        size: *facts.size.as_ref().unwrap_or(&Size::ONE),
+        phase: Phase::New,
+        origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
+        names: HoldNames::default(),
+        grant: Grant::None,
+        running: running_limits(shared, queue.as_ref()),
+        is_queue_stopped: shared.ledger.is_stopped(queue.as_ref()),
+        queue,
+        demand: if facts.urgency == URGENCY_HOLD { Demand::Resting } else { Demand::ToRun },
+        memo: None,
+        eligible: first_eligible_time(facts, keepers, shared.now),
     }
 }
 

@@ -18,13 +18,13 @@ const UNCOUNTABLE: &str = "unable to count resources for job";
 impl Lives {
     pub(super) fn validate(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
         match rejection_of_job(shared, facts) {
-            Some(text) => match &facts.size {
-                Err(error) if text == UNCOUNTABLE => {
+            Some(text) => {
+                let log = facts.size.as_ref().err().filter(|_| text.starts_with(UNCOUNTABLE)).map(|error| {
                     let log = format!("job of uid {}: unable to count resources: {error}", facts.user);
-                    vec![Effect::Log(Level::Debug, log), Effect::Reject(format!("{UNCOUNTABLE}; {error}"))]
-                }
-                _ => vec![Effect::Reject(text)],
-            },
+                    Effect::Log(Level::Debug, log)
+                });
+                log.into_iter().chain([Effect::Reject(text)]).collect()
+            }
             None => {
                 // The job is not counted yet: another plugin may still reject it.
                 if facts.state == State::New {
@@ -46,8 +46,9 @@ fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
     Some(format!("{what}: a name of {length} bytes; no name has more than {MAX_NAME_BYTES}"))
 }
 
+/// Returns the text that rejects the job, or `None` if it is accepted.
 pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
-    let uncountable = || facts.size.is_err().then(|| UNCOUNTABLE.to_owned());
+    let uncountable = || facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"));
     let Some(id) = shared.book.find(facts.user, facts.bank) else {
         let text = || Some(unknown_association(facts.user) + &own_banks(shared, facts.user));
         return if shared.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };

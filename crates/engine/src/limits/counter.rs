@@ -8,8 +8,8 @@ use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
 use super::ledger::{Account, Ledger, Until};
-use super::overtaken::Asker;
-use super::scope::{LimitScope, ScopeId};
+use super::overtaken::{Asker, Overtaken};
+use super::scope::{LimitScope, ScopeId, ScopeToJoin};
 use super::scope_rows::{Row, rejection};
 use super::size::Size;
 use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
@@ -178,6 +178,14 @@ pub struct Holding {
     pub kept_for: Option<JobId>,
 }
 
+impl Holding {
+    /// Returns how many jobs like the asking one the limit lets go now; `u64::MAX` if the job needs nothing of it.
+    pub fn fitting(&self) -> u64 {
+        let left = self.limit.cap().saturating_sub(self.used);
+        if self.kept_for.is_some() { 0 } else { left.checked_div(self.needed).unwrap_or(u64::MAX) }
+    }
+}
+
 /// A limit over a scope, and the amount in use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScopeUsage {
@@ -304,15 +312,45 @@ impl<'a> Limits<'a> {
     /// Returns the limits that hold a job, or would hold it if it were released now, in the order of their names. What the job counts as is
     /// not counted.
     pub fn holding(self, id: JobId) -> Vec<Holding> {
-        let Some((job, association)) = self.ledger.job(id).and_then(|job| Some((job, job.association()?)))
-        else {
+        let mut holding = self.ledger.job(id).map(|job| self.on_job(id, job)).unwrap_or_default();
+        holding.retain(|limit| limit.fitting() == 0);
+        holding
+    }
+
+    /// Returns the limits that apply to a job, in the order of their names. What the job counts as is not counted. The job need not be live.
+    pub fn on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
+        let Some(association) = job.association() else { return Vec::new() };
+        let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
+        let mut limits: Vec<Holding> =
+            self.all(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
+        limits.extend(self.on_first_job(asker, job.size));
+        limits.sort_by_key(|one| one.hold);
+        limits
+    }
+
+    /// Returns the limits over scopes for a job of an association that is in no scope yet, because it has had no job.
+    fn on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
+        let Limits { ledger, book } = self;
+        let (accounts, limits) = (&ledger.accounts, book.site_limits());
+        let is_member = accounts.get(asker.association).is_some_and(|account| account.member_of.is_some());
+        let Some(record) = book.association(asker.association).filter(|_| !is_member) else {
             return Vec::new();
         };
-        let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        let exceeded = self.all(asker, Some(job)).filter(|limit| limit.is_exceeded_by(job.size));
-        let mut holding: Vec<Holding> = exceeded.map(|limit| limit.describe(job.size)).collect();
-        holding.sort_by_key(|one| one.hold);
-        holding
+        let (before, is_stopped) = (ledger.overtaken.before(asker), ledger.is_stopped(asker.queue));
+        let mut found = Vec::new();
+        for scope in accounts.scopes.scopes_to_join(record.user, &record.bank) {
+            let ScopeToJoin { id, target, queue, counters } = scope;
+            if !limits.counts_in(queue.as_ref(), asker.queue.map(QueueName::as_str)) {
+                continue;
+            }
+            found.extend(counters.into_iter().map(|counter| {
+                let is_kept = |it: &&Overtaken| id.is_some() && it.kept_in == id && counter.lacks(it.size);
+                let kept_for = before.iter().find(is_kept).map(|it| it.job);
+                let limit = Applied::new(counter, Some(&target), queue.as_ref());
+                Applied { kept_for, ..limit.count_suspended(is_stopped) }.describe(size)
+            }));
+        }
+        found
     }
 
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.

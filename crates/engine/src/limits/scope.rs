@@ -77,6 +77,15 @@ impl LimitScope {
     }
 }
 
+/// A scope that an association joins with its first job.
+pub(super) struct ScopeToJoin {
+    /// `None` if the scope does not exist yet.
+    pub id: Option<ScopeId>,
+    pub target: Target,
+    pub queue: Option<QueueName>,
+    pub counters: Vec<Counter>,
+}
+
 /// All limit scopes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LimitScopes {
@@ -157,20 +166,29 @@ impl LimitScopes {
         on.into_iter().filter_map(|(target, queue, caps)| self.get_or_add(target, queue, caps)).collect()
     }
 
+    /// Returns the scopes that [`join`](LimitScopes::join) would return.
+    pub fn scopes_to_join(&self, user: UserId, bank: &BankName) -> impl Iterator<Item = ScopeToJoin> {
+        self.limits.limits_for(user, bank).into_iter().map(|(target, queue, caps)| {
+            let key = (target, queue);
+            let id = self.ids.get(&key).copied();
+            let existing = id.and_then(|id| self.get(id)).map(|scope| scope.counters.to_vec());
+            let counters = existing.unwrap_or_else(|| make_counters(&key.0, key.1.as_ref(), caps).collect());
+            ScopeToJoin { id, target: key.0, queue: key.1, counters }
+        })
+    }
+
     fn get_or_add(&mut self, target: Target, queue: Option<QueueName>, caps: ScopeCaps) -> Option<ScopeId> {
         let key = (target.clone(), queue.clone());
         if let Some(id) = self.ids.get(&key) {
             return Some(*id);
         }
         let id = ScopeId(u32::try_from(self.all.len()).ok()?);
-        let scope = target.scope(queue.is_some());
-        let counter =
-            |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, &Tally::default());
+        let counters = make_counters(&target, queue.as_ref(), caps).collect();
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
         self.all.push(LimitScope {
             virtual_queues: virtual_queues.cloned().collect(),
             target,
-            counters: caps.into_iter().map(counter).collect(),
+            counters,
             taken: 0,
             line: SizedLine::default(),
             since: BTreeSet::new(),
@@ -205,4 +223,15 @@ impl LimitScopes {
             self.get_mut(*id).filter(|scope| scope.has(job.queue.as_ref())).into_iter().for_each(&change);
         }
     }
+}
+
+/// Returns the counters of a scope without jobs.
+fn make_counters(
+    target: &Target,
+    queue: Option<&QueueName>,
+    caps: ScopeCaps,
+) -> impl Iterator<Item = Counter> + use<> {
+    let scope = target.scope(queue.is_some());
+    caps.into_iter()
+        .map(move |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, &Tally::default()))
 }

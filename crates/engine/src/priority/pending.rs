@@ -169,6 +169,14 @@ impl<T> Pending<T> {
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
+    /// Returns the place that a new job of `priority` would have in a queue by posted priorities, and the number of jobs in the queue with
+    /// the new one. The new job comes last among equal priorities.
+    pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
+        let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
+        let jobs = queue.map(|queue| queue.jobs.as_slice()).unwrap_or_default();
+        (1 + jobs.iter().filter(|job| job.posted >= priority).count(), 1 + jobs.len())
+    }
+
     /// Returns the ids of the jobs after `after`.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
         self.places.ids_after(after)

@@ -76,6 +76,13 @@ impl HoldNow {
         self.needed > self.cap
     }
 
+    /// Removes the ids of jobs: in private mode a guest sees no jobs of others.
+    pub fn remove_others(&mut self) {
+        self.frees.clear();
+        self.frees_total = 0;
+        self.remove_kept_for();
+    }
+
     /// Removes the job for which headroom is kept: in private mode a guest sees no jobs of others.
     pub fn remove_kept_for(&mut self) {
         if let Some(job) = self.kept_for.take() {
@@ -115,7 +122,7 @@ fn is_ours_to_hold(_view: &View<'_>, job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
 }
 
-fn show_hold(
+pub(super) fn show_hold(
     view: &View<'_>,
     association: AssociationId,
     holding: Holding,

@@ -82,7 +82,7 @@ impl ExplainedPriority {
     }
 
     /// Returns a priority with the terms that are shown for a job of this `age`.
-    fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
+    pub(super) fn new(made: &Explanation, urgency: u8, age: f64) -> ExplainedPriority {
         let by_terms = made.is_by_terms();
         ExplainedPriority {
             priority: made.priority,

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `heading` | the members with which several answers begin |
 //! | `job` | `explain`: priority, limits that hold the job (`holds`), time of its release (`release`, `latest`), other keepers (`others`) |
+//! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | pending and held jobs, briefly |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
 //! | `stats` | counts of the whole instance |
@@ -35,6 +36,7 @@ mod release;
 mod snapshot;
 mod standing;
 mod stats;
+mod submission;
 mod usages;
 
 pub use check::{Check, Drift, check};
@@ -56,6 +58,7 @@ pub use standing::{
     StandingsPage, StandingsWanted, standing, standings,
 };
 pub use stats::{BankStats, JobCounts, LastPush, Load, PushStats, RefreshStats, RequestStats, Stats, stats};
+pub use submission::{CheckedJob, check_job};
 pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;

@@ -250,6 +250,11 @@ impl PostedPriorities {
         self.pending.get(id)
     }
 
+    /// Returns the place of a new job of `priority` in a scheduler queue, as [`Pending::place_of_new`].
+    pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
+        self.pending.place_of_new(queue, priority)
+    }
+
     /// Returns the associations with pending jobs.
     pub fn associations(&self) -> Vec<AssociationId> {
         self.groups.keys().copied().collect()

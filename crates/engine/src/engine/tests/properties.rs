@@ -16,12 +16,27 @@ use proptest::prelude::*;
 
 mod fuzzed;
 mod ops;
+mod predictions;
 
 use ops::*;
 
 fn pick_job(host: &Host, at: usize) -> Option<JobId> {
     let count = host.jobs.len().max(1);
     host.jobs.keys().nth(at % count).copied()
+}
+
+/// Returns the job that an [`Op::Submit`] submits.
+fn build_job(op: &Op) -> HostJob {
+    let Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign } = op else { panic!("{op:?}") };
+    let mut job = HostJob::new(*user).size(*nodes, *nodes * 2).gpus(*gpus);
+    job.urgency = *urgency;
+    job.bank = bank.map(|at| BANKS[at].to_owned());
+    job.queue = QUEUES[*queue].map(str::to_owned);
+    if *foreign != Foreign::None {
+        job = job.after("afterany:other");
+        job.has_declared_dependencies = *foreign == Foreign::Declared;
+    }
+    job
 }
 
 fn is_strict(settings: &Settings) -> bool {
@@ -82,16 +97,8 @@ impl World {
         let host = &mut self.host;
         host.now += 10.0;
         match op {
-            Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign } => {
-                let mut job = HostJob::new(*user).size(*nodes, *nodes * 2).gpus(*gpus);
-                job.urgency = *urgency;
-                job.bank = bank.map(|at| BANKS[at].to_owned());
-                job.queue = QUEUES[*queue].map(str::to_owned);
-                if *foreign != Foreign::None {
-                    job = job.after("afterany:other");
-                    job.has_declared_dependencies = *foreign == Foreign::Declared;
-                }
-                let _ = host.submit(job);
+            Op::Submit { .. } => {
+                let _ = host.submit(build_job(op));
             }
             Op::Start(at, extra) => {
                 if let Some(id) = pick_job(host, *at) {

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The answer to `check_job`: what would happen to a job if it were submitted now. The functions that decide about submitted jobs
+//! compute the answer from a job that is in no table.
+
+use super::super::View;
+use super::super::{JobFacts, life::build_job, validate::rejection_of_job};
+use super::heading::Heading;
+use super::holds::{HoldNow, show_hold};
+use super::job::ExplainedPriority;
+use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
+use crate::limits::Admission;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+
+/// The text that ends a job of an association that flux-accounting marks as broken.
+const BROKEN: &str = "job.state.depend: bank info is missing";
+
+/// The answer to `check_job`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CheckedJob {
+    /// The state of the plugin.
+    #[serde(flatten)]
+    pub heading: Heading,
+    /// The user that would submit the job.
+    pub userid: UserId,
+    /// The bank in which the job would count; without an association, the bank of the jobspec.
+    pub bank: Option<BankName>,
+    /// The queue of the jobspec.
+    pub queue: Option<QueueName>,
+    /// The project of the jobspec, or the default project of the association.
+    pub project: Option<ProjectName>,
+    /// The nodes of the job's size.
+    pub nodes: u64,
+    /// The cores of the job's size.
+    pub cores: u64,
+    /// The GPUs of the job's size.
+    pub gpus: u64,
+    /// The time limit in seconds, if the job has one.
+    pub duration: Option<f64>,
+    /// The text with which the plugin would reject the job; `None` if it would accept the job.
+    pub rejection: Option<String>,
+    /// True if the job would wait until a push brings the association of its user.
+    pub waits_for_data: bool,
+    /// The limits that would hold the job.
+    pub holds: Vec<HoldNow>,
+    /// The priority of the job when no limit holds it.
+    pub priority: Option<ExplainedPriority>,
+    /// The place by priority among the pending jobs of its scheduler queue, if the priority is not 0; 1 is the first.
+    pub place: Option<usize>,
+    /// The number of pending jobs of the scheduler queue, with the job.
+    pub place_of: usize,
+    /// The number of equal jobs that the request asks about.
+    pub jobs: u64,
+    /// The number of these that would be rejected.
+    pub jobs_rejected: u64,
+    /// The largest number of these that limits would hold at first. Fewer are held if a job starts before the next is submitted and a
+    /// limit on scheduled jobs comes first, or if no job starts and a limit on running jobs comes first.
+    pub jobs_held: u64,
+    /// The limit that would hold the first of these.
+    pub first_limit: Option<Word>,
+}
+
+/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in `facts`.
+pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Heading) -> CheckedJob {
+    let job = build_job(view, facts, true);
+    let association = job.association();
+    let record = association.and_then(|id| view.book.association(id));
+    let is_broken = matches!(job.admission, Admission::Broken(_));
+    let rejection = rejection_of_job(view, facts).or_else(|| is_broken.then(|| BROKEN.to_owned()));
+    let default_project = || record.and_then(|record| record.def_project.clone());
+    let mut checked = CheckedJob {
+        userid: job.user,
+        bank: view.bank_of(association).or_else(|| job.bank.clone()),
+        queue: job.queue.clone(),
+        project: facts.project.map(Into::into).or_else(default_project),
+        nodes: job.size.nodes,
+        cores: job.size.cores,
+        gpus: job.size.gpus,
+        duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+        waits_for_data: association.is_none() && rejection.is_none(),
+        jobs: count,
+        jobs_rejected: count,
+        rejection,
+        heading,
+        ..CheckedJob::default()
+    };
+    if checked.rejection.is_some() {
+        return checked;
+    }
+    let Some((association, record)) = association.zip(record) else {
+        checked.jobs_rejected = 0;
+        return checked;
+    };
+    let now = checked.heading.now;
+    let active = view.ledger.accounts().usage(association).map_or(0, |usage| usage.active_jobs);
+    checked.jobs_rejected = count - count.min(record.active_headroom(active));
+    let limits = view.limits().on_job(facts.id, &job);
+    let fitting = limits.iter().map(|limit| (limit.fitting(), limit.hold)).min();
+    let accepted = count - checked.jobs_rejected;
+    checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));
+    let first = fitting.filter(|_| checked.jobs_held > 0);
+    checked.first_limit = first.map(|(_, hold)| Cow::Borrowed(hold.name()));
+    let exceeded = limits.into_iter().filter(|limit| limit.fitting() == 0);
+    let holds = exceeded.map(|limit| show_hold(view, association, limit, job.is_queue_stopped, now));
+    checked.holds = holds.collect();
+    if let Some(made) = view.explain(facts.id, &job, facts.urgency) {
+        let urgency = u8::try_from(facts.urgency).unwrap_or_default();
+        checked.priority = Some(ExplainedPriority::new(&made, urgency, view.true_age(&job, now)));
+        let queue = view.queues.scheduler_queue(job.queue.as_ref());
+        let (place, of) = view.posted.place_of_new(queue, made.priority);
+        (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);
+    }
+    checked
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The answer about a job before its submission, compared with what happens when the same job is submitted.
+
+use super::super::host::Host;
+use super::*;
+use crate::engine::answers::{CheckedJob, Heading, check_job};
+use std::collections::BTreeSet;
+
+/// Returns the answer about `count` jobs like this one, which the next call of [`Host::submit`] would submit.
+fn predict(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
+    let now = host.now + 1.0;
+    let job = HostJob { submitted: now, ..job.clone() };
+    let facts = Host::facts(JobId(u64::MAX), &job);
+    let view = host.engine.view();
+    check_job(&view, &facts, count, Heading::new(&view, now, None))
+}
+
+/// Returns true if a submission has the outcome that is decided at once: no eventlog is unread, and the push is complete.
+fn is_settled(host: &Host) -> bool {
+    let view = host.engine.view();
+    !view.ledger.has_unread() && !view.is_doubtful() && view.due.push_ended && view.due.half_pushed.is_empty()
+}
+
+/// Returns the place of a job among the jobs that the scheduler sorts with it, and their number.
+fn find_place(host: &Host, id: JobId) -> (usize, usize) {
+    let own = &host.jobs[&id];
+    let is_sorted = |job: &HostJob| {
+        job.is_scheduled() && job.queue == own.queue && job.priority.is_some() && !job.lacks_priority
+    };
+    let others = host.jobs.iter().filter(|(other, job)| **other != id && is_sorted(job));
+    let (mut before, mut of) = (0, 1);
+    for (_, other) in others {
+        of += 1;
+        before += usize::from(other.priority >= own.priority);
+    }
+    (1 + before, of)
+}
+
+/// Submits the job, and compares the outcome with the prediction.
+fn submit_as_predicted(host: &mut Host, job: HostJob) {
+    let predicted = predict(host, &job, 1);
+    let exceptions = host.exceptions.len();
+    let submitted = host.submit(job);
+    let id = match submitted {
+        Ok(id) => id,
+        Err(text) => {
+            assert_eq!(predicted.rejection, Some(text));
+            assert_eq!((predicted.jobs_rejected, predicted.jobs_held), (1, 0));
+            return;
+        }
+    };
+    let ended = host.exceptions.get(exceptions..).and_then(|new| new.first()).map(|(_, text)| text.clone());
+    assert_eq!(predicted.rejection, ended);
+    let Some(job) = host.jobs.get(&id).filter(|_| ended.is_none()) else { return };
+    let held: BTreeSet<&str> = job.dependencies.iter().map(String::as_str).collect();
+    let names: BTreeSet<String> =
+        host.engine.view().holding(id).iter().map(|it| it.hold.name().into()).collect();
+    let expected: BTreeSet<String> = predicted.holds.iter().map(|hold| hold.limit.to_string()).collect();
+    assert_eq!(held.is_empty(), expected.is_empty(), "{held:?} {predicted:?}");
+    if !held.is_empty() {
+        assert_eq!(names, expected);
+        assert_eq!((predicted.jobs_held, predicted.first_limit.is_some()), (1, true));
+        return;
+    }
+    assert_eq!((predicted.jobs_held, predicted.jobs_rejected), (0, 0));
+    let priority = predicted.priority.map(|made| i64::from(made.priority));
+    assert_eq!(job.priority, priority);
+    if job.is_scheduled() && priority > Some(0) {
+        assert_eq!((predicted.place, predicted.place_of), {
+            let (place, of) = find_place(host, id);
+            (Some(place), of)
+        });
+    }
+}
+
+/// Generates submissions, also of a user without an association.
+fn submission() -> impl Strategy<Value = Op> {
+    let bank = prop::option::of(0..2usize);
+    (7..10u32, bank, 0..4usize, 1..5u64, 0..3u64, urgency()).prop_map(
+        |(user, bank, queue, nodes, gpus, urgency)| Op::Submit {
+            user,
+            bank,
+            queue,
+            nodes,
+            gpus,
+            urgency,
+            foreign: Foreign::None,
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(cases())]
+
+    #[test]
+    fn a_submitted_job_has_the_predicted_outcome(
+        site in site(),
+        ops in prop::collection::vec(prop_oneof![any_op(), submission()], 1..60),
+    ) {
+        let mut world = World::new(site);
+        for op in &ops {
+            let is_alone = matches!(op, Op::Submit { foreign: Foreign::None, .. });
+            if is_alone && is_settled(&world.host) {
+                submit_as_predicted(&mut world.host, build_job(op));
+            } else {
+                world.step(op);
+            }
+        }
+    }
+
+    #[test]
+    fn the_predicted_numbers_of_jobs_are_rejected_and_held(
+        site in site(),
+        ops in prop::collection::vec(quiet_op(), 0..30),
+        job in submission(),
+        count in 1..12u64,
+        starts_at_once in any::<bool>(),
+    ) {
+        let mut world = World::new(site);
+        ops.iter().for_each(|op| world.step(op));
+        let job = HostJob { urgency: 16, ..build_job(&job) };
+        let predicted = predict(&world.host, &job, count);
+        prop_assume!(predicted.priority.as_ref().is_none_or(|made| made.priority > 0));
+        let (mut rejected, mut held) = (0, 0);
+        for _ in 0..count {
+            match world.host.submit(job.clone()) {
+                Err(_) => rejected += 1,
+                Ok(id) if !world.host.jobs[&id].dependencies.is_empty() => held += 1,
+                Ok(id) if starts_at_once => world.host.start(id),
+                Ok(_) => {}
+            }
+        }
+        prop_assert_eq!(predicted.jobs_rejected, rejected);
+        prop_assert!(held <= predicted.jobs_held, "{} of {:?}", held, predicted);
+        let is_of_scheduled = predicted.first_limit.as_ref().is_some_and(|name| name.contains("sched"));
+        if starts_at_once != is_of_scheduled {
+            prop_assert_eq!(held, predicted.jobs_held, "{:?}", predicted);
+        }
+    }
+}
