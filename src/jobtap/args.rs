@@ -6,7 +6,7 @@
 
 use super::json::Json;
 use super::{Plugin, c_line_within, sys};
-use jansson_sys::{json_decref, json_integer, json_loadb, json_object_set_new, json_object_update, json_t};
+use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::ffi::{CStr, c_int};
 use std::ptr::null_mut;
@@ -213,18 +213,11 @@ impl<'a> Args<'a> {
     /// The members go through a JSON text, because this crate makes jansson values only with jansson's parser (see
     /// docs/evidence/less.md).
     pub fn merge<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
-        let text = serde_json::to_vec(object).map_err(|error| BadArgs(error.to_string()))?;
+        let text = serde_json::to_string(object).map_err(|error| BadArgs(error.to_string()))?;
         let out = self.root(OUT)?;
-        // SAFETY: jansson reads `text.len()` bytes and keeps no pointer to them. jansson does not fill a null error.
-        let object = unsafe { json_loadb(text.as_ptr().cast(), text.len(), 0, null_mut()) };
-        drop(text);
-        if object.is_null() {
-            return Err(BadArgs("jansson cannot parse the answer".to_owned()));
-        }
         // SAFETY: both objects are alive; OUT takes its own references to the members.
-        let rc = unsafe { json_object_update(out, object) };
-        // SAFETY: this function owns the reference and does not use it afterwards.
-        unsafe { json_decref(object) };
+        let rc = Json::parse(&text, |object| unsafe { json_object_update(out, object.raw()) });
+        let rc = rc.ok_or_else(|| BadArgs("jansson cannot parse the answer".to_owned()))?;
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 }

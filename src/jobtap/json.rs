@@ -4,7 +4,7 @@
 use jansson_sys as jansson;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr::NonNull;
+use std::ptr::{NonNull, null_mut};
 
 /// A flag of jansson: dump any value, not only an object or array.
 const ENCODE_ANY: usize = 0x200;
@@ -21,6 +21,23 @@ impl<'a> Json<'a> {
     /// `value` is null or a jansson value that stays alive and unchanged for `'a`.
     pub(super) unsafe fn borrow(value: *mut jansson::json_t) -> Option<Self> {
         NonNull::new(value).map(|value| Json { value, owner: PhantomData })
+    }
+
+    /// Parses `text`, and passes the value to `read`. Returns `None` if `text` is neither an object nor an array.
+    pub fn parse<R>(text: &str, read: impl FnOnce(Json<'_>) -> R) -> Option<R> {
+        // SAFETY: jansson reads `text.len()` bytes and keeps no pointer to them. jansson does not fill a null error.
+        let value = unsafe { jansson::json_loadb(text.as_ptr().cast(), text.len(), 0, null_mut()) };
+        // SAFETY: the value is null, or alive until its only reference is dropped below.
+        let parsed = unsafe { Json::borrow(value) }?;
+        let result = read(parsed);
+        // SAFETY: this function owns the reference and does not use it afterwards.
+        unsafe { jansson::json_decref(value) };
+        Some(result)
+    }
+
+    /// Returns the pointer to the value.
+    pub(super) fn raw(self) -> *mut jansson::json_t {
+        self.value.as_ptr()
     }
 
     fn kind(self) -> jansson::json_type {

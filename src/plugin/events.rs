@@ -2,7 +2,7 @@
 //! Turns a topic and its arguments into an [`Event`].
 
 use super::MfPriority;
-use super::jobspec::{has_dependencies, read_facts, read_facts_leniently, state_from_bit};
+use super::jobspec::{UNREADABLE_NAMES, has_dependencies, read_facts, read_facts_leniently, state_from_bit};
 use super::resources::read_resources;
 use crate::jobtap::{Args, BadArgs, Failed, Host, LogLevel};
 use fairshare_engine::engine::answers;
@@ -120,7 +120,7 @@ impl Callback<'_> {
         let job = self.args.job().ok();
         match job.as_ref().and_then(read_facts) {
             Some(facts) => self.drive(Event::Validate(facts)),
-            None => self.reject("unable to unpack bank arg"),
+            None => self.reject(UNREADABLE_NAMES),
         }
     }
 
@@ -159,7 +159,7 @@ impl Callback<'_> {
     fn update_bank(&self) -> Result<(), Failed> {
         let update = self.args.update().ok();
         let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
-            return self.reject("unable to unpack bank arg");
+            return self.reject(UNREADABLE_NAMES);
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
         self.drive(Event::UpdateBank { id, user, state, bank })

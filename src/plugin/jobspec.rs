@@ -21,6 +21,9 @@ pub fn state_from_bit(bit: i64) -> State {
     }
 }
 
+/// The text that rejects a job whose bank, queue or project is not a text.
+pub const UNREADABLE_NAMES: &str = "unable to unpack bank arg";
+
 /// Returns the facts of a job, or `None` if its bank, queue or project is not a text.
 pub fn read_facts<'a>(job: &JobArgs<'a>) -> Option<JobFacts<'a>> {
     let system = find_system(job.jobspec).filter(|system| system.is_object())?;

@@ -4,6 +4,7 @@
 mod associations;
 mod changes;
 mod check;
+mod check_job;
 mod explain;
 mod hand_over;
 mod jobs;
@@ -97,5 +98,6 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     guests(c"explain", explain::answer),
     guests(c"standing", standing::answer),
     guests(c"jobs", jobs::answer),
+    guests(c"check_job", check_job::answer),
     admins(c"stats", |plugin, host, request| stats::answer(plugin, host, request.payload)),
 ];

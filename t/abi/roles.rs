@@ -35,6 +35,7 @@ const ROLES: [(&str, Role); 24] = [
     ("explain", Role::Guest),
     ("standing", Role::Guest),
     ("jobs", Role::Guest),
+    ("check_job", Role::Guest),
     ("stats", Role::Admin),
 ];
 

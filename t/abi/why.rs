@@ -4,7 +4,7 @@
 use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, association, document, job, queue, topic};
+use super::{OWNER, Site, association, document, job, job_in, queue, topic};
 
 fn ask(site: &Site, method: &str, payload: Value, cred: Cred) -> Value {
     let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred);
@@ -56,7 +56,7 @@ fn a_guest_reads_only_their_own_data_with_any_payload() {
         "\u{1F4A5}",
         &"[".repeat(5000),
     ] {
-        for method in ["explain", "jobs", "standing"] {
+        for method in ["explain", "jobs", "standing", "check_job"] {
             if let Err(refused) = site.host.request(&topic(method), Some(payload), guest) {
                 assert!(
                     [22, 71].contains(&refused.errno.0) && !refused.text.is_empty(),
@@ -337,5 +337,75 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let wanted =
         json!([["max-run-sched-nodes-bank", "bank", "root"], ["max-run-sched-jobs-user", "user", "5001"]]);
     assert_eq!(json!(holds.iter().map(of).collect::<Vec<_>>()), wanted);
+    site.check();
+}
+
+#[test]
+fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
+    let mut whole = document();
+    whole["limits"] = json!([{"scope": "bank", "name": "A", "run-sched-nodes": 3}]);
+    let site = Site::with(&whole);
+    let check = |job: &Submission| {
+        let payload = json!({"jobspec": job.jobspec, "urgency": job.urgency});
+        ask(&site, "check_job", payload, Cred::guest(job.userid))
+    };
+    let mut unreadable = job(5001, 1);
+    unreadable.jobspec["attributes"]["system"]["bank"] = json!(5);
+    let mut without_version = job(5001, 1);
+    without_version.jobspec["version"] = json!("one");
+    let jobs = [
+        job(5002, 1),
+        job(5001, 2),
+        job(5001, 1),
+        job_in(5001, "Z", 1),
+        job(5999, 1),
+        job(5001, 9),
+        unreadable,
+        without_version,
+    ];
+    let (mut rejected, mut held, mut free) = (0, 0, 0);
+    for job in &jobs {
+        let checked = check(job);
+        match site.host.submit(job) {
+            Err(text) => {
+                // Flux cuts longer texts.
+                assert_eq!(
+                    checked["rejection"].as_str().map(|whole| whole.get(..text.len()).unwrap_or(whole)),
+                    Some(text.as_str())
+                );
+                rejected += 1;
+            }
+            Ok(id) => {
+                assert_eq!(checked["rejection"], Value::Null, "{job:?}");
+                let explained = ask(&site, "explain", json!({"jobs": [id]}), OWNER);
+                let names = |holds: &Value| {
+                    holds.as_array().unwrap().iter().map(|hold| hold["limit"].clone()).collect::<Vec<_>>()
+                };
+                assert_eq!(names(&checked["holds"]), names(&explained["jobs"][0]["holds"]));
+                if names(&checked["holds"]).is_empty() {
+                    let priority = site.host.job(id, |job| job.priority).unwrap();
+                    assert_eq!(checked["priority"]["priority"].as_i64(), Some(priority));
+                    free += 1;
+                } else {
+                    held += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((rejected, held, free), (5, 1, 2));
+    // A guest may not ask for another user, and the owner may.
+    let payload = json!({"jobspec": job(5002, 1).jobspec, "user": 5002, "count": 7});
+    let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
+    assert_eq!(refused(&site, "check_job", &payload.to_string(), Cred::guest(5001)), (1, text));
+    assert_eq!(ask(&site, "check_job", payload, OWNER)["userid"], 5002);
+    for (payload, text) in [
+        (json!({}), "jobspec: expected an object"),
+        (json!({"jobspec": {}, "urgency": 32}), "urgency: expected an integer from 0 to 31, got "),
+        (json!({"jobspec": {}, "count": 0}), "count: expected an integer from 1 to 1000000, got "),
+    ] {
+        let (errno, found) = refused(&site, "check_job", &payload.to_string(), OWNER);
+        assert_eq!(errno, 22);
+        assert!(found.starts_with(&format!("mf_priority unpack: {text}")), "{found}");
+    }
     site.check();
 }

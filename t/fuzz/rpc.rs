@@ -14,7 +14,7 @@ use crate::abi::{Site, document, job, topic};
 
 const EPERM: i32 = 1;
 /// Methods for guests.
-const GUESTS: [&str; 3] = ["explain", "standing", "jobs"];
+const GUESTS: [&str; 4] = ["explain", "standing", "jobs", "check_job"];
 
 /// Returns valid payloads of a method.
 fn payloads(method: &str) -> Vec<Value> {
@@ -40,6 +40,10 @@ fn payloads(method: &str) -> Vec<Value> {
         "explain" => vec![json!({"id": 1}), json!({"id": 1, "userid": 5002}), json!({"ids": [1, 2]})],
         "standing" => vec![json!({"user": 5002, "bank": "A", "after": [5001, "A"], "limit": 10})],
         "jobs" => vec![json!({"user": 5002, "bank": "A", "queue": "q", "ids": [1], "after": 1, "limit": 10})],
+        "check_job" => {
+            let jobspec = job(5001, 2).jobspec;
+            vec![json!({"user": 5001, "urgency": 16, "count": 3, "jobspec": jobspec})]
+        }
         _ => vec![json!({})],
     }
 }

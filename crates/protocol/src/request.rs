@@ -5,6 +5,7 @@ use crate::value::{Members, describe};
 use crate::wire::{WireError, object};
 use fairshare_engine::engine::answers::{JobSelection, JobsWanted, Open, PageWanted, StandingsWanted};
 use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE};
 use serde::de::DeserializeOwned;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -17,6 +18,8 @@ const USUAL_JOBS: usize = 500;
 const MAX_STANDINGS: usize = 100;
 /// The maximum number of rows of any other page.
 const MAX_ROWS: usize = 1000;
+/// The maximum number of equal jobs that `check_job` may ask about.
+const MAX_CHECKED: u64 = 1_000_000;
 /// The maximum number of held jobs on a page of associations.
 const MAX_HELD: usize = 2000;
 
@@ -139,4 +142,15 @@ pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
     let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
     let mut seen = BTreeSet::new();
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
+}
+
+/// Reads `check_job` without the jobspec. Returns the user, the urgency (by default that of `flux submit`) and the number of equal jobs.
+pub fn read_checked(payload: Option<&str>) -> Result<(Option<UserId>, i64, u64), WireError> {
+    let request = Request::read(payload)?;
+    let range = 0..=URGENCY_EXPEDITE;
+    let urgency =
+        request.read_member("urgency", "an integer from 0 to 31", |urgency| range.contains(urgency))?;
+    let takes = format!("an integer from 1 to {MAX_CHECKED}");
+    let count = request.read_member("count", &takes, |count| (1..=MAX_CHECKED).contains(count))?;
+    Ok((request.read_user()?, urgency.unwrap_or(URGENCY_DEFAULT), count.unwrap_or(1)))
 }

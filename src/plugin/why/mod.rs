@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Code that the methods `explain`, `standing`, `jobs` and `stats` share. Every user may call the first three, and
-//! admins may call `stats`.
+//! Code that the methods `explain`, `standing`, `jobs`, `check_job` and `stats` share. Every user may call the first four,
+//! and admins may call `stats`.
 //!
 //! A guest may ask about their own jobs and associations; the plugin refuses any other request with an error text. It
 //! identifies a guest by the user id that Flux gives for the request. It never logs what a guest may see.

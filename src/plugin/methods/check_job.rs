@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `check_job`: what would happen to a job if it were submitted now.
+
+use crate::jobtap::{Host, JobArgs, Json, Reply, Request};
+use crate::plugin::MfPriority;
+use crate::plugin::jobspec::{UNREADABLE_NAMES, read_facts};
+use crate::plugin::services::busy;
+use crate::plugin::why::{heading, reply, subject, unreadable};
+use fairshare_engine::engine::answers::{CheckedJob, HoldNow, check_job};
+use fairshare_engine::ids::UserId;
+use fairshare_protocol::request::read_checked;
+use fairshare_protocol::wire::WireError;
+
+/// Answers about the jobspec in the request. It is read as Flux's callback `job.validate` reads the jobspec of a submitted job.
+pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
+    let fault = |fault| unreadable("check_job", fault);
+    let (user, urgency, count) = read_checked(request.payload).map_err(fault)?;
+    let userid = subject(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
+    let heading = heading(plugin, host)?;
+    let check = |payload: Json<'_>| {
+        let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
+        let submitted = Some(heading.now);
+        // No job has this id.
+        let id = u64::MAX;
+        let job =
+            JobArgs { id, userid, urgency, state: 1, priority: -1, jobspec, submitted, resources: None };
+        let Some(facts) = read_facts(&job) else {
+            let rejection = Some(UNREADABLE_NAMES.to_owned());
+            let userid = UserId(userid);
+            return Some(Ok(CheckedJob {
+                heading,
+                userid,
+                rejection,
+                jobs_rejected: count,
+                jobs: count,
+                ..CheckedJob::default()
+            }));
+        };
+        Some(plugin.engine.view(|view| check_job(view, &facts, count, heading)).ok_or_else(busy))
+    };
+    let missing = || fault(WireError::Record("jobspec: expected an object".to_owned()));
+    let mut checked =
+        Json::parse(request.payload.unwrap_or_default(), check).flatten().ok_or_else(missing)??;
+    if plugin.is_private.get() && !request.caller.is_privileged() {
+        checked.holds.iter_mut().for_each(HoldNow::remove_others);
+    }
+    reply(&checked)
+}
