@@ -179,7 +179,7 @@ pub(crate) fn standing() -> Value {
     };
     json!({
         "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "options": {}, "public": "banks",
-        "half_life": 604_800.0, "refreshed": NOW - 30.0, "next": null,
+        "half_life": 604_800.0, "in_node_seconds": true, "refreshed": NOW - 30.0, "next": null,
         "associations": [{
             "userid": 5001, "bank": "chem", "default": true, "active": true, "removed": false, "fairshare": 0.421_053,
             "usage": 5040.0, "queues": ["debug", "a\u{1b}b"], "projects": ["*", "p1", "p2"], "default_project": "p1",

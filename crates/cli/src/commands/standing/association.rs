@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use crate::commands::why::job::compared_cells;
-use crate::ui::figures::{duration, number, ordinal};
+use crate::ui::figures::{Unit, duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -31,6 +31,9 @@ impl Teller<'_> {
         self.heading(&format!("{user} in bank {}{kind}", association.bank), out)?;
         self.line(&place(association, standing, if own { "you" } else { &user }), out)?;
         self.line(&jobs(association), out)?;
+        if let Some(text) = self.usage(association, standing) {
+            self.line(&text, out)?;
+        }
         if !association.queues.is_empty() {
             let queues: Vec<&str> = association.queues.iter().map(|queue| queue.as_str()).collect();
             self.line(&format!("Queues: {}.", queues.join(", ")), out)?;
@@ -58,6 +61,18 @@ impl Teller<'_> {
         Ok(())
     }
 
+    /// Returns a sentence about the decayed usage.
+    fn usage(&self, association: &AssociationStanding, standing: &Standings) -> Option<String> {
+        let used = unit(standing).amount(association.usage?);
+        let unit = if standing.in_node_seconds { "" } else { ", in the site's unit" };
+        let half_life = standing.half_life.filter(|_| association.usage > Some(0.0));
+        let half = half_life.map_or(String::new(), |half_life| {
+            let until = self.words.when(standing.heading.now + half_life);
+            format!("; half of it has decayed by {until}")
+        });
+        Some(format!("Used: {used} (decayed{unit}){half}."))
+    }
+
     fn limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
         let set: Vec<&LimitShown> = association.limits.iter().filter(|limit| limit.cap.is_some()).collect();
         let unlimited = association.limits.len() - set.len();
@@ -71,7 +86,7 @@ impl Teller<'_> {
                 Cell::Text(limit_name(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
-                Cell::Text(unit(limit).to_owned()),
+                Cell::Text(measure(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
                 limit
                     .used
@@ -292,8 +307,13 @@ fn limit_name(limit: &LimitShown) -> String {
     }
 }
 
-/// Returns the unit of a limit.
-fn unit(limit: &LimitShown) -> &str {
+/// Returns the unit of usages.
+pub(super) fn unit(standing: &Standings) -> Unit {
+    if standing.in_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
+}
+
+/// Returns the measure of a limit.
+fn measure(limit: &LimitShown) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",
         measure => measure,

@@ -2,6 +2,7 @@
 //! `flux fairshare standing`: the place, the limits and their use of an association.
 
 pub(super) mod association;
+mod better;
 #[cfg(test)]
 mod tests;
 
@@ -21,13 +22,14 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, caller, userid};
+use better::advise;
 use fairshare_engine::engine::answers::{AssociationStanding, Standings};
 
 /// Show where you stand, your limits and how much of them is used
 ///
 /// For each of your associations: its place among all and how many are ahead of it, its fair-share, the levels of the tree above
-/// it with their siblings, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
-/// The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
+/// it with their siblings, its decayed usage, its jobs, a bar for each limit that is set, and when its usage is back at its share if it is idle.
+/// If you are in several banks and another one is better for the next job, the last line says so. The site decides how much of the tree users may see. The instance owner may name any user, or list all associations.
 ///
 /// Exit status 1 means that there is no such association, or that you may not see it.
 #[derive(Debug, clap::Args)]
@@ -90,6 +92,10 @@ pub(super) fn run(args: &Args) -> Outcome {
             text.extend_from_slice(b"\n\n");
         }
         teller.association(association, &standing, args.long, caller(), &mut text)?;
+    }
+    if let Some(advice) = advise(&standing.associations) {
+        writeln!(text)?;
+        teller.line(&advice, &mut text)?;
     }
     let mut out = Paper::for_people(&screen);
     out.write_all(&text)?;
@@ -158,12 +164,14 @@ fn list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Fail
             Cell::Count(association.userid.0.into()),
         ]
     });
+    let unit = association::unit(standing);
+    let usage = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { "Usage (decayed)" };
     let columns = vec![
         column("place", "Place", Style::Count),
         column("user", "User", Style::Text),
         column("bank", "Bank", Style::Text),
         column("fairshare", "FairShare", Style::Fraction),
-        column("usage", "Usage", Style::Usage(Unit::Unknown)),
+        column("usage", usage, Style::Usage(unit)),
         column("running", "Running", Style::Count),
         column("pending", "Pending", Style::Count),
         column("held", "Held", Style::Count),

@@ -72,6 +72,9 @@ pub struct Standings {
     pub public: Option<Word>,
     /// The half-life of usage in seconds; `None` without a tree or without decay.
     pub half_life: Option<f64>,
+    /// True if the unit of usages is the node-second.
+    #[serde(default)]
+    pub in_node_seconds: bool,
     /// When a refresh last computed fair-shares, in seconds since the epoch.
     pub refreshed: Option<f64>,
     /// The associations, by user and bank.
@@ -248,11 +251,13 @@ fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
 pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
     let live = view.outline();
+    let weights = view.standing.rule().map(|rule| rule.weights);
     let StandingsPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
         options: live.options(),
         public: Some(Cow::Borrowed(public.name())),
         half_life: live.half_life,
+        in_node_seconds: weights.is_some_and(|it| (it.node, it.core, it.gpu) == (1.0, 0.0, 0.0)),
         refreshed: live.refreshed,
         associations,
         next,

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Finds the bank to which a user of several banks had better submit.
+
+use crate::ui::figures::ordinal;
+use fairshare_engine::engine::answers::AssociationStanding;
+
+/// Returns a sentence about the best ranked bank of the user that has headroom for one more job, if its rank is better than that of the
+/// default bank.
+pub(super) fn advise(associations: &[AssociationStanding]) -> Option<String> {
+    let default = associations.iter().find(|association| association.is_default)?;
+    let now = default.rank?.place;
+    let is_open = |it: &&AssociationStanding| {
+        it.userid == default.userid && it.is_active && !it.is_removed && has_headroom(it)
+    };
+    let ranked = associations.iter().filter(is_open).filter_map(|it| Some((it.rank?.place, &it.bank)));
+    let (place, bank) = ranked.min().filter(|(place, _)| *place < now)?;
+    Some(format!("Submit to {bank}: {} instead of {} (-B {bank}).", ordinal(place), ordinal(now)))
+}
+
+/// Returns true if no limit is reached that counts jobs of all queues. A limit whose use the site hides counts as reached.
+fn has_headroom(association: &AssociationStanding) -> bool {
+    let jobs = association.jobs;
+    jobs.max_active.is_none_or(|most| jobs.active < most)
+        && association.limits.iter().filter(|limit| limit.queue.is_none()).all(|limit| {
+            let used = limit.used.map(|used| used.saturating_add(limit.reserved.unwrap_or(0)));
+            // A job needs no GPU.
+            limit.measure == "gpus" || limit.cap.is_none_or(|cap| used.is_some_and(|used| used < cap))
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fairshare_engine::engine::answers::{LimitShown, RankShown};
+
+    fn association(bank: &str, place: usize) -> AssociationStanding {
+        AssociationStanding {
+            bank: bank.into(),
+            is_default: bank == "chem",
+            is_active: true,
+            rank: Some(RankShown { place, of: 18, before: place - 1, tied: 0 }),
+            ..AssociationStanding::default()
+        }
+    }
+
+    #[test]
+    fn a_better_bank_is_named_if_it_accepts_and_holds_no_job() {
+        let of =
+            |other: AssociationStanding| advise(&[association("art", 7), association("chem", 10), other]);
+        let phys = || association("phys", 5);
+        let limit = |used: Option<u64>, measure: &'static str, queue: Option<&str>| LimitShown {
+            measure: measure.into(),
+            queue: queue.map(Into::into),
+            used,
+            reserved: Some(1),
+            cap: Some(4),
+            ..LimitShown::default()
+        };
+        let best = Some("Submit to phys: 5th instead of 10th (-B phys).".to_owned());
+        let second = Some("Submit to art: 7th instead of 10th (-B art).".to_owned());
+        assert_eq!(of(phys()), best);
+        for (limit, advice) in [
+            (limit(Some(2), "jobs", None), &best),
+            (limit(Some(3), "jobs", None), &second),
+            (limit(None, "nodes", None), &second),
+            (limit(Some(4), "gpus", None), &best),
+            (limit(Some(4), "jobs", Some("debug")), &best),
+        ] {
+            assert_eq!(
+                &of(AssociationStanding { limits: vec![limit.clone()], ..phys() }),
+                advice,
+                "{limit:?}"
+            );
+        }
+        let mut full = phys();
+        (full.jobs.active, full.jobs.max_active) = (3, Some(3));
+        let inactive = AssociationStanding { is_active: false, ..phys() };
+        let removed = AssociationStanding { is_removed: true, ..phys() };
+        let unranked = AssociationStanding { rank: None, ..phys() };
+        for other in [full, inactive, removed, unranked] {
+            assert_eq!(of(other), second);
+        }
+        assert_eq!(advise(&[association("chem", 3), association("phys", 5)]), None);
+        assert_eq!(advise(&[association("chem", 5), association("phys", 5)]), None);
+        assert_eq!(advise(&[association("phys", 5)]), None);
+    }
+}
