@@ -16,6 +16,9 @@ _flux__fairshare() {
             ",$1")
                 cmd="flux__fairshare"
                 ;;
+            flux__fairshare,check)
+                cmd="flux__fairshare__subcmd__check"
+                ;;
             flux__fairshare,check-import)
                 cmd="flux__fairshare__subcmd__check__subcmd__import"
                 ;;
@@ -101,6 +104,42 @@ _flux__fairshare() {
                 return 0
             fi
             case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        flux__fairshare__subcmd__check)
+            opts="-u -h --user --uri --json --color --no-pager --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --user)
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                -u)
+                    COMPREPLY=($(compgen -W "$(flux fairshare complete users -- "${cur}" 2>/dev/null)" -- "${cur}"))
+                    return 0
+                    ;;
+                --uri)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --color)
+                    COMPREPLY=($(compgen -W "auto always never" -- "${cur}"))
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1501,7 +1540,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__what__subcmd__if)
-            opts="-p -t -P -n -h --path --tree --tree-format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --limit --uri --json --csv --parsable --no-header --color --no-pager --usage-file --help"
+            opts="-p -t -P -n -h --path --tree --tree-format --unknown-shares --wait --policy --set --shares --usage --add-user --in --idle --half-life --submit --limit --uri --json --csv --parsable --no-header --color --no-pager --usage-file --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1588,6 +1627,13 @@ _flux__fairshare() {
                     return 0
                     ;;
                 --half-life)
+                    COMPREPLY=("${cur}")
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o nospace
+                    fi
+                    return 0
+                    ;;
+                --submit)
                     COMPREPLY=("${cur}")
                     if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
                         compopt -o nospace

@@ -45,6 +45,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "stand
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "top" -d 'Watch banks, standings, pending and held jobs on the whole screen'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "metrics" -d 'Print metrics of the whole instance as OpenMetrics text, once, into a file, or over HTTP'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "status" -d 'Show the state of the priority plugin that is loaded: its data, jobs held by each limit, a recount'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check" -d 'Show whether a job would be accepted, what would hold it, and its priority; submits nothing'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "check-import" -d 'Compare the values that Slurm, PBS or flux-accounting computed with ours'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "doctor" -d 'Check the database and the plugin for silent problems, and say what to do about each'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "diff" -d 'Show what differs between the database, the plugin and Flux\'s configuration'
@@ -394,6 +395,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l in -d 'After this time, like 7d, 36h or "2 weeks"' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: users or banks that are idle meanwhile; for a single user, each step is shown' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'With --in: the half-life of usage, like 7d, if the tree has none; a database has one' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l submit -d 'Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
@@ -512,6 +514,14 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -s u -l user -d 'The user that would submit the job, by name or number [default: yourself]' -r -f -a '(flux fairshare complete users -- (commandline -ct) 2>/dev/null)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l json -d 'Print the answer as JSON'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -s t -l tree -d 'A tree from a document instead of the database; - is standard input' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand check-import" -l tree-format -d 'The format of the document, if its beginning does not show it' -r -f -a "database\t''

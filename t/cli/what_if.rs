@@ -230,8 +230,10 @@ fn suggested_changes_are_as_small_as_possible() {
 #[test]
 fn a_meaningless_question_is_refused() {
     let path = file("what_if_wrong", TREE);
-    let rows: [(&[&str], &str); 9] = [
-        (&[], "nothing is different: give --shares, --usage, --add-user, --policy or --in"),
+    let rows: [(&[&str], &str); 11] = [
+        (&["--submit", "0", "-N1"], "--submit: expected a number of jobs from 1 to 1,000,000"),
+        (&["--submit", "9", "-N3", "-n2"], "node count must not be greater than task count"),
+        (&[], "nothing is different: give --shares, --usage, --add-user, --policy, --in or --submit"),
         (&["--shares", "z=1"], "no user or bank \"z\""),
         (&["--shares", "u=1"], "u is in several banks: say u/a or u/b"),
         (&["--usage", "a+=1"], "a is a bank: its usage is the sum of its users' usage; name a user"),

@@ -8,7 +8,7 @@ use textwrap::Options;
 
 /// Each group of commands: its heading, and its commands in the order of the help.
 pub(crate) const GROUPS: [(&str, &[&str]); 3] = [
-    ("For users", &["why", "jobs", "standing", "show", "what-if", "top"]),
+    ("For users", &["why", "jobs", "standing", "check", "show", "what-if", "top"]),
     (
         "For admins",
         &[

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The subcommands: one file or folder for each, with its clap arguments and `run`.
 
+mod check;
 mod check_import;
 mod compare;
 mod complete;
@@ -55,6 +56,7 @@ pub(crate) enum Command {
     Top(top::Args),
     Metrics(metrics::Args),
     Status(status::Args),
+    Check(check::Args),
     CheckImport(check_import::Args),
     Doctor(doctor::Args),
     Diff(diff::Args),
@@ -86,6 +88,7 @@ pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcom
         Command::Top(args) => top::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Status(args) => status::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::CheckImport(args) => check_import::run(&args),
         Command::Doctor(args) => doctor::run(&args),
         Command::Diff(args) => diff::run(&args),

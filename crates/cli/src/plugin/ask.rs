@@ -158,10 +158,15 @@ struct Fairshare {
     limits: Vec<serde_json::Map<String, Value>>,
 }
 
-/// Returns the configuration that Flux has read, or an empty one if Flux does not answer.
-fn configuration(flux: &Flux) -> Configuration {
+/// Returns the configuration that Flux has read, or null if Flux does not answer.
+pub(crate) fn configuration_of(flux: &Flux) -> Value {
     let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
     serde_json::from_str(&answer).unwrap_or_default()
+}
+
+/// Returns the part of the configuration that is used here; empty if Flux does not answer.
+fn configuration(flux: &Flux) -> Configuration {
+    serde_json::from_value(configuration_of(flux)).unwrap_or_default()
 }
 
 /// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.

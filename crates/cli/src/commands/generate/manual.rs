@@ -179,6 +179,16 @@ pub(super) fn examples(command: &str) -> &'static [Entry] {
             ("flux fairshare standing -l", "The same, with the siblings of each level of the tree."),
             ("flux fairshare standing -A", "For the owner of the instance: one line per association."),
         ],
+        "check" => &[
+            (
+                "flux fairshare check -N2 -t 1h -q batch",
+                "Whether this job would be accepted, what would hold it, and its place.",
+            ),
+            (
+                "flux submit --dry-run -N2 --requires=a100 ./run | flux fairshare check -",
+                "The same for a jobspec.",
+            ),
+        ],
         "top" => &[("flux fairshare top -d 2s", "A live view of the instance; q quits.")],
         "metrics" => &[
             (

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use self::course::Forecast;
 use self::edits::{Edits, NewUser, Shares, Used};
+use crate::commands::check::check_several;
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::options_json;
@@ -56,6 +57,19 @@ pub(crate) struct Args {
     /// With --in: the half-life of usage, like 7d, if the tree has none; a database has one
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "later", help_heading = "Changes")]
     half_life: Option<Duration>,
+    /// Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h
+    ///
+    /// Asks the plugin how many of the jobs would be rejected, how many limits would hold, and at which place the first would be. All
+    /// following words belong to this option. Exit status 1 means that a job would be rejected.
+    #[arg(
+        long,
+        value_name = "NUMBER [OPTION]",
+        num_args = 1..,
+        allow_hyphen_values = true,
+        conflicts_with_all = ["shares", "used", "add_user", "later", "policy"],
+        help_heading = "Changes"
+    )]
+    submit: Vec<String>,
     /// In the table, show this many winners and as many losers; 0 is all
     #[arg(
         long,
@@ -72,9 +86,12 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
+    if !args.submit.is_empty() {
+        return check_several(&args.submit, args.output.json, &args.instance, &args.output.screen());
+    }
     let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
     if nothing && args.later.is_none() && args.policy.given().is_none() {
-        let text = "nothing is different: give --shares, --usage, --add-user, --policy or --in";
+        let text = "nothing is different: give --shares, --usage, --add-user, --policy, --in or --submit";
         return Err(Failure::Message(text.to_owned()));
     }
     let mut progress = Progress::start();

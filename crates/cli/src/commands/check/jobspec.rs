@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Makes the jobspec that Flux would give the plugin: from options of `flux submit` or a file, with the site's defaults.
+
+use std::fs;
+use std::io::{self, Read};
+
+use clap::{CommandFactory, Parser};
+use serde_json::{Map, Value, json};
+
+use crate::outcome::{Failure, failure};
+use crate::ui::printable::printable;
+
+/// The attributes in `attributes.system` that the plugin reads.
+const READ: [&str; 5] = ["bank", "queue", "project", "duration", "dependencies"];
+
+/// Options of `flux submit` that decide how the plugin treats a job.
+#[derive(Debug, Parser)]
+#[command(name = "flux fairshare check", no_binary_name = true, disable_help_flag = true)]
+pub(crate) struct SubmitArgs {
+    /// Number of nodes
+    #[arg(short = 'N', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    nodes: Option<u64>,
+    /// Number of tasks
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    ntasks: Option<u64>,
+    /// Cores of each task
+    #[arg(short = 'c', long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    cores_per_task: Option<u64>,
+    /// GPUs of each task
+    #[arg(short = 'g', long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
+    gpus_per_task: Option<u64>,
+    /// Time limit; minutes, or a number with s, m, h or d
+    #[arg(short = 't', long, value_name = "TIME", value_parser = time_limit)]
+    time_limit: Option<f64>,
+    /// Queue
+    #[arg(short = 'q', long, value_name = "NAME")]
+    queue: Option<String>,
+    /// Bank
+    #[arg(short = 'B', long, value_name = "NAME")]
+    bank: Option<String>,
+    /// Urgency, 0 to 31, hold, expedite or default
+    #[arg(long, value_name = "N", value_parser = urgency)]
+    urgency: Option<u8>,
+    /// Attribute, such as system.project=NAME
+    #[arg(short = 'S', long, value_name = "ATTR=VALUE")]
+    setattr: Vec<String>,
+    /// An option of the command itself, which may follow those of flux submit
+    #[arg(short, long, hide = true)]
+    pub(crate) user: Option<String>,
+    /// An option of the command itself, which may follow those of flux submit
+    #[arg(long, hide = true)]
+    pub(crate) json: bool,
+    /// A jobspec, or with options the command of the job, which does not matter here
+    #[arg(trailing_var_arg = true)]
+    words: Vec<String>,
+}
+
+/// A job that may be submitted.
+#[derive(Debug, PartialEq)]
+pub(crate) struct JobToCheck {
+    pub(crate) jobspec: Value,
+    pub(crate) urgency: u8,
+}
+
+/// Returns the minutes or the Flux standard duration in seconds.
+fn time_limit(text: &str) -> Result<f64, String> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("", 60.0)];
+    let of_unit =
+        |(unit, seconds): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * seconds);
+    let seconds =
+        units.into_iter().find_map(of_unit).filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+    seconds.ok_or_else(|| "expected minutes, or a number with s, m, h or d, such as 1.5h".to_owned())
+}
+
+fn urgency(text: &str) -> Result<u8, String> {
+    match text {
+        "hold" => Some(0),
+        "default" => Some(16),
+        "expedite" => Some(31),
+        number => number.parse().ok().filter(|urgency| *urgency <= 31),
+    }
+    .ok_or_else(|| "expected a number from 0 to 31, hold, expedite or default".to_owned())
+}
+
+impl SubmitArgs {
+    /// Parses the words after the options of the command itself.
+    pub(crate) fn read(words: &[String]) -> Result<SubmitArgs, Failure> {
+        let plain = |error: clap::Error| {
+            let text = error.render().to_string();
+            let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+            Failure::Message(format!("{first}; \"flux fairshare check --help\" lists the options"))
+        };
+        SubmitArgs::try_parse_from(words).map_err(plain)
+    }
+
+    /// Returns the job of these options, or that of the jobspec that they name.
+    pub(crate) fn job(&self) -> Result<JobToCheck, Failure> {
+        let jobspec = match self.words.first().filter(|_| self.has_no_shape()) {
+            Some(path) => read_jobspec(path)?,
+            None => self.jobspec()?,
+        };
+        Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(16) })
+    }
+
+    fn has_no_shape(&self) -> bool {
+        let counts = [self.nodes, self.ntasks, self.cores_per_task, self.gpus_per_task];
+        counts.iter().all(Option::is_none)
+            && self.time_limit.is_none()
+            && self.queue.is_none()
+            && self.bank.is_none()
+            && self.setattr.is_empty()
+    }
+
+    /// Returns the jobspec that `flux submit` makes of these options, without the attributes that the plugin does not read.
+    fn jobspec(&self) -> Result<Value, Failure> {
+        let ntasks = self.ntasks.or(self.nodes).unwrap_or(1);
+        let mut with = vec![json!({"type": "core", "count": self.cores_per_task.unwrap_or(1)})];
+        with.extend(
+            self.gpus_per_task.filter(|gpus| *gpus > 0).map(|gpus| json!({"type": "gpu", "count": gpus})),
+        );
+        let slot = |count: u64| json!({"type": "slot", "label": "task", "count": count, "with": with});
+        let resources = match self.nodes {
+            None => slot(ntasks),
+            Some(nodes) if nodes > ntasks => {
+                return Err(failure("node count must not be greater than task count"));
+            }
+            Some(nodes) => json!({"type": "node", "count": nodes, "with": [slot(ntasks.div_ceil(nodes))]}),
+        };
+        let mut attributes = json!({"system": {"duration": self.time_limit.unwrap_or(0.0)}});
+        let named = [("queue", &self.queue), ("bank", &self.bank)];
+        for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
+            attributes["system"][name] = json!(value);
+        }
+        for attribute in &self.setattr {
+            set_attribute(&mut attributes, attribute);
+        }
+        Ok(reduced(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
+    }
+}
+
+/// Sets an attribute as `flux submit --setattr` does: below `system` unless its name says otherwise, to a JSON value or else a text.
+fn set_attribute(attributes: &mut Value, text: &str) {
+    let (name, value) = text.split_once('=').unwrap_or((text, "1"));
+    let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    let name = match name.strip_prefix('.') {
+        Some(name) => name.to_owned(),
+        None if name.starts_with("system.") || name.starts_with("user.") => name.to_owned(),
+        None => format!("system.{name}"),
+    };
+    let mut at = attributes;
+    for part in name.split('.') {
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[part];
+    }
+    *at = value;
+}
+
+fn read_jobspec(path: &str) -> Result<Value, Failure> {
+    let shown = printable(path);
+    let mut text = String::new();
+    let read = match path {
+        "-" => io::stdin().read_to_string(&mut text).map(|_| text),
+        path => fs::read_to_string(path),
+    };
+    let text = read
+        .map_err(|error| Failure::Message(format!("can't read the jobspec {shown}: {}", reason(&error))))?;
+    let jobspec: Value = serde_json::from_str(&text)
+        .map_err(|error| Failure::Message(format!("{shown} is not a jobspec in JSON: {error}")))?;
+    if !jobspec.is_object() {
+        return Err(Failure::Message(format!("{shown} is not a jobspec: expected a JSON object")));
+    }
+    Ok(reduced(&jobspec))
+}
+
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// Returns a jobspec without the members that the plugin does not read: an environment may exceed the longest request.
+fn reduced(jobspec: &Value) -> Value {
+    let mut short = Map::new();
+    for key in ["version", "resources"] {
+        short.extend(jobspec.get(key).map(|value| (key.to_owned(), value.clone())));
+    }
+    let system = jobspec.pointer("/attributes/system").and_then(Value::as_object);
+    if let Some(system) = system {
+        let read = READ.iter().filter_map(|key| Some(((*key).to_owned(), system.get(*key)?.clone())));
+        short.insert("attributes".to_owned(), json!({"system": Map::from_iter(read)}));
+    }
+    Value::Object(short)
+}
+
+/// Adds the defaults of Flux's configuration to a jobspec, as Flux does before the plugin gets it. Fails with the text with which Flux
+/// rejects the job.
+pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), String> {
+    const DEFAULTS: &str = "/policy/jobspec/defaults/system";
+    if config.pointer("/ingest/frobnicator/disable").and_then(Value::as_bool) == Some(true) {
+        return Ok(());
+    }
+    let Some(system) = jobspec.pointer_mut("/attributes/system").and_then(Value::as_object_mut) else {
+        return Ok(());
+    };
+    let members = |table: Option<&Value>| table.and_then(Value::as_object).cloned().unwrap_or_default();
+    let queues = members(config.get("queues"));
+    let mut defaults = members(config.pointer(DEFAULTS));
+    let queue = system.get("queue").or(defaults.get("queue")).and_then(Value::as_str).map(str::to_owned);
+    match queue {
+        None if !queues.is_empty() => return Err("no queue specified".to_owned()),
+        Some(queue) if !queues.is_empty() => {
+            let own = queues.get(&queue).ok_or_else(|| format!("Invalid queue '{queue}' specified"))?;
+            let parent = own.get("parent").and_then(Value::as_str).and_then(|parent| queues.get(parent));
+            for table in [parent, Some(own)].into_iter().flatten() {
+                defaults.extend(members(table.pointer(DEFAULTS)));
+            }
+        }
+        None | Some(_) => {}
+    }
+    for (key, value) in defaults.into_iter().filter(|(key, _)| READ.contains(&key.as_str())) {
+        let is_given = match (key.as_str(), system.get(&key)) {
+            ("duration", Some(given)) => given.as_f64() != Some(0.0),
+            (_, given) => given.is_some(),
+        };
+        let seconds = value.as_str().filter(|_| key == "duration").and_then(|text| seconds(text).ok());
+        if !is_given {
+            system.insert(key, seconds.map_or(value, |seconds| json!(seconds)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a Flux standard duration in seconds. A number without a unit is in seconds.
+fn seconds(text: &str) -> Result<f64, String> {
+    text.parse().or_else(|_| time_limit(text))
+}
+
+/// Returns the options for the help of the command.
+pub(crate) fn help() -> String {
+    let mut text = "Options of flux submit:\n".to_owned();
+    for option in SubmitArgs::command().get_arguments().filter(|option| !option.is_hide_set()) {
+        let (Some(long), Some(about)) = (option.get_long(), option.get_help()) else {
+            continue;
+        };
+        let letter = option.get_short().map_or("    ".to_owned(), |letter| format!("-{letter}, "));
+        let value = option.get_value_names().and_then(<[_]>::first).map_or("", |name| name.as_str());
+        text.push_str(&format!("  {:<30}{about}\n", format!("{letter}--{long}={value}")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(words: &[&str]) -> Result<JobToCheck, String> {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        SubmitArgs::read(&words).and_then(|args| args.job()).map_err(|failure| failure.to_string())
+    }
+
+    #[test]
+    fn options_make_the_jobspec_of_flux_submit() {
+        let job = read(&[
+            "-N2",
+            "-n4",
+            "-c",
+            "3",
+            "-g1",
+            "-t1.5h",
+            "-q",
+            "debug",
+            "--bank=phys",
+            "--urgency=20",
+            "-Sproject=p",
+        ]);
+        let jobspec = json!({
+            "version": 1,
+            "resources": [{"type": "node", "count": 2, "with": [{"type": "slot", "label": "task", "count": 2,
+                "with": [{"type": "core", "count": 3}, {"type": "gpu", "count": 1}]}]}],
+            "attributes": {"system": {"duration": 5400.0, "queue": "debug", "bank": "phys", "project": "p"}},
+        });
+        assert_eq!(job, Ok(JobToCheck { jobspec, urgency: 20 }));
+        let job = read(&["-n", "5", "-t", "10", "-S", "system.project=p", "./a.out", "-N", "x"]).unwrap();
+        assert_eq!(job.jobspec["resources"][0]["count"], 5);
+        assert_eq!(job.jobspec["attributes"]["system"], json!({"duration": 600.0, "project": "p"}));
+        // As flux submit does, a remainder of tasks takes a slot on each node.
+        assert_eq!(read(&["-N2", "-n3"]).unwrap().jobspec["resources"][0]["with"][0]["count"], 2);
+        assert_eq!(read(&["-N4"]).unwrap().jobspec["resources"][0]["with"][0]["count"], 1);
+    }
+
+    #[test]
+    fn an_error_in_the_options_is_one_sentence() {
+        let help = "; \"flux fairshare check --help\" lists the options";
+        for (words, text) in [
+            (&["-N3", "-n2"][..], "node count must not be greater than task count".to_owned()),
+            (&["-N0"], format!("invalid value '0' for '--nodes <N>': 0 is not in 1..=1000000{help}")),
+            (&["--exclusive"], format!("unexpected argument '--exclusive' found{help}")),
+            (&["/nonexistent"], "can't read the jobspec /nonexistent: no such file or directory".to_owned()),
+        ] {
+            assert_eq!(read(words), Err(text), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn defaults_of_the_site_and_of_the_queue_are_added() {
+        let config = json!({
+            "policy": {"jobspec": {"defaults": {"system": {"queue": "batch", "duration": "1h"}}}},
+            "queues": {"batch": {}, "long": {"policy": {"jobspec": {"defaults": {"system": {"duration": "2d"}}}}},
+                "sub": {"parent": "long"}},
+        });
+        for (words, queue, duration) in [
+            (&["-n1"][..], "batch", 3600.0),
+            (&["-qlong"], "long", 172_800.0),
+            (&["-qsub"], "sub", 172_800.0),
+            (&["-qlong", "-t5"], "long", 300.0),
+        ] {
+            let mut job = read(words).unwrap();
+            assert_eq!(apply_defaults(&mut job.jobspec, &config), Ok(()));
+            assert_eq!(job.jobspec["attributes"]["system"], json!({"queue": queue, "duration": duration}));
+        }
+        let mut job = read(&["-qnone"]).unwrap();
+        assert_eq!(
+            apply_defaults(&mut job.jobspec, &config),
+            Err("Invalid queue 'none' specified".to_owned())
+        );
+        let mut job = read(&["-n1"]).unwrap();
+        let without = json!({"queues": {"batch": {}}});
+        assert_eq!(apply_defaults(&mut job.jobspec, &without), Err("no queue specified".to_owned()));
+        let disabled = json!({"queues": {"batch": {}}, "ingest": {"frobnicator": {"disable": true}}});
+        assert_eq!(apply_defaults(&mut job.jobspec, &disabled), Ok(()));
+    }
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare check`: what would happen to a job if it were submitted now.
+
+mod jobspec;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use serde_json::{Value, json};
+
+use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration_of};
+use crate::ui::messages::remark;
+use crate::ui::output::write_pretty;
+use crate::ui::pager::Paper;
+use crate::ui::screen::{Screen, ScreenArgs};
+use crate::ui::teller::Teller;
+use crate::ui::words::{Words, userid};
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::CheckedJob;
+use jobspec::{SubmitArgs, apply_defaults};
+use text::{QueueState, describe};
+
+/// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
+///
+/// Takes the options of flux submit, or a jobspec: a file, or - for the standard input, as printed by flux submit --dry-run. The
+/// plugin answers by the rules that it applies to submitted jobs: whether it accepts the job, the limits that would hold the job, the
+/// priority of the job when no limit holds it, and the place among the pending jobs. Checks of Flux that are not about queues, such as
+/// whether the machine has the resources, are not part of the answer. The instance owner may ask for any user.
+///
+/// Exit status 1 means that the job would be rejected.
+#[derive(Debug, clap::Args)]
+#[command(
+    override_usage = "flux fairshare check [-u USER] [--json] [OPTIONS OF FLUX SUBMIT | JOBSPEC]",
+    after_long_help = jobspec::help()
+)]
+pub(crate) struct Args {
+    /// The user that would submit the job, by name or number [default: yourself]
+    #[arg(short, long, value_name = "USER", help_heading = "Selection")]
+    user: Option<String>,
+    #[command(flatten)]
+    instance: InstanceArg,
+    /// Print the answer as JSON
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+    #[command(flatten)]
+    screen: ScreenArgs,
+    /// Options of flux submit, or a jobspec
+    #[arg(value_name = "JOB", trailing_var_arg = true, allow_hyphen_values = true)]
+    job: Vec<String>,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    let submit = SubmitArgs::read(&args.job)?;
+    let question = Question { user: args.user.as_deref(), submit, count: 1, json: args.json };
+    question.answer(&args.instance, &args.screen.screen())
+}
+
+/// Answers `what-if --submit`: `words` are a number of jobs and the options of one of them.
+pub(super) fn check_several(
+    words: &[String],
+    json: bool,
+    instance: &InstanceArg,
+    screen: &Screen,
+) -> Outcome {
+    let (count, job) = words.split_first().ok_or_else(|| failure("--submit: expected a number of jobs"))?;
+    let count = count.parse().ok().filter(|count| (1..=1_000_000).contains(count));
+    let count = count.ok_or_else(|| failure("--submit: expected a number of jobs from 1 to 1,000,000"))?;
+    Question { user: None, submit: SubmitArgs::read(job)?, count, json }.answer(instance, screen)
+}
+
+struct Question<'a> {
+    user: Option<&'a str>,
+    submit: SubmitArgs,
+    count: u64,
+    json: bool,
+}
+
+impl Question<'_> {
+    fn answer(&self, instance: &InstanceArg, screen: &Screen) -> Outcome {
+        let mut job = self.submit.job()?;
+        let flux = instance.connect()?;
+        let refusal = apply_defaults(&mut job.jobspec, &configuration_of(&flux)).err();
+        let mut request = json!({"jobspec": job.jobspec, "urgency": job.urgency, "count": self.count});
+        if let Some(user) = self.user.or(self.submit.user.as_deref()) {
+            request["user"] = json!(userid(user).map_err(failure)?);
+        }
+        let document: Value = match ask(&flux, "check_job", &request) {
+            Ok(document) => document,
+            Err(Refusal::No(text)) => {
+                remark(text);
+                return Ok(Answer::No);
+            }
+            Err(refusal) => return Err(refusal.into()),
+        };
+        let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
+        let queue = QueueState::read(&flux, checked.queue.as_deref());
+        let refusal = refusal.or_else(|| queue.refusal());
+        let words = Words::for_instance(&flux, checked.heading.now);
+        let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
+        if self.json || self.submit.json {
+            print_json(document, refusal, &queue, &words)?;
+        } else {
+            let teller = Teller { screen, words: &words };
+            let mut out = Paper::for_people(screen);
+            describe(&teller, &checked, refusal.as_deref(), &queue, &mut out)?;
+            out.finish()?;
+        }
+        Ok(if is_rejected { Answer::No } else { Answer::Yes })
+    }
+}
+
+/// Prints the plugin's answer with the user's name and the parts of the answer that are Flux's.
+fn print_json(
+    mut document: Value,
+    refusal: Option<String>,
+    queue: &QueueState,
+    words: &Words<'_>,
+) -> Result<(), Failure> {
+    let user = document.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
+    document["user"] = json!(user.map(|user| words.user(user)));
+    document["rejection_by_flux"] = json!(refusal);
+    document["queue_started"] = json!(queue.is_started);
+    let mut out = Paper::plain();
+    write_pretty(&document, &mut out)?;
+    Ok(out.finish()?)
+}
+
+impl QueueState {
+    /// Asks Flux for the state of a queue. If Flux does not answer, the state is unknown.
+    fn read(flux: &Flux, queue: Option<&str>) -> QueueState {
+        let request = queue.map_or_else(|| json!({}), |name| json!({"name": name}));
+        let answer = flux.rpc("job-manager.queue-status", &request.to_string()).ok().flatten();
+        let state: Value = serde_json::from_str(&answer.unwrap_or_default()).unwrap_or_default();
+        let text = |key: &str| state.get(key).and_then(Value::as_str).map(str::to_owned);
+        QueueState {
+            name: queue.map(str::to_owned),
+            is_enabled: state.get("enable").and_then(Value::as_bool),
+            is_started: state.get("start").and_then(Value::as_bool),
+            reason: text("disable_reason").or_else(|| text("stop_reason")),
+        }
+    }
+}

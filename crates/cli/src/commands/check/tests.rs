@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Screens about jobs that are not submitted yet.
+
+use super::text::{QueueState, describe};
+use crate::tests::golden::{NOW, check, held, price, screen, words};
+use crate::ui::teller::Teller;
+use fairshare_engine::engine::answers::CheckedJob;
+use serde_json::{Value, json};
+
+fn answer(more: Value) -> CheckedJob {
+    let priority = price(&[("fairshare", 0.421, 100_000), ("urgency", 0.0, 1000)]);
+    let mut answer = json!({
+        "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "overruled": null,
+        "userid": 5001, "bank": "chem", "queue": "debug", "project": "*", "nodes": 2, "cores": 8, "gpus": 0, "duration": 3600.0,
+        "rejection": null, "waits_for_data": false, "holds": [], "priority": priority, "place": 3, "place_of": 7, "jobs": 1,
+        "jobs_rejected": 0, "jobs_held": 0, "first_limit": null,
+    });
+    let members = answer.as_object_mut().expect("an object");
+    members.extend(more.as_object().expect("an object").clone());
+    serde_json::from_value(answer).expect("an answer")
+}
+
+fn text(checked: &CheckedJob, refusal: Option<&str>, queue: &QueueState) -> String {
+    let (screen, words) = (screen(100), words());
+    let mut text = Vec::new();
+    describe(&Teller { screen: &screen, words: &words }, checked, refusal, queue, &mut text)
+        .expect("written");
+    String::from_utf8(text).expect("text")
+}
+
+#[test]
+fn screens_of_jobs_that_are_not_submitted() {
+    let open = QueueState {
+        name: Some("debug".to_owned()),
+        is_enabled: Some(true),
+        is_started: Some(true),
+        reason: None,
+    };
+    let reason = Some("maintenance".to_owned());
+    let stopped = QueueState {
+        is_started: Some(false),
+        reason: reason.clone(),
+        ..QueueState { name: open.name.clone(), ..open }
+    };
+    let open =
+        QueueState { name: open.name.clone(), is_enabled: Some(true), is_started: Some(true), reason: None };
+    let holds = held(1, 5001, "chem")["holds"].clone();
+    let rejection = "job size (9 node(s)) is greater than the maximum of user 5001";
+    let several =
+        json!({"jobs": 100, "jobs_rejected": 20, "jobs_held": 70, "first_limit": "max-resource-user-limit"});
+    let mut screens = String::new();
+    for (name, answer, refusal, queue) in [
+        ("accepted", answer(json!({})), None, &open),
+        ("held", answer(json!({"holds": holds, "jobs_held": 1})), None, &stopped),
+        (
+            "rejected",
+            answer(json!({"rejection": rejection, "jobs_rejected": 1, "priority": null})),
+            None,
+            &open,
+        ),
+        ("rejected by Flux", answer(json!({})), Some("queue debug takes no new jobs"), &open),
+        (
+            "without data",
+            answer(json!({"waits_for_data": true, "bank": null, "priority": null})),
+            None,
+            &open,
+        ),
+        (
+            "score 0",
+            answer(json!({"place": null, "priority": price(&[("fairshare", 0.0, 100_000)])})),
+            None,
+            &open,
+        ),
+        ("several", answer(several), None, &open),
+        ("several without a limit", answer(json!({"jobs": 5})), None, &open),
+    ] {
+        screens.push_str(&format!("===== {name}\n{}", text(&answer, refusal, queue)));
+    }
+    check("check", 100, &screens);
+    assert!(
+        screens.contains("It has priority 42,100, and would be 3rd of 7 pending jobs in queue debug."),
+        "{screens}"
+    );
+    assert_eq!(
+        QueueState { is_enabled: Some(false), reason, ..open }.refusal().as_deref(),
+        Some("queue debug takes no new jobs: maintenance")
+    );
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Describes in sentences what would happen to a job.
+
+use std::io::{self, Write};
+
+use crate::ui::figures::{duration, number, ordinal};
+use crate::ui::printable::count;
+use crate::ui::teller::Teller;
+use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
+use fairshare_engine::priority::Outcome;
+
+/// The state of the job's queue; `None`: unknown.
+#[derive(Debug, Default)]
+pub(super) struct QueueState {
+    /// `None` is the queue without a name.
+    pub(super) name: Option<String>,
+    pub(super) is_enabled: Option<bool>,
+    pub(super) is_started: Option<bool>,
+    /// Why the queue is disabled or stopped.
+    pub(super) reason: Option<String>,
+}
+
+impl QueueState {
+    fn label(&self) -> String {
+        self.name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"))
+    }
+
+    fn because(&self) -> String {
+        self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"))
+    }
+
+    /// Returns why Flux rejects a job in the queue.
+    pub(super) fn refusal(&self) -> Option<String> {
+        let is_closed = self.is_enabled == Some(false);
+        is_closed.then(|| format!("{} takes no new jobs{}", self.label(), self.because()))
+    }
+}
+
+/// Prints what would happen to the jobs. `refusal` is the text with which Flux itself would reject them.
+pub(super) fn describe(
+    teller: &Teller<'_>,
+    checked: &CheckedJob,
+    refusal: Option<&str>,
+    queue: &QueueState,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let words = teller.words;
+    let rejection = checked.rejection.as_ref().map(|text| format!("Rejected: {}.", words.named(text)));
+    let by_flux = refusal.map(|text| format!("Rejected by Flux: {text}."));
+    if let Some(text) = by_flux.or(rejection) {
+        teller.heading(&text, out)?;
+        return teller.line(&shape(teller, checked), out);
+    }
+    let heading = match (checked.jobs, checked.jobs_rejected) {
+        (1, 0) => "Accepted.".to_owned(),
+        (1, _) => "Rejected.".to_owned(),
+        (all, rejected) => format!("{} of {} jobs are accepted.", number(all - rejected), number(all)),
+    };
+    teller.heading(&heading, out)?;
+    teller.line(&shape(teller, checked), out)?;
+    if checked.waits_for_data {
+        let text =
+            "The plugin has no data yet: the job waits until a push brings the association of its user.";
+        return teller.line(text, out);
+    }
+    if checked.jobs > 1 {
+        several(teller, checked, out)?;
+    }
+    for hold in &checked.holds {
+        teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)), out)?;
+    }
+    if checked.holds.is_empty() && checked.jobs == 1 {
+        teller.line("No limit holds it.", out)?;
+    }
+    if queue.is_started == Some(false) {
+        let text = format!("Its jobs wait until {} is started{}.", queue.label(), queue.because());
+        teller.line(&text, out)?;
+    }
+    match &checked.priority {
+        Some(made) => teller.line(&priority(checked, made), out),
+        None => Ok(()),
+    }
+}
+
+fn shape(teller: &Teller<'_>, checked: &CheckedJob) -> String {
+    let each = if checked.jobs > 1 { "Each job" } else { "The job" };
+    let mut parts = vec![format!("{each} of {}", teller.words.user(checked.userid.0))];
+    parts.extend(checked.bank.as_ref().map(|bank| format!("in bank {bank}")));
+    parts.extend(checked.queue.as_ref().map(|queue| format!("in queue {queue}")));
+    let project = checked.project.as_ref().filter(|project| project.as_str() != "*");
+    parts.extend(project.map(|project| format!("for project {project}")));
+    let many = |amount: u64, what: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), what);
+    let mut size = Vec::new();
+    size.extend((checked.nodes > 0).then(|| many(checked.nodes, "node")));
+    size.extend((checked.cores > 0).then(|| many(checked.cores, "core")));
+    size.extend((checked.gpus > 0).then(|| many(checked.gpus, "GPU")));
+    size.push(checked.duration.map_or("no time limit".to_owned(), duration));
+    format!("{}: {}.", parts.join(" "), size.join(", "))
+}
+
+/// Prints how many of several jobs are rejected and held.
+fn several(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
+    if checked.jobs_rejected > 0 {
+        let text = format!(
+            "Rejected: the last {} jobs, because the bank then has the most active jobs that it allows.",
+            number(checked.jobs_rejected)
+        );
+        teller.line(&text, out)?;
+    }
+    let accepted = checked.jobs - checked.jobs_rejected;
+    let text = match &checked.first_limit {
+        None => "Held: none.".to_owned(),
+        Some(limit) => format!(
+            "Held: at most {} of {} at first, by {limit} before any other limit.",
+            number(checked.jobs_held),
+            number(accepted)
+        ),
+    };
+    teller.line(&text, out)
+}
+
+/// Returns a sentence about the priority and the place.
+fn priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
+    let whose = if checked.jobs > 1 { "The first has" } else { "It has" };
+    let when = if checked.holds.is_empty() { "" } else { " when no limit holds it" };
+    match (made.outcome(), checked.place) {
+        (Some(Outcome::HeldByUrgency), _) => "Its urgency is 0, so it does not run.".to_owned(),
+        (_, None) => {
+            format!("{whose} priority 0{when}, so it does not run: the sum of its terms is 0 or less.")
+        }
+        (_, Some(place)) => format!(
+            "{whose} priority {}{when}, and would be {} of {} pending jobs{}.",
+            number(made.priority),
+            ordinal(place),
+            number(checked.place_of),
+            checked.queue.as_ref().map_or(String::new(), |queue| format!(" in queue {queue}"))
+        ),
+    }
+}
