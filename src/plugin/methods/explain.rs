@@ -83,8 +83,10 @@ fn explain_job(
     Ok(found.ok().flatten().ok_or_else(unknown))
 }
 
-/// Removes the ids of jobs for which `is_own` is false: in private mode a guest sees no jobs of others.
+/// Removes the ids of jobs for which `is_own` is false, and the place among the jobs of all: in private mode a guest sees no jobs of
+/// others.
 fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
+    why.place = None;
     for hold in &mut why.holds {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();

@@ -5,7 +5,7 @@
 //! gives access to all its values.
 
 use crate::ids::{JobId, JobMap, QueueName};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// A pending job with its posted and its current priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,6 +218,37 @@ impl<T> Pending<T> {
             differs |= posted != current;
         }
         differs && by_posted.min(by_current) < depth
+    }
+
+    /// Returns, for each of `ids` that is pending, its place in its queue by posted priority, and the number of jobs that have a place
+    /// there. A job with posted priority 0 has none: Flux does not send it to the scheduler. Visits each queue once.
+    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
+        let mut by_queue: BTreeMap<u32, Vec<PendingJob>> = BTreeMap::new();
+        for id in ids {
+            if let (Some(place), Some((job, _))) = (self.places.get(id), self.get(id))
+                && job.posted > 0
+            {
+                by_queue.entry(place.queue).or_default().push(job);
+            }
+        }
+        let mut places = HashMap::new();
+        for (queue, mut jobs) in by_queue {
+            jobs.sort_unstable_by_key(PendingJob::by_posted);
+            // Entry `n` counts the jobs of the queue that precede job `n`, but not the job before it.
+            let mut counts = vec![0; jobs.len() + 1];
+            let all = self.queues.get(queue as usize).map_or(&[][..], |queue| &queue.jobs);
+            for other in all.iter().filter(|other| other.posted > 0).map(PendingJob::by_posted) {
+                let at = jobs.partition_point(|job| !other.is_before(job.by_posted()));
+                counts.get_mut(at).into_iter().for_each(|count| *count += 1);
+            }
+            let of = counts.iter().sum();
+            let mut before = 0;
+            for (job, count) in jobs.iter().zip(counts) {
+                before += count;
+                places.insert(job.id, (before + 1, of));
+            }
+        }
+        places
     }
 
     /// Returns the jobs of each queue.

@@ -6,7 +6,7 @@ use super::super::posted::shown;
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
-use crate::limits::{Job, Keepers, Phase, Room};
+use crate::limits::{Job, Keepers, Phase, PlaceInLine, Room};
 use crate::priority::Explanation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -56,6 +56,8 @@ pub struct ListedJob {
     pub submitted: Option<f64>,
     /// Its posted priority, if it has one.
     pub priority: Option<u32>,
+    /// Its place in its scheduler queue, if it is pending at a priority above 0 and the caller may see the jobs of others.
+    pub place: Option<PlaceInLine>,
     /// Its current priority as of the last refresh.
     pub exact: Option<u32>,
     /// The name of the [`Outcome`](crate::priority::Outcome) of the posted priority.
@@ -148,6 +150,8 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
             page.jobs.push(listed);
         }
     }
+    let places = view.posted.places(page.jobs.iter().map(|job| job.id));
+    page.jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
     page.next = last.filter(|_| is_full || !is_all);
     let is_empty = page.jobs.is_empty();
     page.has_bank = !is_empty || wanted.bank.as_ref().is_none_or(|bank| knows_bank(view, bank));
@@ -265,6 +269,7 @@ fn list_job(
         cores: job.size.cores,
         submitted: job.submitted,
         priority: posted.map(|posted| posted.posted),
+        place: None,
         exact: posted.map(|posted| posted.exact),
         outcome: posted.map(|posted| Cow::Borrowed(posted.made.outcome.name())),
         weighing,

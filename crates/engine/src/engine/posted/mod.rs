@@ -8,6 +8,7 @@ pub use changes::{Change, Changes};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
+use crate::limits::PlaceInLine;
 use crate::priority::{
     AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, WeightedFactors,
     order::{Bounds, Plan},
@@ -253,6 +254,12 @@ impl PostedPriorities {
     /// Returns the place of a new job of `priority` in a scheduler queue, as [`Pending::place_of_new`].
     pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         self.pending.place_of_new(queue, priority)
+    }
+
+    /// Returns the place of each job in its scheduler queue, as [`Pending::places`].
+    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
+        let places = self.pending.places(ids).into_iter();
+        places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()
     }
 
     /// Returns the associations with pending jobs.

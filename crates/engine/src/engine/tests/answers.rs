@@ -273,6 +273,48 @@ fn the_statistics_count_refreshes_and_their_posts() {
 }
 
 #[test]
+fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
+    let mut host = Host::with(
+        vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")],
+        vec![queue("q1"), queue("q2")],
+    );
+    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+    let mut submit = |job: HostJob| host.submit(job).unwrap();
+    let [low, equal, high, off] = [(7, "q1"), (8, "q1"), (8, "q2"), (7, "q1")]
+        .map(|(user, queue)| submit(HostJob::new(user).queue(queue)));
+    let alone = submit(HostJob::new(8));
+    host.set_urgency(high, 20);
+    host.set_urgency(off, 0);
+    let places = |host: &Host, wanted: JobsWanted| -> Vec<_> {
+        let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
+        page.jobs.iter().map(|job| (job.id, job.place.map(|line| (line.place, line.of)))).collect()
+    };
+    let all = || JobsWanted { most: 9, ..JobsWanted::default() };
+    let by_queue = [
+        (low, Some((2, 3))),
+        (equal, Some((3, 3))),
+        (high, Some((1, 3))),
+        (off, None),
+        (alone, Some((1, 1))),
+    ];
+    assert_eq!(places(&host, all()), by_queue, "virtual queue q2 is part of q1");
+    let page = places(&host, JobsWanted { after: Some(low), most: 1, ..all() });
+    assert_eq!(page, by_queue[1..2], "jobs outside of the page count too");
+    host.event(Event::OneQueueList(true));
+    let in_one_list = [(low, 2), (equal, 3), (high, 1), (alone, 4)].map(|(id, place)| (id, Some((place, 4))));
+    let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off).collect();
+    assert_eq!(listed, in_one_list);
+    for (id, line) in places(&host, all()) {
+        let job = host.jobs.get(&id).unwrap();
+        let facts = Host::facts(id, job);
+        let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
+        assert_eq!(why.place.map(|place| (place.place, place.of)), line);
+    }
+    host.start(high);
+    assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high]), ..all() }), [(low, Some((1, 3)))]);
+}
+
+#[test]
 fn a_list_of_jobs_contains_the_requested_jobs() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];

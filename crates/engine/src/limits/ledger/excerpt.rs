@@ -7,12 +7,13 @@ use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
 
-/// The place of a held job among the held jobs of its association, in the order of release.
+/// The place of a held job among the held jobs of its association, in the order of release; or that of a pending job in its scheduler
+/// queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceInLine {
     /// 1 for the first.
     pub place: usize,
-    /// The number of held jobs.
+    /// The number of jobs with a place.
     pub of: usize,
 }
 
