@@ -39,6 +39,11 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
             Err(reason) => refused.push(Refused { id, reason }),
         }
     }
+    if request.caller.is_privileged() || !plugin.is_private.get() {
+        let places =
+            plugin.engine.view(|view| view.places(jobs.iter().map(|job| job.id))).unwrap_or_default();
+        jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
+    }
     reply(&Explained { heading: heading(plugin, host)?, jobs, refused })
 }
 
@@ -83,10 +88,8 @@ fn explain_job(
     Ok(found.ok().flatten().ok_or_else(unknown))
 }
 
-/// Removes the ids of jobs for which `is_own` is false, and the place among the jobs of all: in private mode a guest sees no jobs of
-/// others.
+/// Removes the ids of jobs for which `is_own` is false: in private mode a guest sees no jobs of others.
 fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
-    why.place = None;
     for hold in &mut why.holds {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();

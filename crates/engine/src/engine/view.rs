@@ -11,8 +11,9 @@ use super::{
 };
 use crate::accounts::Difference;
 use crate::ids::{JobId, QueueName, UserId};
-use crate::limits::{Job, Phase};
+use crate::limits::{Job, Phase, PlaceInLine};
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Deref;
 
 /// The state that answers are computed from.
@@ -166,6 +167,12 @@ impl<'a> View<'a> {
     /// Returns at most `most` pending jobs by ascending id, from the one after `after`.
     pub fn pending_after(&self, after: Option<JobId>, most: usize) -> Vec<JobId> {
         self.posted.ids_after(after).take(most).collect()
+    }
+
+    /// Returns the place of each job that has one among the pending jobs of its scheduler queue.
+    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
+        let places = self.posted.places(ids).into_iter();
+        places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()
     }
 
     /// Returns the posted priority of a pending job; `None` for any other job.

@@ -159,7 +159,7 @@ pub struct Why {
     pub fairshare: Option<f64>,
     /// Its posted priority, if it has one.
     pub posted: Option<PostedPriority>,
-    /// Its place in its scheduler queue, if it is pending at a priority above 0 and the caller may see the jobs of others.
+    /// Its place in its scheduler queue, as [`ListedJob::place`](super::ListedJob::place). The caller of [`why`] sets it.
     pub place: Option<PlaceInLine>,
     /// Its current priority, if it has a posted one.
     pub exact: Option<ExplainedPriority>,
@@ -220,7 +220,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
         fairshare: association.and_then(|association| view.fairshare(association)),
         posted: priced.as_ref().map(|priced| explain_posted(view, job, priced, age)),
-        place: view.posted.places([id]).remove(&id),
+        place: None,
         exact: priced.as_ref().map(|priced| ExplainedPriority::new(&priced.exact, priced.urgency, age)),
         lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),

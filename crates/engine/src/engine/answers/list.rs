@@ -150,7 +150,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
             page.jobs.push(listed);
         }
     }
-    let places = view.posted.places(page.jobs.iter().map(|job| job.id));
+    let places = view.places(page.jobs.iter().map(|job| job.id));
     page.jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
     page.next = last.filter(|_| is_full || !is_all);
     let is_empty = page.jobs.is_empty();

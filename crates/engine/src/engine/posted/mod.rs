@@ -8,7 +8,6 @@ pub use changes::{Change, Changes};
 use crate::accounts::{AssociationId, ZeroScore};
 use crate::engine::Turn;
 use crate::ids::{JobId, QueueName};
-use crate::limits::PlaceInLine;
 use crate::priority::{
     AGE, AGE_OFFSET, Explanation, MAX_FACTORS, Pending, PendingJob, WeightedFactors,
     order::{Bounds, Plan},
@@ -257,9 +256,8 @@ impl PostedPriorities {
     }
 
     /// Returns the place of each job in its scheduler queue, as [`Pending::places`].
-    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, PlaceInLine> {
-        let places = self.pending.places(ids).into_iter();
-        places.map(|(id, (place, of))| (id, PlaceInLine { place, of })).collect()
+    pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
+        self.pending.places(ids)
     }
 
     /// Returns the associations with pending jobs.

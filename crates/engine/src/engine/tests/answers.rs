@@ -304,12 +304,6 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     let in_one_list = [(low, 2), (equal, 3), (high, 1), (alone, 4)].map(|(id, place)| (id, Some((place, 4))));
     let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off).collect();
     assert_eq!(listed, in_one_list);
-    for (id, line) in places(&host, all()) {
-        let job = host.jobs.get(&id).unwrap();
-        let facts = Host::facts(id, job);
-        let why = crate::engine::answers::why(&host.engine.view(), &facts, host.now).unwrap();
-        assert_eq!(why.place.map(|place| (place.place, place.of)), line);
-    }
     host.start(high);
     assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high]), ..all() }), [(low, Some((1, 3)))]);
 }
