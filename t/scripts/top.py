@@ -123,7 +123,7 @@ def main():
             ("s", "by user"),
             ("/running\r", 'only "running"'),
             ("\x1b", "by user"),
-            ("\r", "it is waiting:"),
+            ("\r", "node, 1 core"),
             ("q", "Enter why"),
             ("?", "this help"),
         ):

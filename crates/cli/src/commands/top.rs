@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, ask};
+use crate::plugin::scheduling::start_facts;
 use crate::tui::view::TerminalLook;
 use crate::tui::{self, Asking, gather};
 use crate::ui::figures::parse_duration;
@@ -78,7 +79,8 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
     };
     let words = Words::for_instance(flux, explained.heading.now);
     let mut text = Vec::new();
-    if let Err(error) = (Teller { screen: &screen, words: &words }).explain_job(job, &explained, &mut text) {
+    let teller = Teller { screen: &screen, words: &words };
+    if let Err(error) = teller.explain_job(job, &explained, &start_facts(flux, job), &mut text) {
         return vec![error.to_string()];
     }
     String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()

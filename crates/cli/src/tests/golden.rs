@@ -90,6 +90,7 @@ pub(crate) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
         "latest_reason": {"code": "free", "text": "no limit holds it"}, "if_started": null, "line": null,
         "others": [{"cause": "resources", "text": "it is waiting for resources", "name": null, "at": null}],
         "helps": [{"code": "wait", "text": "wait: 3 jobs have a larger priority"}],
+        "place": posted["priority"].as_u64().is_some_and(|priority| priority > 0).then(|| json!({"place": 3, "of": 7})),
     })
 }
 
@@ -135,7 +136,7 @@ pub(crate) fn jobs() -> Value {
             "sum": is_priced.then_some(sum), "when": is_priced.then_some(NOW - 5.0), "holds": holds, "kept": id == 25,
         })
     };
-    json!({
+    let mut page = json!({
         "now": NOW, "generation": 3, "live": true,
         "terms": ["fairshare", "queue", "bank", "urgency", "age", "size"],
         "weighings": [[100_000, 10_000, 0, 1000, 250, 0]],
@@ -147,7 +148,11 @@ pub(crate) fn jobs() -> Value {
             row(25, 5001, "chem", json!("debug"), &[], &["max-nodes-user-limit", "max-run-jobs-queue"]),
         ],
         "next": null,
-    })
+    });
+    for (job, (place, of)) in [(0, (1, 2)), (1, (1, 3)), (3, (2, 2))] {
+        page["jobs"][job]["place"] = json!({"place": place, "of": of});
+    }
+    page
 }
 
 /// Returns an answer to `standing`: ann in chem.

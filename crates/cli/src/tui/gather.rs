@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::model::{BankLine, JobLine, Snapshot, StandingLine};
 use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{Refusal, ask};
+use crate::plugin::scheduling::StoppedQueues;
 use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
 use crate::ui::printable::printable;
@@ -31,7 +32,8 @@ pub(crate) fn gather(flux: &Flux) -> Result<Snapshot, Failure> {
     let answer: Standings = serde_json::from_value(standing::fetch(flux, &wanted, MOST)?).map_err(failure)?;
     let page = jobs::fetch(flux, &Map::new(), MOST)?;
     let words = Words::for_instance(flux, page.now);
-    Ok(snapshot(stats.as_ref(), &answer, &page, &words))
+    let stopped = StoppedQueues::ask(flux, page.jobs.iter().map(|row| row.queue.as_deref()));
+    Ok(snapshot(stats.as_ref(), &answer, &page, &stopped, &words))
 }
 
 /// Builds the data from the plugin's answers. `stats` is `None` for a guest.
@@ -39,6 +41,7 @@ pub(crate) fn snapshot(
     stats: Option<&Stats>,
     standing: &Standings,
     page: &JobsPage,
+    stopped: &StoppedQueues,
     words: &Words<'_>,
 ) -> Snapshot {
     let shown = shown_terms(page);
@@ -51,7 +54,7 @@ pub(crate) fn snapshot(
         queue: name(row.queue.as_deref()),
         priority: row.priority.map(u64::from),
         products: shown.iter().filter_map(|at| jobs::product(row, page, *at)).collect(),
-        held_by: held_by(row),
+        held_by: held_by(row, stopped),
     };
     let held = match stats {
         Some(stats) => stats.held_by_limit.clone(),
@@ -64,7 +67,7 @@ pub(crate) fn snapshot(
         }
     };
     Snapshot {
-        facts: facts(stats, standing, page),
+        facts: facts(stats, standing, page, stopped),
         banks: stats.map_or_else(|| banks_of_levels(standing), banks),
         standings: standing
             .associations
@@ -88,10 +91,13 @@ pub(crate) fn snapshot(
     }
 }
 
-fn held_by(row: &ListedJob) -> String {
+fn held_by(row: &ListedJob, stopped: &StoppedQueues) -> String {
     let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
     if row.is_kept {
         names.push("others");
+    }
+    if stopped.contains(row.queue.as_deref()) {
+        names.push("stopped queue");
     }
     printable(&names.join(",")).into_owned()
 }
@@ -122,7 +128,12 @@ fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> Standi
 }
 
 /// Returns two lines: one about the plugin's data and one about the jobs.
-fn facts(stats: Option<&Stats>, standing: &Standings, page: &JobsPage) -> Vec<String> {
+fn facts(
+    stats: Option<&Stats>,
+    standing: &Standings,
+    page: &JobsPage,
+    stopped: &StoppedQueues,
+) -> Vec<String> {
     let policy = standing.heading.policy.as_deref().unwrap_or("fair-share as pushed");
     let mut data =
         vec![format!("generation {}", number(standing.heading.generation)), printable(policy).into_owned()];
@@ -163,7 +174,9 @@ fn facts(stats: Option<&Stats>, standing: &Standings, page: &JobsPage) -> Vec<St
     if stats.is_some_and(|stats| stats.associations > shown) {
         data.push(format!("{} shown", number(shown)));
     }
-    vec![data.join(", "), jobs]
+    let names: Vec<String> = stopped.names().map(|name| printable(name).into_owned()).collect();
+    let stopped = if names.is_empty() { String::new() } else { format!("; stopped: {}", names.join(", ")) };
+    vec![data.join(", "), jobs + &stopped]
 }
 
 /// Returns the banks in the order of the tree.

@@ -70,7 +70,7 @@ pub(crate) struct JobLine {
     pub(crate) priority: Option<u64>,
     /// Value times weight of each term, in the order of [`Snapshot::terms`].
     pub(crate) products: Vec<f64>,
-    /// The limits that hold the job, and "others" if something else blocks it.
+    /// The limits that hold the job, "others" if something else blocks it, and "stopped queue" if its queue is stopped.
     pub(crate) held_by: String,
 }
 

@@ -12,6 +12,7 @@ use super::gather::snapshot;
 use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
 use super::{print_once, silence};
+use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{check, jobs, standing, stats, words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
@@ -29,7 +30,23 @@ fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
     let mut other = standing.associations[0].clone();
     (other.userid, other.bank, other.rank) = (UserId(5003), BankName::from("phys"), None);
     standing.associations.push(other);
-    snapshot(stats, &standing, &page, &words())
+    snapshot(stats, &standing, &page, &StoppedQueues::default(), &words())
+}
+
+#[test]
+fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
+    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let standing: Standings = serde_json::from_value(standing()).expect("a standing");
+    let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
+    let mut stopped = StoppedQueues::default();
+    stopped.note(Some("debug"), &serde_json::json!({"start": false}));
+    let snapshot = snapshot(Some(&stats), &standing, &page, &stopped, &words());
+    assert!(snapshot.facts[1].ends_with("; stopped: debug"), "{:?}", snapshot.facts);
+    let marks: Vec<(&str, &str)> =
+        snapshot.jobs.iter().map(|job| (job.queue.as_str(), job.held_by.as_str())).collect();
+    assert_eq!(marks[0], ("debug", "stopped queue"));
+    assert_eq!(marks[2], ("debug", "max-running-jobs-user-limit,stopped queue"));
+    assert!(marks.iter().all(|(queue, held)| held.contains("stopped") == (*queue == "debug")), "{marks:?}");
 }
 
 fn model() -> Model {

@@ -81,6 +81,14 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", super::figures::number(number), if number == 1 { "" } else { "s" })
 }
 
+/// Capitalizes a text and adds a period.
+pub(crate) fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let text: String =
+        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
+    if text.ends_with('.') { text } else { text + "." }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{acts, count, cut, printable, printable_json, width};

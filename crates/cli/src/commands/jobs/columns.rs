@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The columns of `flux fairshare jobs`: fixed columns, and one for each term of the priority.
 
+use std::collections::HashMap;
+
 use crate::plugin::jobs::weight;
+use crate::plugin::scheduling::StoppedQueues;
+use crate::ui::figures::number;
 use crate::ui::rows::{Cell, Column, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::Words;
@@ -9,12 +13,16 @@ use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 use fairshare_engine::ids::Word;
 
 /// The fixed columns: definition, letter in sprio's formats, help text.
-const COLUMNS: [(Column<'static>, char, &str); 17] = [
+const COLUMNS: [(Column<'static>, char, &str); 21] = [
     (column("id", "JobId", Style::Text), 'i', "the job id"),
     (column("user", "User", Style::Text), 'u', "the user"),
     (column("bank", "Bank", Style::Text), 'o', "the bank"),
     (column("queue", "Queue", Style::Text), 'r', "the queue"),
     (column("priority", "Priority", Style::Count), 'Y', "the posted priority"),
+    (column("place", "Place", Style::Signed), ' ', "its place in its scheduler queue by posted priority"),
+    (column("place_of", "Of", Style::Count), ' ', "the number of jobs with a place in that queue"),
+    (column("estimated_start", "Start", Style::Text), ' ', "when the scheduler expects it to start"),
+    (column("queue_stopped", "Stopped", Style::Text), ' ', "whether its queue is stopped"),
     (column("state", "State", Style::Text), ' ', "depend, priority or sched"),
     (column("urgency", "Urgency", Style::Id), 'N', "the urgency, 0 to 31"),
     (column("nodes", "Nodes", Style::Count), ' ', "requested nodes"),
@@ -39,6 +47,7 @@ pub(super) const PARTS: &str = "the terms that are shown do not sum to the prior
 /// Columns that a table leaves out if it is too wide, the first ones first.
 pub(super) const GIVE_UP: &[&str] = &[
     "submitted",
+    "queue_stopped",
     "userid",
     "cores",
     "nodes",
@@ -60,6 +69,15 @@ pub(super) const GIVE_UP: &[&str] = &[
 /// sprio's letters for a term: normalized, weighted, and the name of the term here.
 const SPRIO: [(char, char, &str); 4] =
     [('f', 'F', "fairshare"), ('a', 'A', "age"), ('j', 'J', "size"), ('p', 'P', "queue_term")];
+
+/// The rows of the table: pending jobs, and what Flux reports about them.
+#[derive(Default)]
+pub(super) struct Listing {
+    pub(super) page: JobsPage,
+    /// The scheduler's estimates of starts, by job id.
+    pub(super) estimates: HashMap<u64, f64>,
+    pub(super) stopped: StoppedQueues,
+}
 
 /// A column chosen for output.
 #[derive(Clone, Debug, PartialEq)]
@@ -193,7 +211,7 @@ fn is_fixed(name: &str) -> bool {
 pub(super) fn cell(
     chosen: &ChosenColumn,
     row: &ListedJob,
-    page: &JobsPage,
+    listing: &Listing,
     words: &Words<'_>,
     is_table: bool,
 ) -> Cell {
@@ -203,10 +221,11 @@ pub(super) fn cell(
         Some(time) if is_table => Cell::Text(words.format_time(time)),
         time => time.into(),
     };
+    let is_stopped = listing.stopped.contains(row.queue.as_deref());
     let at = match chosen {
         ChosenColumn::Term(term, weighted) => {
             let value = row.values.get(*term).copied();
-            return match (value, weight(row, page, *term)) {
+            return match (value, weight(row, &listing.page, *term)) {
                 (Some(value), Some(weight)) if *weighted => Cell::Number(value * weight as f64),
                 (Some(value), _) if !*weighted => Cell::Number(value),
                 _ => Cell::None,
@@ -218,8 +237,18 @@ pub(super) fn cell(
         "id" => Cell::Text(words.job(row.id.0)),
         "user" => Cell::Text(words.user(row.userid.0)),
         "bank" => text(row.bank.as_deref()),
+        "queue" if is_table && is_stopped => {
+            Cell::Text(format!("{} (stopped)", row.queue.as_deref().unwrap_or("")).trim_start().to_owned())
+        }
         "queue" => text(row.queue.as_deref()),
         "priority" => count(row.priority),
+        "place" => match row.place {
+            Some(line) if is_table => Cell::Text(format!("{} of {}", number(line.place), number(line.of))),
+            line => line.map_or(Cell::None, |line| Cell::Count(line.place as u64)),
+        },
+        "place_of" => row.place.map_or(Cell::None, |line| Cell::Count(line.of as u64)),
+        "estimated_start" => time(listing.estimates.get(&row.id.0).copied()),
+        "queue_stopped" => Cell::Flag(is_stopped),
         "state" => Cell::Text(row.state.to_string()),
         "urgency" => count(row.urgency.map(u32::from)),
         "nodes" => Cell::Count(row.nodes),

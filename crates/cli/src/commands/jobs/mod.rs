@@ -12,16 +12,17 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, queues};
 use crate::plugin::jobs::fetch;
+use crate::plugin::scheduling::{StoppedQueues, estimates};
 use crate::ui::figures::rfc3339;
 use crate::ui::messages::remark;
 use crate::ui::order::compare;
 use crate::ui::output::{OutputArgs, Report};
-use crate::ui::printable::count;
+use crate::ui::printable::{count, sentence};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
-use columns::{ChosenColumn, Columns, GIVE_UP, PARTS, cell};
+use columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS, cell};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
@@ -113,7 +114,12 @@ pub(super) fn run(args: &Args) -> Outcome {
         unknown.iter().for_each(remark);
         return Ok(Answer::No);
     }
-    print(args, &page, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
+    let user =
+        users.as_ref().and_then(|users| if let [user] = users.as_slice() { Some(*user) } else { None });
+    let stopped = StoppedQueues::ask(&flux, page.jobs.iter().map(|row| row.queue.as_deref()));
+    let listing = Listing { estimates: estimates(&flux, user), stopped, page };
+    let page = &listing.page;
+    print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
         .iter()
         .filter(|id| !page.jobs.iter().any(|row| row.id.0 == **id))
@@ -211,14 +217,15 @@ fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value>
     wanted
 }
 
-fn print(args: &Args, page: &JobsPage, words: &Words<'_>, none: &str) -> Result<(), Failure> {
+fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Result<(), Failure> {
+    let page = &listing.page;
     let report_columns = Columns::new(&page.terms, args.normalized);
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let look = Look { give_up, parts: PARTS, ..Look::WHOLE };
     let report = if args.weights {
         weights(page, &report_columns)
     } else {
-        report(args, page, &report_columns, words, none).map_err(failure)?
+        report(args, listing, &report_columns, words, none).map_err(failure)?
     };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
@@ -242,29 +249,30 @@ fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
 
 fn report<'a>(
     args: &Args,
-    page: &'a JobsPage,
+    listing: &'a Listing,
     columns: &'a Columns,
     words: &'a Words<'_>,
     none: &str,
 ) -> Result<Report<'a>, String> {
+    let page = &listing.page;
     let is_table = args.output.is_table();
     let chosen = match &args.chosen {
         Some(text) => columns.parse(text).map_err(|text| format!("--format: {text}"))?,
-        None => usual(args.long || !is_table, is_table, page, columns),
+        None => usual(args.long || !is_table, is_table, listing, columns),
     };
     let keys = sort_keys(&args.order, columns).map_err(|text| format!("--sort: {text}"))?;
     let mut rows: Vec<&ListedJob> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
         let by =
-            |(chosen, descending): &(ChosenColumn, bool)| ordered(chosen, *descending, a, b, page, words);
+            |(chosen, descending): &(ChosenColumn, bool)| ordered(chosen, *descending, a, b, listing, words);
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let companions = if args.output.json { COMPANIONS } else { &[] };
     let shown =
         chosen.iter().map(|chosen| columns.column(chosen)).chain(companions.iter().copied()).collect();
-    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows) };
+    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows, listing) };
     let cells = move |row: &'a ListedJob| {
-        let cells = chosen.iter().map(|chosen| cell(chosen, row, page, words, is_table));
+        let cells = chosen.iter().map(|chosen| cell(chosen, row, listing, words, is_table));
         cells.chain(companion_cells(row).into_iter().take(companions.len())).collect()
     };
     let facts = vec![
@@ -293,8 +301,19 @@ fn companion_cells(row: &ListedJob) -> [Cell; 3] {
 }
 
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
-fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<ChosenColumn> {
+fn usual(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Vec<ChosenColumn> {
+    let page = &listing.page;
+    let any = |is: fn(&ListedJob) -> bool| page.jobs.iter().any(is);
     let mut names = vec!["id", "user", "bank", "queue", "priority"];
+    if long || any(|row| row.place.is_some()) {
+        names.push("place");
+    }
+    if !is_table {
+        names.push("place_of");
+    }
+    if !is_table || page.jobs.iter().any(|row| listing.estimates.contains_key(&row.id.0)) {
+        names.push("estimated_start");
+    }
     if long {
         names.extend(["state", "urgency", "nodes", "cores", "submitted"]);
     }
@@ -310,7 +329,6 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
     if long {
         names.extend(["sum", "outcome", "exact", "when"]);
     }
-    let any = |is: fn(&ListedJob) -> bool| page.jobs.iter().any(is);
     if long || any(|row| !row.holds.is_empty()) {
         names.push("holds");
     }
@@ -318,7 +336,7 @@ fn usual(long: bool, is_table: bool, page: &JobsPage, columns: &Columns) -> Vec<
         names.push("kept");
     }
     if !is_table {
-        names.push("userid");
+        names.extend(["userid", "queue_stopped"]);
     }
     chosen.extend(names.iter().filter_map(|name| columns.find(name).ok()));
     chosen
@@ -342,10 +360,10 @@ fn ordered(
     descending: bool,
     a: &ListedJob,
     b: &ListedJob,
-    page: &JobsPage,
+    listing: &Listing,
     words: &Words<'_>,
 ) -> Ordering {
-    let [first, second] = [a, b].map(|row| cell(chosen, row, page, words, false));
+    let [first, second] = [a, b].map(|row| cell(chosen, row, listing, words, false));
     // The F58 form of ids does not sort by number.
     match (columns::is_id(chosen), descending) {
         (true, false) => a.id.cmp(&b.id),
@@ -354,8 +372,8 @@ fn ordered(
     }
 }
 
-/// Returns notes about held jobs, jobs without a priority, and stale priorities.
-fn notes(rows: &[&ListedJob]) -> Vec<String> {
+/// Returns notes about held jobs, jobs without a priority, stale priorities, stopped queues, and missing estimates.
+fn notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
     let without_priority = rows.iter().filter(|row| row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
@@ -376,6 +394,10 @@ fn notes(rows: &[&ListedJob]) -> Vec<String> {
             "The posted priority of {} is stale (-l shows the current one).",
             count(late, "job")
         ));
+    }
+    notes.extend(listing.stopped.texts().map(|text| sentence(&text)));
+    if rows.iter().any(|row| row.place.is_some()) && listing.estimates.is_empty() {
+        notes.push("When jobs start is unknown: the scheduler gives no estimates.".to_owned());
     }
     notes
 }

@@ -4,10 +4,10 @@
 use clap::Parser;
 use serde_json::json;
 
-use super::columns::{ChosenColumn, Columns, GIVE_UP, PARTS};
+use super::columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS};
 use super::{Args, report, weights};
 use crate::plugin::jobs::append;
-use crate::tests::golden::{check, jobs, screen, words};
+use crate::tests::golden::{NOW, check, jobs, screen, words};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use crate::ui::table::Table;
@@ -31,12 +31,16 @@ fn page() -> JobsPage {
 
 /// Returns the output on a screen of `width` columns.
 fn printed(text: &str, width: usize) -> String {
-    let (args, page, screen, words) = (args(text), page(), screen(width), words());
-    let columns = Columns::new(&page.terms, args.normalized);
+    printed_listing(text, width, &Listing { page: page(), ..Listing::default() })
+}
+
+fn printed_listing(text: &str, width: usize, listing: &Listing) -> String {
+    let (args, screen, words) = (args(text), screen(width), words());
+    let columns = Columns::new(&listing.page.terms, args.normalized);
     let report = if args.weights {
-        weights(&page, &columns)
+        weights(&listing.page, &columns)
     } else {
-        report(&args, &page, &columns, &words, "No pending jobs.").expect("a report")
+        report(&args, listing, &columns, &words, "No pending jobs.").expect("a report")
     };
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let mut out = Vec::new();
@@ -66,6 +70,23 @@ fn screens_of_jobs() {
         screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));
     }
     check("jobs", 200, &screens);
+}
+
+#[test]
+fn stopped_queues_and_estimates_are_marked() {
+    let mut listing = Listing { page: page(), ..Listing::default() };
+    let stopped = json!({"enable": true, "start": false, "stop_reason": "for repair"});
+    listing.stopped.note(Some("debug"), &stopped);
+    listing.estimates.insert(22, NOW + 3600.0);
+    let text = printed_listing("", 200, &listing);
+    check("jobs-stopped", 200, &text);
+    assert!(
+        text.contains("debug (stopped)") && text.contains("Queue debug is stopped: for repair."),
+        "{text}"
+    );
+    assert!(text.contains("Start") && !text.contains("no estimates"), "{text}");
+    let rows = printed_listing("-o id,queue_stopped,place,place_of -S place", 80, &listing);
+    assert!(rows.lines().nth(1).is_some_and(|line| line.contains("1 of 2")), "{rows}");
 }
 
 fn ids(text: &str) -> Vec<String> {

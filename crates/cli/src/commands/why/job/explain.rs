@@ -3,8 +3,9 @@
 
 use std::io::{self, Write};
 
+use crate::plugin::scheduling::StartFacts;
 use crate::ui::figures::{duration, number, ordinal};
-use crate::ui::printable::count;
+use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
@@ -16,10 +17,17 @@ impl Teller<'_> {
         &self,
         job: &Why,
         explained: &Explained,
+        start: &StartFacts,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        self.heading(&self.headline(job), out)?;
+        match &start.never_fits {
+            Some(why) => {
+                self.heading(&format!("{} can never run as it is: {why}", self.job_and_owner(job)), out)?
+            }
+            None => self.heading(&self.headline(job), out)?,
+        }
         self.line(&self.job_facts(job), out)?;
+        self.place_and_start(job, start, out)?;
         writeln!(out)?;
         match &job.posted {
             Some(posted) => self.priority(job, posted, explained, out)?,
@@ -33,26 +41,64 @@ impl Teller<'_> {
             writeln!(out)?;
             self.holds(job, out)?;
         }
-        if !job.others.is_empty() {
+        let is_too_large = start.never_fits.is_some();
+        let mut others =
+            job.others.iter().filter(|other| !is_too_large || other.cause != "resources").peekable();
+        if others.peek().is_some() {
             writeln!(out)?;
             self.heading(
                 if job.holds.is_empty() { "Why it is waiting:" } else { "Why else it is waiting:" },
                 out,
             )?;
-            for other in &job.others {
+            for other in others {
                 let at = other.at.map(|at| format!(": {}", self.words.when(at))).unwrap_or_default();
                 self.item(&format!("{}{at}", self.words.named(&other.text)), out)?;
             }
             self.and_more(job.others.len(), job.others_total, out)?;
         }
-        if !job.helps.is_empty() {
+        let helps = job.helps.iter().filter(|help| !is_too_large || help.code != "wait");
+        let mut helps: Vec<&str> = helps.map(|help| help.text.as_str()).collect();
+        if is_too_large {
+            helps.insert(0, "cancel the job and submit one that requests less");
+        }
+        if !helps.is_empty() {
             writeln!(out)?;
             self.heading("What would help:", out)?;
-            for help in &job.helps {
-                self.item(&self.words.named(&help.text), out)?;
+            for help in helps {
+                self.item(&self.words.named(help), out)?;
             }
         }
         Ok(())
+    }
+
+    /// Prints the place of a pending job, and when the scheduler expects it to start.
+    fn place_and_start(&self, job: &Why, start: &StartFacts, out: &mut dyn Write) -> io::Result<()> {
+        if ["run", "cleanup"].contains(&job.state.as_ref()) {
+            return Ok(());
+        }
+        if let Some(place) = job.place {
+            let queue = job.parent_queue.as_ref().or(job.queue.as_ref());
+            let within = match (job.one_queue_list, queue) {
+                (Some(true), Some(_)) => " of all queues, which the scheduler keeps in one list".to_owned(),
+                (_, Some(queue)) => format!(" in queue {queue}"),
+                (_, None) => String::new(),
+            };
+            let (at, of) = (ordinal(place.place), count(place.of, "pending job"));
+            self.line(&format!("By priority it is {at} of {of}{within}."), out)?;
+        }
+        let is_scheduled =
+            job.state == "sched" && job.posted.as_ref().is_some_and(|posted| posted.made.priority > 0);
+        let text = match start.estimated_start {
+            _ if start.never_fits.is_some() => return Ok(()),
+            Some(time) if time < self.words.now => format!(
+                "The scheduler expected it to start {}, and has given no later time.",
+                self.words.when(time)
+            ),
+            Some(time) => format!("The scheduler expects it to start {}.", self.words.when(time)),
+            None if is_scheduled => "When it starts is unknown: the scheduler gives no estimate.".to_owned(),
+            None => "When it starts is unknown: the scheduler does not have the job yet.".to_owned(),
+        };
+        self.line(&text, out)
     }
 
     /// Prints the number of items that a list leaves out.
@@ -83,7 +129,7 @@ impl Teller<'_> {
     }
 
     /// Returns queue, project, size, time limit, urgency and submit time of the job.
-    fn job_facts(&self, job: &Why) -> String {
+    pub(super) fn job_facts(&self, job: &Why) -> String {
         let mut parts = Vec::new();
         parts.extend(job.queue.as_ref().map(|queue| match &job.parent_queue {
             Some(parent) => format!("queue {queue} (part of {parent})"),
@@ -241,14 +287,6 @@ impl Teller<'_> {
         ];
         Rows { key: "frees", columns, rows: Box::new(rows.into_iter()) }
     }
-}
-
-/// Capitalizes a text and adds a period.
-fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let text: String =
-        letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect());
-    if text.ends_with('.') { text } else { text + "." }
 }
 
 /// Returns true if a dependency belongs to a limit that holds the job now. A repeated dependency ends with a number.

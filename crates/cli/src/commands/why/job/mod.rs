@@ -9,6 +9,7 @@ mod tests;
 
 use std::io::Write;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 pub(crate) use compare::compared_cells;
@@ -16,11 +17,13 @@ pub(crate) use compare::compared_cells;
 use super::arguments::Args;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{Refusal, ask};
+use crate::plugin::scheduling::start_facts;
 use crate::ui::companions::add_companions;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable;
+use crate::ui::screen::Screen;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use fairshare_client::{Flux, user_id};
@@ -97,7 +100,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut text = Vec::new();
     let mut document = answer;
     match explained.jobs.as_slice() {
-        [job] => teller.explain_job(job, &explained, &mut text)?,
+        [job] => {
+            let start = start_facts(&flux, job);
+            teller.explain_job(job, &explained, &start, &mut text)?;
+            put_into_job(&mut document, &start)?;
+        }
         [a, b] => {
             let verdict = decide::decide(a, b);
             let levels = if verdict.is_of_fairshare(a) { ask_standings(&flux, [a, b]) } else { None };
@@ -114,12 +121,27 @@ pub(super) fn run(args: &Args) -> Outcome {
             ));
         }
     }
-    let mut out = if args.json { Paper::plain() } else { Paper::for_people(&screen) };
+    add_companions(&mut document, &|id| flux.format_job_id(id));
+    print(args, &screen, &document, &text)
+}
+
+/// Adds the fields of `facts` to the only job of an answer.
+fn put_into_job(document: &mut Value, facts: &impl Serialize) -> Result<(), Failure> {
+    if let (Some(job), Value::Object(facts)) = (
+        document.pointer_mut("/jobs/0").and_then(Value::as_object_mut),
+        serde_json::to_value(facts).map_err(failure)?,
+    ) {
+        job.extend(facts);
+    }
+    Ok(())
+}
+
+fn print(args: &Args, screen: &Screen, document: &Value, text: &[u8]) -> Outcome {
+    let mut out = if args.json { Paper::plain() } else { Paper::for_people(screen) };
     if args.json {
-        add_companions(&mut document, &|id| flux.format_job_id(id));
-        write_pretty(&document, &mut out)?;
+        write_pretty(document, &mut out)?;
     } else {
-        out.write_all(&text)?;
+        out.write_all(text)?;
     }
     out.finish()?;
     Ok(Answer::Yes)

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles, swapped};
 use super::{is_job, may_be_job};
-use crate::tests::golden::{EVIL, check, explained, held, pending, price, screen, standing, words};
+use crate::plugin::scheduling::StartFacts;
+use crate::tests::golden::{EVIL, NOW, check, explained, held, pending, price, screen, standing, words};
 use crate::ui::teller::Teller;
 use fairshare_engine::accounts::{Weights, ZeroScore};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
@@ -70,13 +71,20 @@ fn screens_of_one_job() {
     bounded["others"] = json!([]);
     let mut in_sched = held(26, 5001, "chem");
     (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
-    for (name, value) in [
-        ("held", held(21, 5001, "chem")),
-        ("in-sched", in_sched),
-        ("lagging", lagging),
-        ("score", no),
-        ("expedited", urgent),
-        ("never", bounded),
+    let mut virtual_queue = pending(27, 5001, "chem", price(&terms));
+    virtual_queue["parent_queue"] = json!("batch");
+    let none = StartFacts::default;
+    let estimate = |time| StartFacts { estimated_start: Some(time), ..none() };
+    let never_fits = Some("it requests 2 nodes, and queue debug has 1".to_owned());
+    for (name, value, start) in [
+        ("held", held(21, 5001, "chem"), none()),
+        ("in-sched", in_sched, none()),
+        ("lagging", lagging, none()),
+        ("score", no, none()),
+        ("expedited", urgent, estimate(NOW + 3600.0)),
+        ("never", bounded, none()),
+        ("virtual-queue", virtual_queue, estimate(NOW - 60.0)),
+        ("never-fits", pending(28, 5001, "chem", price(&terms)), StartFacts { never_fits, ..none() }),
     ] {
         let explained: Explained = serde_json::from_value(explained(&[value])).expect("an answer");
         let mut screens = String::new();
@@ -84,7 +92,7 @@ fn screens_of_one_job() {
             let (screen, words) = (screen(width), words());
             let mut text = Vec::new();
             (Teller { screen: &screen, words: &words })
-                .explain_job(&explained.jobs[0], &explained, &mut text)
+                .explain_job(&explained.jobs[0], &explained, &start, &mut text)
                 .expect("written");
             let text = String::from_utf8(text).expect("text");
             screens.push_str(&format!("===== {width} columns\n{text}"));

@@ -1,0 +1,86 @@
+#!/bin/bash
+# SPDX-License-Identifier: LGPL-3.0-only
+test_description='place and start of pending jobs, compared with flux jobs'
+
+. "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
+in_sequence
+
+# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
+asks() {
+	local as=$1
+	shift
+	case $as in
+	own) flux fairshare "$@" ;;
+	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
+	esac
+}
+# is FILE FILTER: checks that the filter is true.
+is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
+# places QUEUE...: prints id, place and number of the pending jobs in these queues, from the order of `flux jobs`.
+places() {
+	flux jobs -A --filter=pending --no-header -o "{id.f58plain} {priority} {id.dec} {queue}" |
+		awk -v queues=" $* " 'index(queues, " " $4 " ") && $2 > 0' | sort -k2,2nr -k3,3n |
+		awk '{ id[NR] = $1 } END { for (i = 1; i <= NR; i++) print id[i], i, NR }'
+}
+# listed FILE QUEUE...: prints the same from the answer of jobs in this file.
+listed() {
+	jq -r --arg queues " ${*:2} " '[.jobs[] | select(.place != null and (" \(.queue) " as $name | $queues | contains($name)))] |
+		sort_by(.place)[] | "\(.id) \(.place) \(.place_of)"' "$1" | sed "s/^ƒ/f/"
+}
+# at ID EVENT: prints the time of the last such event.
+at() { mf times "$1" "$2" | tail -1; }
+# is_near FILE FILTER SECONDS: checks that the number that the filter selects differs by less than a millisecond.
+is_near() { is "$1" "($2) - ($3) | fabs < 0.001"; }
+
+test_expect_success 'pending jobs have the places that flux jobs shows by priority and id' '
+	write_conf "$(with_queues q r) | .queues.v = {parent: \"q\"}" && start_instance && load_plugin &&
+	mf push assoc 5001 A queues=q,r,v max_running_jobs=1 assoc 5002 A queues=q,r,v queue q priority=2 queue r queue v priority=2 project "*" &&
+	run=$(mf submit 5001 -q q -t 3600) && running $run &&
+	held=$(mf submit 5001 -q q -t 3600) && held_by $held max-running-jobs-user-limit &&
+	stop_queues &&
+	one=$(mf submit 5002 -q q) && two=$(mf submit 5002 -q q) && high=$(mf submit 5002 -q q -u 20) && part=$(mf submit 5002 -q v -u 18) &&
+	off=$(mf submit 5002 -q q -u 0) && other=$(mf submit 5002 -q r) && alone=$(mf submit 5002 -q r -u 17) &&
+	scheduled $one $two $high $part $off $other $alone &&
+	asks own jobs -A --json >out && listed out q v >got && places q v >expected && cat expected && test_cmp expected got &&
+	test $(wc -l <got) = 4 && listed out r >got && places r >expected && test_cmp expected got && test $(wc -l <got) = 2 &&
+	is out "[.jobs[] | select(.place == null)] | length == 2"
+'
+test_expect_success 'why prints the same place' '
+	asks own why $one --json >out && is out ".jobs[0].place == {place: 3, of: 4}" && asks 5002 why $one >text && cat text &&
+	grep "^By priority it is 3rd of 4 pending jobs in queue q\.$" text && grep "^When it starts is unknown: the scheduler" text &&
+	asks 5002 why $part >text && grep "^By priority it is 2nd of 4 pending jobs in queue q\.$" text &&
+	asks 5002 why $off >text && ! grep "By priority it is" text && asks 5001 why $held >text && ! grep "By priority it is" text
+'
+test_expect_success 'jobs and top mark stopped queues' '
+	asks 5002 jobs >text && cat text && grep "q (stopped)" text && grep "Queue q is stopped" text && grep "Queue r is stopped" text &&
+	asks 5002 jobs --json >out && is out ".jobs | all(.queue_stopped)" && asks own top --once >text && cat text &&
+	grep "; stopped: q, r, v$" text
+'
+test_expect_success 'why and jobs say that the scheduler gives no estimates' '
+	asks own why $high --json >out && is out ".jobs[0].estimated_start == null and .jobs[0].never_fits == null" &&
+	asks own jobs -A >text && grep "the scheduler gives no estimates" text
+'
+test_expect_success 'why says that a job never fits if it requests more than all nodes of flux resource list have' '
+	nodes=$(flux resource list -s all -no "{nnodes}") && large=$(mf submit 5002 -q r -N $((nodes + 1))) && scheduled $large &&
+	asks 5002 why $large >text && cat text && head -1 text | tr "\n" " " | grep "can never run as it is: it requests $((nodes + 1)) nodes" &&
+	asks own why $large --json >out && is out ".jobs[0].never_fits == \"it requests $((nodes + 1)) nodes, and the instance has $nodes\"" &&
+	exact=$(mf submit 5002 -q r -N $nodes) && scheduled $exact && asks own why $exact --json >out && is out ".jobs[0].never_fits == null"
+'
+test_expect_success 'the estimate of a pending job is the one of flux jobs' '
+	cancel_all && flux module unload sched-simple && flux module load sched-fifo && start_queues && full=$(mf submit 5002 -q q -N 4 -n 16 -t 3600) &&
+	running $full && next=$(mf submit 5002 -q q -N 4 -n 16 -t 600) && scheduled $next &&
+	for i in $(seq 100); do
+		flux jobs -no "{annotations.sched.t_estimate}" $next >estimate && grep -q "^[0-9]" estimate && break
+		sleep 0.1
+	done && cat estimate && asks 5002 why $next --json >out && is_near out .jobs[0].estimated_start "$(cat estimate)" &&
+	asks 5002 jobs --json >out && is_near out ".jobs[] | select(.id | endswith(\"${next#?}\")) | .estimated_start" "$(cat estimate)" &&
+	asks 5002 why $next >text && cat text && grep "^The scheduler expects it to start .* (in 60 minutes)\.$" text && asks 5002 jobs >text && head -1 text | grep Start
+'
+test_expect_success 'a guest in private mode gets no place, and the owner does' '
+	stop_queues && three=$(mf submit 5002 -q q) && scheduled $three && write_conf "$(with_queues q r) | .queues.v = {parent: \"q\"} | .access.\"private-mode\" = true" && flux config reload &&
+	asks 5002 jobs --json >out && is out ".jobs | length > 0 and all(.place == null and .place_of == null)" &&
+	asks 5002 why $three --json >out && is out ".jobs[0].place == null" && asks own why $three --json >out && is out ".jobs[0].place != null"
+'
+test_expect_success 'all jobs end' 'cancel_all'
+finish
