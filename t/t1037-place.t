@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
-test_description='place and start of pending jobs, compared with flux jobs'
+test_description='place and start of pending jobs, and the history of jobs that ran, compared with flux jobs and eventlogs'
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
@@ -66,6 +66,36 @@ test_expect_success 'why says that a job never fits if it requests more than all
 	asks 5002 why $large >text && cat text && head -1 text | tr "\n" " " | grep "can never run as it is: it requests $((nodes + 1)) nodes" &&
 	asks own why $large --json >out && is out ".jobs[0].never_fits == \"it requests $((nodes + 1)) nodes, and the instance has $nodes\"" &&
 	exact=$(mf submit 5002 -q r -N $nodes) && scheduled $exact && asks own why $exact --json >out && is out ".jobs[0].never_fits == null"
+'
+test_expect_success 'why of a running job prints the waits and holds of its eventlog' '
+	cancel $run && ended $run && start_queues && running $held && asks 5001 why $held --json >out &&
+	is_near out .jobs[0].history.waited_seconds "$(at $held alloc) - $(at $held submit)" &&
+	is_near out .jobs[0].history.holds[0].seconds "$(at $held dependency-remove) - $(at $held dependency-add)" &&
+	is out ".jobs[0].history.holds | length == 1 and .[0].name == \"max-running-jobs-user-limit\" and .[0].is_limit" &&
+	is_near out ".jobs[0].history.waits | add" "$(at $held alloc) - $(at $held submit)" &&
+	is out ".jobs[0].history.priorities | map(.priority) | last == $(mf prio $held)" &&
+	is out ".jobs[0].history.priorities[0].code == \"released\"" &&
+	asks 5001 why $held >text && cat text && head -1 text | grep "is running" && grep "^It waited .* until it got its resources" text &&
+	grep "max-running-jobs-user-limit" text
+'
+test_expect_success 'why of an ended job has the same history, without the plugin' '
+	cancel $held && ended $held && asks 5001 why $held --json >ended && is ended ".jobs[0].state == \"inactive\"" &&
+	jq ".jobs[0].history | {waited_seconds, waits, holds, priorities}" out >before &&
+	jq ".jobs[0].history | {waited_seconds, waits, holds, priorities}" ended >after && test_cmp before after &&
+	is_near ended .jobs[0].history.ended "$(at $held clean)" && is ended ".jobs[0] | .userid == 5001 and .queue == \"q\" and .refused == null" &&
+	asks 5001 why $held >text && cat text && head -1 text | grep "^$(flux job id --to=f58 $held) of 5001.* ended" && head -2 text | grep "canceled"
+'
+test_expect_success 'the history names the user who changed the urgency' '
+	stop_queues && job=$(mf submit 5002 -q q) && scheduled $job && flux job urgency $job 20 && wait_for priority $job priority=$(mf prio $job) &&
+	asks own jobs -A -j $job --json >jobs && flux job raise -t cancel $job && ended $job && asks 5002 why $job --json >out &&
+	is out ".jobs[0].history.priorities | map(.code) == [\"submitted\", \"urgency\"]" &&
+	is out ".jobs[0].history.priorities[1].text == \"user $(id -u) changed the urgency from 16 to 20\"" &&
+	is out ".jobs[0].history.priorities | map(.when) == [$(mf times $job priority | paste -sd,)]" &&
+	is out ".jobs[0].history | .allocated == null and .result == \"canceled\"" &&
+	asks 5002 why $job >text && grep "^It waited .* and never ran" text
+'
+test_expect_success 'a guest sees no history of another user' '
+	test_expect_code 1 asks 5001 why $job 2>err >out && grep "no active job has this id" err && test_must_be_empty out
 '
 test_expect_success 'the estimate of a pending job is the one of flux jobs' '
 	cancel_all && flux module unload sched-simple && flux module load sched-fifo && start_queues && full=$(mf submit 5002 -q q -N 4 -n 16 -t 3600) &&

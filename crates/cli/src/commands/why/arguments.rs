@@ -11,7 +11,8 @@ use crate::ui::screen::ScreenArgs;
 /// Explain why a job is waiting, a user's or a bank's fair-share, or why one is ahead of another
 ///
 /// One pending job: its place in its queue, the scheduler's estimate of its start, the terms of its priority, the limits that hold it
-/// now and until when at the latest, other reasons why it is waiting, and what would help. Two jobs: the term, or the level of the tree, that decides.
+/// now and until when at the latest, other reasons why it is waiting, and what would help. A running or ended job: how long it
+/// waited, what held it, and its priorities, from its eventlog. Two jobs: the term, or the level of the tree, that decides.
 ///
 /// A job id may have any form that Flux accepts. The plugin answers: users may ask about their own jobs, the instance owner about all
 /// jobs. If a text could be a user or a job id, it is a user.

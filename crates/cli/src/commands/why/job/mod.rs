@@ -4,6 +4,7 @@
 mod compare;
 pub(crate) mod decide;
 mod explain;
+mod history;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{Refusal, ask};
 use crate::plugin::scheduling::start_facts;
 use crate::ui::companions::add_companions;
+use crate::ui::figures::now;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
@@ -28,6 +30,7 @@ use crate::ui::teller::Teller;
 use crate::ui::words::Words;
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use history::{JobHistory, ask_ended, ask_history};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
 /// ambiguity.
@@ -87,6 +90,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(refusal) => return Err(refusal.into()),
     };
     let explained: Explained = serde_json::from_value(answer.clone()).map_err(failure)?;
+    // The plugin has only active jobs.
+    if let ([refused], true) = (explained.refused.as_slice(), ids.len() == 1)
+        && refused.reason.code == "unknown"
+        && let Some(history) = ask_history(&flux, refused.id.0)
+    {
+        return explain_ended(args, &flux, answer, refused.id.0, &history);
+    }
     for refused in &explained.refused {
         let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
         remark(format_args!("{}: {text}", flux.format_job_id(refused.id.0)));
@@ -104,6 +114,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             let start = start_facts(&flux, job);
             teller.explain_job(job, &explained, &start, &mut text)?;
             put_into_job(&mut document, &start)?;
+            if ["run", "cleanup"].contains(&job.state.as_ref())
+                && let Some(history) = ask_history(&flux, job.id.0)
+            {
+                teller.explain_history(&history, &mut text)?;
+                put_into_job(&mut document, &json!({ "history": history }))?;
+            }
         }
         [a, b] => {
             let verdict = decide::decide(a, b);
@@ -123,6 +139,24 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     add_companions(&mut document, &|id| flux.format_job_id(id));
     print(args, &screen, &document, &text)
+}
+
+/// Prints an ended job, which the plugin does not have any more. `answer` is the plugin's.
+fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: &JobHistory) -> Outcome {
+    let job = ask_ended(flux, id, history);
+    let screen = args.screen.screen();
+    let words = Words::for_instance(flux, now());
+    let mut text = Vec::new();
+    (Teller { screen: &screen, words: &words }).explain_ended(&job, history, &mut text)?;
+    let ended = json!({
+        "id": job.id, "userid": job.userid, "bank": job.bank, "queue": job.queue, "project": job.project, "urgency": job.urgency,
+        "state": job.state, "submitted": job.submitted, "nodes": job.nodes, "cores": job.cores, "duration": job.duration,
+        "history": history,
+    });
+    if let Value::Object(answer) = &mut answer {
+        answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
+    }
+    print(args, &screen, &answer, &text)
 }
 
 /// Adds the fields of `facts` to the only job of an answer.

@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles, swapped};
+use super::history::{WaitCause, read_history};
 use super::{is_job, may_be_job};
 use crate::plugin::scheduling::StartFacts;
 use crate::tests::golden::{EVIL, NOW, check, explained, held, pending, price, screen, standing, words};
@@ -102,6 +103,119 @@ fn screens_of_one_job() {
         }
         check(&format!("why-job-{name}"), 120, &screens);
     }
+}
+
+/// Returns an eventlog of these events. Times are in seconds after the first event.
+fn eventlog(events: &[(f64, &str, Value)]) -> String {
+    let line = |(at, name, context): &(f64, &str, Value)| {
+        json!({"timestamp": NOW - 7200.0 + at, "name": name, "context": context}).to_string() + "\n"
+    };
+    events.iter().map(line).collect()
+}
+
+fn eventlog_of_a_job_that_ran() -> String {
+    let dependency = |name: &str| json!({ "description": name });
+    let priority = |priority: u64| json!({ "priority": priority });
+    eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16, "flags": 0, "version": 1})),
+        (0.5, "dependency-add", dependency("max-running-jobs-user-limit")),
+        (0.5, "dependency-add", dependency("begin-time=1.5")),
+        (0.5, "validate", Value::Null),
+        (100.0, "dependency-remove", dependency("max-running-jobs-user-limit")),
+        (300.0, "dependency-remove", dependency("begin-time=1.5")),
+        (300.0, "dependency-add", dependency("max-running-jobs-user-limit.2")),
+        (420.0, "dependency-remove", dependency("max-running-jobs-user-limit.2")),
+        (420.0, "depend", Value::Null),
+        (421.0, "priority", priority(1000)),
+        (451.0, "priority", priority(1010)),
+        (481.0, "priority", priority(1020)),
+        (500.0, "urgency", json!({"userid": 5002, "urgency": 0})),
+        (500.0, "priority", priority(0)),
+        (560.0, "urgency", json!({"userid": 5001, "urgency": 20})),
+        (560.0, "priority", priority(5000)),
+        (600.0, "flux-restart", Value::Null),
+        (610.0, "priority", priority(5001)),
+        (640.0, "alloc", Value::Null),
+        (641.0, "start", Value::Null),
+        (700.0, "priority", priority(9)),
+        (900.0, "finish", json!({"status": 256})),
+        (901.0, "clean", Value::Null),
+    ])
+}
+
+#[test]
+fn the_history_of_a_job_has_its_waits_by_cause_its_holds_and_its_priorities() {
+    let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
+    assert_eq!((history.waited_seconds, history.waits.values().sum::<f64>()), (640.0, 640.0));
+    let waits: Vec<(WaitCause, f64)> = history.waits.into_iter().collect();
+    assert_eq!(
+        waits,
+        [
+            (WaitCause::Limits, 219.5),
+            (WaitCause::Dependencies, 200.0),
+            (WaitCause::Validation, 0.5),
+            (WaitCause::Priority, 11.0),
+            (WaitCause::Urgency, 60.0),
+            (WaitCause::Resources, 149.0),
+        ]
+    );
+    let holds: Vec<_> =
+        history.holds.iter().map(|hold| (hold.name.as_str(), hold.is_limit, hold.seconds)).collect();
+    assert_eq!(
+        holds,
+        [
+            ("max-running-jobs-user-limit", true, Some(99.5)),
+            ("begin-time=1.5", false, Some(299.5)),
+            ("max-running-jobs-user-limit", true, Some(120.0)),
+        ]
+    );
+    let priorities: Vec<_> =
+        history.priorities.iter().map(|one| (one.priority, one.cause.code.as_ref())).collect();
+    assert_eq!(
+        priorities,
+        [
+            (1000, "released"),
+            (1010, "recomputed"),
+            (1020, "recomputed"),
+            (0, "urgency"),
+            (5000, "urgency"),
+            (5001, "restart"),
+        ]
+    );
+    assert_eq!(history.result.as_deref(), Some("failed with exit status 1"));
+}
+
+#[test]
+fn a_job_that_never_ran_waited_until_its_exception() {
+    let log = eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+        (1.0, "dependency-add", json!({"description": "max-run-jobs-queue"})),
+        (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
+        (62.0, "clean", Value::Null),
+    ]);
+    let history = read_history(&log).expect("a history");
+    assert_eq!((history.allocated, history.waited_seconds), (None, 61.0));
+    assert_eq!(history.waits.get(&WaitCause::Limits), Some(&60.0));
+    assert_eq!(history.holds[0].seconds, Some(60.0));
+    assert_eq!(history.result.as_deref(), Some("canceled"));
+    assert_eq!(read_history(""), None);
+    assert_eq!(read_history("{\"timestamp\": 1.0, \"name\": \"clean\"}\n"), None);
+}
+
+#[test]
+fn screens_of_an_ended_job() {
+    let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
+    let mut ended = pending(29, 5001, EVIL, Value::Null);
+    ended["state"] = json!("inactive");
+    let mut screens = String::new();
+    for width in [80, 120] {
+        let (screen, words) = (screen(width), words());
+        let mut text = Vec::new();
+        let teller = Teller { screen: &screen, words: &words };
+        teller.explain_ended(&job(ended.clone()), &history, &mut text).expect("written");
+        screens.push_str(&format!("===== {width} columns\n{}", String::from_utf8(text).expect("text")));
+    }
+    check("why-job-ended", 120, &screens);
 }
 
 fn standings() -> [Standings; 2] {

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How a running or ended job waited: for how long, held by which limits, and at which priorities. All is from its eventlog.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use crate::plugin::scheduling::ask_flux;
+use crate::ui::figures::{duration, number};
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::teller::Teller;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{Note, Why};
+
+/// The most rows of priorities that a screen shows.
+const MOST_ROWS: usize = 20;
+
+/// The history of a job.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(super) struct JobHistory {
+    /// When it was submitted, in seconds since the epoch.
+    pub(super) submitted: f64,
+    /// When it got its resources; `None` if it has not.
+    pub(super) allocated: Option<f64>,
+    /// When it ended; `None` if it has not.
+    pub(super) ended: Option<f64>,
+    /// How it ended.
+    pub(super) result: Option<String>,
+    /// From its submission until it got its resources, or until it ended without.
+    pub(super) waited_seconds: f64,
+    /// The same time by cause.
+    pub(super) waits: BTreeMap<WaitCause, f64>,
+    /// The dependencies that kept it in DEPEND, in the order in which they were added.
+    pub(super) holds: Vec<PastHold>,
+    /// Its priorities while it was pending.
+    pub(super) priorities: Vec<PastPriority>,
+    #[serde(skip)]
+    userid: u32,
+}
+
+/// Why a job waited. If there are several causes at one time, the first one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum WaitCause {
+    /// Dependencies of limits.
+    Limits,
+    /// Other dependencies.
+    Dependencies,
+    /// Flux had not validated it, or not yet ended DEPEND.
+    Validation,
+    /// It had no priority.
+    Priority,
+    /// Urgency 0.
+    Urgency,
+    /// Priority 0, not because of its urgency.
+    PriorityZero,
+    /// The scheduler had no resources for it.
+    Resources,
+}
+
+impl WaitCause {
+    fn text(self) -> &'static str {
+        match self {
+            WaitCause::Limits => "held by limits",
+            WaitCause::Dependencies => "blocked by other dependencies",
+            WaitCause::Validation => "until Flux had validated it",
+            WaitCause::Priority => "without a priority",
+            WaitCause::Urgency => "held by urgency 0",
+            WaitCause::PriorityZero => "at priority 0: held by a limit, or by a sum of 0 or less",
+            WaitCause::Resources => "for resources",
+        }
+    }
+}
+
+/// A dependency that kept a job in DEPEND.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct PastHold {
+    /// The name of the limit, or the description of another dependency.
+    pub(super) name: String,
+    /// Whether it is a limit.
+    pub(super) is_limit: bool,
+    /// When it was added, in seconds since the epoch.
+    pub(super) from: f64,
+    /// When it was removed, or the job stopped waiting; `None` if the job still waits.
+    pub(super) until: Option<f64>,
+    /// The time between the two.
+    pub(super) seconds: Option<f64>,
+}
+
+/// A priority of a pending job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(super) struct PastPriority {
+    /// When Flux got it, in seconds since the epoch.
+    pub(super) when: f64,
+    pub(super) priority: u64,
+    /// Why it was set, as far as the eventlog shows it.
+    #[serde(flatten)]
+    pub(super) cause: Note,
+}
+
+/// An event of an eventlog (RFC 18).
+#[derive(Deserialize)]
+struct LogEvent {
+    timestamp: f64,
+    name: String,
+    context: Option<LogContext>,
+}
+
+/// The fields of contexts that are read here.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct LogContext {
+    userid: Option<u32>,
+    urgency: Option<i64>,
+    priority: Option<u64>,
+    description: Option<String>,
+    severity: Option<i64>,
+    #[serde(rename = "type")]
+    kind: Option<String>,
+    note: Option<String>,
+    status: Option<i64>,
+}
+
+/// The state of a job between two events.
+struct Reader {
+    history: JobHistory,
+    /// Why it waits after DEPEND; `None` in DEPEND.
+    cause: Option<WaitCause>,
+    urgency: i64,
+    /// The indexes of the dependencies that are not removed.
+    open: Vec<usize>,
+    /// What explains the next priority.
+    next_cause: Option<Note>,
+    last: f64,
+    is_waiting: bool,
+}
+
+/// Reads the history from an eventlog. Returns `None` if the eventlog does not begin with the submission.
+pub(super) fn read_history(eventlog: &str) -> Option<JobHistory> {
+    let mut events = eventlog.lines().filter_map(|line| serde_json::from_str::<LogEvent>(line).ok());
+    let submit = events.next().filter(|event| event.name == "submit")?;
+    let context = submit.context?;
+    let userid = context.userid?;
+    let mut reader = Reader {
+        history: JobHistory { submitted: submit.timestamp, userid, ..JobHistory::default() },
+        cause: None,
+        urgency: context.urgency.unwrap_or(16),
+        open: Vec::new(),
+        next_cause: Some(note("submitted", "the first after the submission")),
+        last: submit.timestamp,
+        is_waiting: true,
+    };
+    events.for_each(|event| reader.take(event));
+    Some(reader.history)
+}
+
+fn note(code: &'static str, text: impl Into<String>) -> Note {
+    Note { code: code.into(), text: text.into() }
+}
+
+/// Returns the name of the limit that a dependency belongs to. A repeated dependency ends with a number.
+fn limit_of(description: &str) -> Option<&str> {
+    let is_number = |text: &str| text.parse::<u32>().is_ok();
+    let base =
+        description.rsplit_once('.').filter(|(_, end)| is_number(end)).map_or(description, |(base, _)| base);
+    base.starts_with("max-").then_some(base)
+}
+
+impl Reader {
+    fn take(&mut self, event: LogEvent) {
+        let (at, context) = (event.timestamp, event.context.unwrap_or_default());
+        if self.is_waiting {
+            self.add_wait(at);
+        }
+        match event.name.as_str() {
+            "dependency-add" => {
+                let Some(description) = context.description.as_deref() else { return };
+                let limit = limit_of(description);
+                self.open.push(self.history.holds.len());
+                self.history.holds.push(PastHold {
+                    name: limit.unwrap_or(description).to_owned(),
+                    is_limit: limit.is_some(),
+                    from: at,
+                    until: None,
+                    seconds: None,
+                });
+            }
+            "dependency-remove" => {
+                let Some(description) = context.description.as_deref() else { return };
+                let limit = limit_of(description);
+                if limit.is_some() {
+                    self.next_cause = Some(note("released", "the limits that held the job released it"));
+                }
+                let name = limit.unwrap_or(description);
+                let holds = &self.history.holds;
+                let is_it = |index: &usize| holds.get(*index).is_some_and(|hold| hold.name == name);
+                if let Some(place) = self.open.iter().position(is_it) {
+                    let index = self.open.remove(place);
+                    self.close(index, at);
+                }
+            }
+            "depend" => self.cause = Some(WaitCause::Priority),
+            "priority" => {
+                let Some(priority) = context.priority.filter(|_| self.is_waiting) else { return };
+                self.cause = Some(match (priority, self.urgency) {
+                    (0, 0) => WaitCause::Urgency,
+                    (0, _) => WaitCause::PriorityZero,
+                    _ => WaitCause::Resources,
+                });
+                let recomputed = || note("recomputed", "recomputed: its usage, its age or the data changed");
+                let cause = self.next_cause.take().unwrap_or_else(recomputed);
+                self.history.priorities.push(PastPriority { when: at, priority, cause });
+            }
+            "urgency" => {
+                let Some(urgency) = context.urgency else { return };
+                let by = context.userid.map_or("a user".to_owned(), |user| format!("user {user}"));
+                let former = std::mem::replace(&mut self.urgency, urgency);
+                self.next_cause =
+                    Some(note("urgency", format!("{by} changed the urgency from {former} to {urgency}")));
+            }
+            "jobspec-update" if self.cause.is_some() => {
+                self.next_cause = Some(note("jobspec", "the jobspec was updated"));
+            }
+            "flux-restart" if self.cause.is_some() => {
+                self.cause = Some(WaitCause::Priority);
+                self.next_cause = Some(note("restart", "Flux restarted"));
+            }
+            "alloc" => {
+                self.history.allocated = Some(at);
+                self.end_wait(at);
+            }
+            "exception" if context.severity == Some(0) => {
+                let kind = context.kind.as_deref().unwrap_or("exception");
+                let kind = if kind == "cancel" { "canceled" } else { kind };
+                let reason = context.note.filter(|note| !note.is_empty());
+                let result = reason.map_or(kind.to_owned(), |reason| format!("{kind}: {reason}"));
+                self.history.result.get_or_insert(result);
+                self.end_wait(at);
+            }
+            "finish" => {
+                let result = match context.status {
+                    Some(0) => "completed".to_owned(),
+                    Some(status) if status & 0x7f == 0 => format!("failed with exit status {}", status >> 8),
+                    Some(status) => format!("failed by signal {}", status & 0x7f),
+                    None => "finished".to_owned(),
+                };
+                self.history.result.get_or_insert(result);
+            }
+            "clean" => {
+                self.history.ended = Some(at);
+                self.end_wait(at);
+            }
+            _ => {}
+        }
+    }
+
+    /// Adds the time since the last event to its cause.
+    fn add_wait(&mut self, at: f64) {
+        let is_open = |is_limit: bool| {
+            let holds = self.open.iter().filter_map(|index| self.history.holds.get(*index));
+            holds.into_iter().any(|hold| hold.is_limit == is_limit)
+        };
+        let in_depend = || match (is_open(true), is_open(false)) {
+            (true, _) => WaitCause::Limits,
+            (false, true) => WaitCause::Dependencies,
+            (false, false) => WaitCause::Validation,
+        };
+        let cause = self.cause.unwrap_or_else(in_depend);
+        if at > self.last {
+            *self.history.waits.entry(cause).or_default() += at - self.last;
+        }
+        self.last = at;
+    }
+
+    fn close(&mut self, index: usize, at: f64) {
+        if let Some(hold) = self.history.holds.get_mut(index) {
+            (hold.until, hold.seconds) = (Some(at), Some(at - hold.from));
+        }
+    }
+
+    fn end_wait(&mut self, at: f64) {
+        if std::mem::replace(&mut self.is_waiting, false) {
+            self.history.waited_seconds = at - self.history.submitted;
+            std::mem::take(&mut self.open).into_iter().for_each(|index| self.close(index, at));
+        }
+    }
+}
+
+/// Returns the history of a job, if the caller may read its eventlog.
+pub(super) fn ask_history(flux: &Flux, id: u64) -> Option<JobHistory> {
+    #[derive(Deserialize)]
+    struct EventlogAnswer {
+        eventlog: String,
+    }
+    let wanted = json!({"id": id, "keys": ["eventlog"], "flags": 0});
+    read_history(&ask_flux::<EventlogAnswer>(flux, "job-info.lookup", &wanted)?.eventlog)
+}
+
+/// Returns what is known about an ended job: from its history, and from job-list if that still has the job.
+pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
+    #[derive(Default, Deserialize)]
+    struct EndedAnswer {
+        job: EndedFacts,
+    }
+    #[derive(Default, Deserialize)]
+    #[serde(default)]
+    struct EndedFacts {
+        bank: Option<String>,
+        queue: Option<String>,
+        project: Option<String>,
+        nnodes: u64,
+        ncores: u64,
+        duration: f64,
+        urgency: i64,
+    }
+    let attributes = ["bank", "queue", "project", "nnodes", "ncores", "duration", "urgency"];
+    let wanted = json!({"id": id, "attrs": attributes});
+    let EndedAnswer { job } = ask_flux(flux, "job-list.list-id", &wanted).unwrap_or_default();
+    Why {
+        id: fairshare_engine::ids::JobId(id),
+        userid: fairshare_engine::ids::UserId(history.userid),
+        bank: job.bank.as_deref().map(Into::into),
+        queue: job.queue.as_deref().map(Into::into),
+        project: job.project,
+        urgency: job.urgency,
+        state: "inactive".into(),
+        submitted: Some(history.submitted),
+        nodes: job.nnodes,
+        cores: job.ncores,
+        duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+        ..Why::default()
+    }
+}
+
+impl Teller<'_> {
+    /// Prints an ended job and its history.
+    pub(super) fn explain_ended(
+        &self,
+        job: &Why,
+        history: &JobHistory,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let how = history.result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
+        let when = history.ended.map(|ended| format!(" {}", self.words.when(ended))).unwrap_or_default();
+        self.heading(&format!("{} ended{when}{how}", self.job_and_owner(job)), out)?;
+        self.line(&self.job_facts(job), out)?;
+        self.explain_history(history, out)
+    }
+
+    /// Prints how a job waited.
+    pub(super) fn explain_history(&self, history: &JobHistory, out: &mut dyn Write) -> io::Result<()> {
+        let upto = match (history.allocated, history.ended) {
+            (Some(at), _) => format!("until it got its resources {}", self.words.when(at)),
+            (None, Some(_)) => "and never ran".to_owned(),
+            (None, None) => return Ok(()),
+        };
+        writeln!(out)?;
+        self.heading(&format!("It waited {} {upto}:", span(history.waited_seconds)), out)?;
+        // Shorter waits are the time that Flux takes for each job.
+        let long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0);
+        for (cause, seconds) in long {
+            self.item(&format!("{} {}", span(*seconds), cause.text()), out)?;
+        }
+        if !history.holds.is_empty() {
+            writeln!(out)?;
+            self.heading("What held it in DEPEND:", out)?;
+            self.table(self.past_holds(history), &["from"], out)?;
+        }
+        if !history.priorities.is_empty() {
+            writeln!(out)?;
+            self.heading("Its priorities:", out)?;
+            self.table(self.past_priorities(history), &[], out)?;
+        }
+        Ok(())
+    }
+
+    fn past_holds<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
+        let rows = history.holds.iter().map(|hold| {
+            vec![
+                Cell::Text(hold.name.clone()),
+                Cell::Text(self.words.format_time(hold.from)),
+                hold.until.map_or(Cell::None, |until| Cell::Text(self.words.format_time(until))),
+                hold.seconds.map_or(Cell::None, |seconds| Cell::Text(span(seconds))),
+            ]
+        });
+        let columns = vec![
+            column("name", "Limit or dependency", Style::Text),
+            column("from", "From", Style::Text),
+            column("until", "Until", Style::Text),
+            column("seconds", "Time", Style::Signed),
+        ];
+        Rows { key: "holds", columns, rows: Box::new(rows) }
+    }
+
+    /// Returns the priorities. Successive ones that were only recomputed share a row, and of many rows the last are shown.
+    fn past_priorities<'a>(&'a self, history: &'a JobHistory) -> Rows<'a> {
+        let mut rows: Vec<(&PastPriority, usize)> = Vec::new();
+        for priority in &history.priorities {
+            match rows.last_mut() {
+                Some((last, times))
+                    if last.cause.code == "recomputed" && priority.cause.code == "recomputed" =>
+                {
+                    (*last, *times) = (priority, *times + 1);
+                }
+                _ => rows.push((priority, 1)),
+            }
+        }
+        let rows = rows.split_off(rows.len().saturating_sub(MOST_ROWS));
+        let rows = rows.into_iter().map(|(last, times)| {
+            let cause = match times {
+                1 => self.words.named(&last.cause.text),
+                times => format!("{}; {} times, this is the last", last.cause.text, number(times)),
+            };
+            vec![Cell::Text(self.words.format_time(last.when)), Cell::Count(last.priority), Cell::Text(cause)]
+        });
+        let columns = vec![
+            column("when", "Set", Style::Text),
+            column("priority", "Priority", Style::Count),
+            column("text", "Cause", Style::Text),
+        ];
+        Rows { key: "priorities", columns, rows: Box::new(rows) }
+    }
+}
+
+fn span(seconds: f64) -> String {
+    if seconds < 1.0 { "less than a second".to_owned() } else { duration(seconds.round()) }
+}
