@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Rejections with their texts, defaults for jobs, and priorities, in tables.
+//! Rejections with their texts, default banks and projects, and priorities.
 //! Rules: L6, L14, L15, P6, P10, P11, P13
 
 use super::host::Host;
@@ -95,7 +95,7 @@ fn unknown_queues_are_rejected_if_the_site_denies_them() {
     let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled; yours: q1";
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
-    // The message suggests no unknown queue.
+    // The message must not suggest a queue that the site does not have.
     let mut own = association(9, "A");
     own.queues = ["gone", "q2", "lost"].map(Into::into).into();
     host.event(Event::Associations(vec![record(own, "A")]));
@@ -181,9 +181,9 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     let mut host = Host::new();
     let named = host.submit(HostJob::new(7).bank("A")).unwrap();
     let plain = host.submit(HostJob::new(7)).unwrap();
-    let stranger = host.submit(HostJob::new(9).bank("X")).unwrap();
+    let unknown_user = host.submit(HostJob::new(9).bank("X")).unwrap();
     let owner = host.submit(HostJob::new(OWNER.0)).unwrap();
-    let states = |host: &Host| [named, plain, stranger, owner].map(|id| host.state(id));
+    let states = |host: &Host| [named, plain, unknown_user, owner].map(|id| host.state(id));
     assert_eq!(states(&host), [Some(State::Priority); 4]);
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(0);
@@ -201,7 +201,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     assert_eq!(host.jobs[&plain].bank.as_deref(), Some("A"));
     assert_eq!(
         host.exceptions,
-        [(stranger, "cannot find user/bank or user/default bank entry for uid: 9".to_owned())]
+        [(unknown_user, "cannot find user/bank or user/default bank entry for uid: 9".to_owned())]
     );
     host.event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
     host.event(Event::Reprioritize);
@@ -209,7 +209,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// In flux-accounting's push the owner's record comes last, after the reprioritize.
+/// In flux-accounting's push, the owner's record comes last, after the reprioritize. So this record must start a release scan.
 #[test]
 fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     let narrow = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
@@ -229,12 +229,12 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
-    // The record of another user may come with it.
+    // A record of another user may come in the same request.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
     host.event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
-    // If the owner is the only user, a record of the owner comes before the limits of queues too.
+    // If the owner is the only user, the owner's record also comes first, before the queues. It must release no job then.
     host.start(jobs[1]);
     host.replay(true, Engine::small());
     for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
@@ -246,7 +246,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// Another plugin may update a job unchecked between the data and the reprioritize.
+/// Between the data and the reprioritize, another plugin may update the job without a check by our plugin.
 #[test]
 fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
@@ -265,11 +265,11 @@ fn the_project_of_a_job_without_data_is_checked_after_an_update() {
 fn a_name_of_more_than_1024_bytes_is_rejected() {
     for has_data in [false, true] {
         let mut host = if has_data { site() } else { Host::new() };
-        let endless = "x".repeat(1025);
+        let long_name = "x".repeat(1025);
         for (what, job) in [
-            ("bank", HostJob::new(7).bank(&endless)),
-            ("queue", HostJob::new(7).queue(&endless)),
-            ("project", HostJob { project: Some(endless.clone()), ..HostJob::new(7) }),
+            ("bank", HostJob::new(7).bank(&long_name)),
+            ("queue", HostJob::new(7).queue(&long_name)),
+            ("project", HostJob { project: Some(long_name.clone()), ..HostJob::new(7) }),
         ] {
             let text = host.submit(job).unwrap_err();
             let other =
@@ -277,7 +277,7 @@ fn a_name_of_more_than_1024_bytes_is_rejected() {
             let wanted = format!("{what}: a name of 1025 bytes; no name has more than 1024");
             assert!(text == wanted || (has_data && other), "{has_data} {what}: {text}");
         }
-        assert!(has_data || host.submit(HostJob::new(7).bank(&endless[1..])).is_ok());
+        assert!(has_data || host.submit(HostJob::new(7).bank(&long_name[1..])).is_ok());
     }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The terms of age and size, against sums of intervals and priorities computed by hand.
+//! The terms of age and size, compared with sums of intervals and with priorities that were computed by hand.
 //! Rules: P8, P9
 
 use super::FEW;
@@ -14,11 +14,11 @@ use proptest::prelude::*;
 
 const HOUR: f64 = 3_600.0;
 
-fn aging(age_weight: i64) -> Settings {
+fn settings_with_age_weight(age_weight: i64) -> Settings {
     Settings { age_weight, age_max: 100.0 * HOUR, ..Settings::default() }
 }
 
-fn data() -> Engine {
+fn engine_with_data() -> Engine {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     engine.handle(NOW, Event::Projects(vec!["*".into()]));
@@ -29,7 +29,7 @@ fn data() -> Engine {
 
 fn site(settings: Settings) -> Host {
     let mut host = Host::new();
-    host.engine = data();
+    host.engine = engine_with_data();
     host.event(Event::Settings(settings));
     host
 }
@@ -45,7 +45,7 @@ fn counted_seconds(host: &Host, id: JobId) -> f64 {
 
 #[test]
 fn two_jobs_differ_in_priority_by_their_difference_in_age() {
-    let mut host = site(aging(100_000));
+    let mut host = site(settings_with_age_weight(100_000));
     let first = host.submit(HostJob::new(7)).unwrap();
     host.now += 10.0 * HOUR - 1.0;
     let second = host.submit(HostJob::new(8)).unwrap();
@@ -58,7 +58,7 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
         crate::engine::age::age_snapshot(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
     );
-    // The first job reaches the cap 5 hours into the second step, and the second job 5 hours into the third.
+    // The first job reaches the cap 5 hours after the second step begins, and the second job 5 hours after the third step begins.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
         host.event(Event::Reprioritize);
@@ -68,7 +68,7 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
 
 #[test]
 fn an_age_without_a_weight_adds_nothing_to_a_priority() {
-    let mut host = site(aging(0));
+    let mut host = site(settings_with_age_weight(0));
     let id = host.submit(HostJob::new(7).size(3, 3)).unwrap();
     host.now += 70.0 * HOUR;
     host.event(Event::Reprioritize);
@@ -78,7 +78,7 @@ fn an_age_without_a_weight_adds_nothing_to_a_priority() {
 
 #[test]
 fn a_pushed_weight_takes_precedence_over_a_configured_one() {
-    let mut host = site(aging(100_000));
+    let mut host = site(settings_with_age_weight(100_000));
     host.event(Event::Weights(vec![("age".to_owned(), 0)]));
     host.event(Event::Reprioritize);
     let id = host.submit(HostJob::new(7)).unwrap();
@@ -88,7 +88,7 @@ fn a_pushed_weight_takes_precedence_over_a_configured_one() {
 #[test]
 fn a_growing_age_does_not_lift_a_job_whose_score_is_0() {
     for (zero_score, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1)] {
-        let mut host = site(aging(10_000_000));
+        let mut host = site(settings_with_age_weight(10_000_000));
         host.event(Event::Config(ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() }));
         host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
         let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
@@ -106,7 +106,7 @@ fn a_growing_age_does_not_lift_a_job_whose_score_is_0() {
 
 #[test]
 fn the_terms_show_an_age_whose_weight_is_0() {
-    let mut host = site(aging(100_000));
+    let mut host = site(settings_with_age_weight(100_000));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     let exact = host.engine.view().priced(id).unwrap().exact;
@@ -164,8 +164,7 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
     );
 }
 
-/// Submits a job, and asserts that its posted priority is current and that the first `depth` jobs of `jobs` are before
-/// it.
+/// Submits a job, and asserts that its posted priority is current and lower than those of the first `depth` jobs of `jobs`.
 fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     let late = host.submit(HostJob::new(8).bank("A")).unwrap();
     let priced = host.engine.view().priced(late).unwrap();
@@ -180,12 +179,12 @@ fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     }
 }
 
-/// One that covers all jobs, and one that covers the head only.
-const HEADS: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
+/// Two sizes of the part of a queue that a refresh sorts: all jobs, and the first five.
+const ORDERED: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 
 #[test]
 fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority() {
-    for batches in HEADS {
+    for batches in ORDERED {
         let mut host = live(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
         let settings = Settings { age_weight: 486_000, age_max: week, ..Settings::default() };
@@ -208,7 +207,7 @@ fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority(
 
 #[test]
 fn a_job_submitted_after_a_push_of_new_weights_is_ordered_by_its_current_priority() {
-    for batches in HEADS {
+    for batches in ORDERED {
         let mut host = Host::new();
         host.engine.batches = batches;
         let push = |weight| {
@@ -231,7 +230,7 @@ enum Act {
     Replay(bool),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn any_act() -> impl Strategy<Value = Act> {
     prop_oneof![
         (1..100_000u32).prop_map(Act::Wait),
         (0..4usize, prop_oneof![Just(0i64), Just(10), Just(31)])
@@ -244,11 +243,10 @@ fn act() -> impl Strategy<Value = Act> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// The counted seconds of a job are the time in which nothing blocked it and its urgency was above 0. Priorities
-    /// are in the order of ages.
+    /// A job could have run while it was not blocked and its urgency was above 0. Priorities must be in the order of these seconds.
     #[test]
-    fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(act(), 1..40)) {
-        let mut host = site(aging(100_000_000));
+    fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_act(), 1..40)) {
+        let mut host = site(settings_with_age_weight(100_000_000));
         let jobs = [0, 1, 2, 3].map(|number| {
             let job = HostJob { urgency: if number == 1 { 0 } else { 16 }, ..HostJob::new(7) };
             host.submit(if number >= 2 { job.after("after=1") } else { job }).unwrap()
@@ -257,7 +255,7 @@ proptest! {
             let job = &host.jobs[&id];
             if job.state == State::Sched && job.urgency > 0 { host.now - job.submitted } else { 0.0 }
         });
-        let pass = |host: &mut Host, counted: &mut [f64; 4], passed: f64| {
+        let advance_time = |host: &mut Host, counted: &mut [f64; 4], passed: f64| {
             host.now += passed;
             for (id, counted) in jobs.iter().zip(counted) {
                 let job = &host.jobs[id];
@@ -268,8 +266,8 @@ proptest! {
         };
         for act in acts {
             match act {
-                Act::Wait(seconds) => pass(&mut host, &mut counted, f64::from(seconds)),
-                // Flux reports an urgency change in DEPEND to no plugin.
+                Act::Wait(seconds) => advance_time(&mut host, &mut counted, f64::from(seconds)),
+                // Flux does not report the urgency of a job in DEPEND to a plugin that is not subscribed, so the history changes none.
                 Act::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
                     host.set_urgency(jobs[job], urgency);
                 }
@@ -282,24 +280,24 @@ proptest! {
                     }
                 }
                 Act::Replay(is_reload) => {
-                    let mut engine = data();
-                    engine.handle(host.now, Event::Settings(aging(100_000_000)));
+                    let mut engine = engine_with_data();
+                    engine.handle(host.now, Event::Settings(settings_with_age_weight(100_000_000)));
                     host.replay(is_reload, engine);
                 }
                 Act::Urgency(..) => {}
             }
             for (id, counted) in jobs.iter().zip(counted) {
-                let ours = counted_seconds(&host, *id);
-                prop_assert!((ours - counted).abs() < 1e-3, "job {}: {} {}", id, ours, counted);
+                let seconds = counted_seconds(&host, *id);
+                prop_assert!((seconds - counted).abs() < 1e-3, "job {}: {} {}", id, seconds, counted);
             }
             host.event(Event::Reprioritize);
-            for (one, age) in jobs.iter().zip(counted) {
-                for (other, more) in jobs.iter().zip(counted) {
-                    let both = [*one, *other].map(|id| &host.jobs[&id]);
-                    if both.iter().all(|job| job.state == State::Sched && job.urgency == 16) && more > age + 1.0 {
+            for (younger, age) in jobs.iter().zip(counted) {
+                for (older, older_age) in jobs.iter().zip(counted) {
+                    let pair = [*younger, *older].map(|id| &host.jobs[&id]);
+                    if pair.iter().all(|job| job.state == State::Sched && job.urgency == 16) && older_age > age + 1.0 {
                         let cap = 100.0 * HOUR;
-                        let [a, b] = [*one, *other].map(|id| posted_priority(&host, id));
-                        prop_assert!(b > a || age >= cap, "{} {}: {} {}", age, more, a, b);
+                        let [low, high] = [*younger, *older].map(|id| posted_priority(&host, id));
+                        prop_assert!(high > low || age >= cap, "{} {}: {} {}", age, older_age, low, high);
                     }
                 }
             }
@@ -307,20 +305,21 @@ proptest! {
     }
 }
 
-/// New settings moved the reference, so all posted priorities are stale, and the next refresh posts them.
+/// New settings move the reference between two refreshes, so all posted priorities are stale. The next refresh must post them, although no
+/// usage changed.
 #[test]
 fn priorities_follow_a_reference_that_moved_between_two_refreshes() {
     let mut host = live(Policy::FairTree);
-    host.event(Event::Settings(aging(100_000)));
+    host.event(Event::Settings(settings_with_age_weight(100_000)));
     host.refresh(30.0);
     host.now += 51.0 * HOUR;
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     let reference = host.engine.ages().reference();
     host.now += 50.0 * HOUR;
-    host.event(Event::Settings(Settings { annotate: true, ..aging(100_000) }));
+    host.event(Event::Settings(Settings { annotate: true, ..settings_with_age_weight(100_000) }));
     assert_ne!(host.engine.ages().reference(), reference);
     host.refresh(30.0);
     let fresh = host.submit(HostJob::new(7).bank("A")).unwrap();
-    let ahead = posted_priority(&host, id) - posted_priority(&host, fresh);
-    assert!((50_000..=50_010).contains(&ahead), "a job at half of age_max, against a new job: {ahead}");
+    let difference = posted_priority(&host, id) - posted_priority(&host, fresh);
+    assert!((50_000..=50_010).contains(&difference), "between half of age_max and a new job: {difference}");
 }

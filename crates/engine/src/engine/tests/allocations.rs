@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ledger stores the allocation of a job next to its requested size, and takes times from the events.
+//! The allocation of a job, which the ledger stores next to the requested size, and the times of its start and end.
 
-use super::examples::{exact, site, submit};
+use super::examples::{assert_no_drift, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, record};
 use crate::engine::updates::completed_bank;
@@ -13,7 +13,8 @@ fn allocation_of(host: &Host, id: JobId) -> Option<Allocation> {
     host.engine.ledger().job(id).and_then(|job| job.allocation.as_deref().copied())
 }
 
-const MORE: Allocation =
+/// An allocation that is larger than any request of these tests.
+const LARGE_ALLOCATION: Allocation =
     Allocation { nodes: 4, cores: 64, gpus: 8, start: Some(NOW), expiration: Some(NOW + 60.0) };
 
 #[test]
@@ -21,18 +22,18 @@ fn a_job_that_got_more_than_it_requested_counts_as_its_request() {
     let mut host = site(|a| a.max_nodes = Limit(2));
     let id = submit(&mut host, 1);
     assert_eq!(allocation_of(&host, id), None);
-    host.engine.handle(NOW, Event::Run(id, Resources::Allocated(MORE)));
-    assert_eq!(allocation_of(&host, id), Some(MORE));
+    host.engine.handle(NOW, Event::Run(id, Resources::Allocated(LARGE_ALLOCATION)));
+    assert_eq!(allocation_of(&host, id), Some(LARGE_ALLOCATION));
     let next = submit(&mut host, 1);
     assert!(host.names(next).is_empty(), "one node of two is taken");
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_without_a_start_in_r_starts_at_its_run_event() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    let without_start = Allocation { start: None, ..MORE };
+    let without_start = Allocation { start: None, ..LARGE_ALLOCATION };
     host.engine.handle(NOW + 7.5, Event::Run(id, Resources::Allocated(without_start)));
     assert_eq!(allocation_of(&host, id).unwrap().start, Some(NOW + 7.5));
 }
@@ -48,7 +49,7 @@ fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
         assert!(matches!(effects.as_slice(), [Effect::Log(_, shown), ..] if *shown == wanted), "{effects:?}");
         let running = crate::engine::answers::check(&host.engine.view()).running;
         assert_eq!((allocation_of(&host, id), running.jobs, running.unread), (None, 1, 1));
-        exact(&host);
+        assert_no_drift(&host);
     }
 }
 
@@ -80,7 +81,9 @@ fn a_replay_restores_the_allocation_of_a_running_job() {
 #[test]
 fn the_allocations_of_all_running_jobs_are_summed() {
     let mut host = site(|_| ());
-    for (at, given) in [(9.0, MORE), (2.0, Allocation { nodes: 1, cores: 2, gpus: 3, ..MORE })] {
+    for (at, given) in
+        [(9.0, LARGE_ALLOCATION), (2.0, Allocation { nodes: 1, cores: 2, gpus: 3, ..LARGE_ALLOCATION })]
+    {
         let id = submit(&mut host, 1);
         let given = Allocation { start: Some(NOW + at), ..given };
         host.engine.handle(NOW + at, Event::Run(id, Resources::Allocated(given)));
@@ -100,7 +103,7 @@ fn a_job_has_the_time_limit_of_its_last_update() {
     assert_eq!(host.engine.ledger().job(id).unwrap().duration, 7_200.0);
 }
 
-/// Flux shows each job again after the plugin has put the missing bank and project into its jobspec.
+/// Flux reports an update of the jobspec when the plugin has added the missing bank and project. This update needs no second admission.
 #[test]
 fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     let mut engine = Engine::small();
@@ -126,14 +129,13 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     engine.handle(NOW, Event::Updated(Host::facts(id, &completed)));
     let job = engine.ledger().job(id).unwrap();
     assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Judged));
-    let again = |engine: &Engine| completed_bank(&engine.view(), &Host::facts(id, &completed));
-    assert_eq!(again(&engine), Some("A".into()));
+    let bank_of_repeat = |engine: &Engine| completed_bank(&engine.view(), &Host::facts(id, &completed));
+    assert_eq!(bank_of_repeat(&engine), Some("A".into()));
     engine.handle(NOW, Event::Depend(id));
-    assert_eq!(again(&engine), None, "only for a job in NEW");
+    assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
 }
 
-/// Returns an engine with data to which a reload shows a job in `state` with `resources`, the id of the job, and the
-/// effects.
+/// Returns an engine with data that a reload shows a job in `state` with `resources`, the id of the job, and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
@@ -143,11 +145,11 @@ fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>
     (engine, id, effects)
 }
 
-/// R of a job that bypasses the scheduler may have the start 0, which is `None` here.
+/// R of a job that bypassed the scheduler may have the start time 0, which the plugin passes on as `None`.
 #[test]
 fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
     let start = |engine: &Engine, id| engine.ledger().job(id).unwrap().allocation.as_ref().unwrap().start;
-    let without_start = || Resources::Allocated(Allocation { start: None, ..MORE });
+    let without_start = || Resources::Allocated(Allocation { start: None, ..LARGE_ALLOCATION });
     for (past, wanted) in [(Some(vec![(NOW - 900.0, Past::Allocated)]), NOW - 900.0), (None, NOW + 1.0)] {
         let (mut engine, id, effects) = replay_job(State::Run, without_start());
         assert!(
@@ -163,14 +165,14 @@ fn the_eventlog_gives_the_start_of_a_replayed_job_without_a_start_in_r() {
         engine.handle(NOW + 2.0, Event::Past(id, vec![(NOW - 1.0, Past::Allocated)]));
         assert_eq!(start(&engine, id), Some(wanted), "eventlog {is_read}");
     }
-    let (_, _, effects) = replay_job(State::Run, Resources::Allocated(MORE));
+    let (_, _, effects) = replay_job(State::Run, Resources::Allocated(LARGE_ALLOCATION));
     assert!(!effects.iter().any(|it| matches!(it, Effect::ReadEventlog(_))), "{effects:?}");
 }
 
-/// The scheduler allocated resources while the job was in PRIORITY.
+/// The scheduler allocated resources while the job was in PRIORITY. The job starts as soon as it gets a priority.
 #[test]
 fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_a_priority() {
-    let (mut engine, id, _) = replay_job(State::Priority, Resources::Allocated(MORE));
+    let (mut engine, id, _) = replay_job(State::Priority, Resources::Allocated(LARGE_ALLOCATION));
     let phase = |engine: &Engine| engine.ledger().job(id).unwrap().phase;
     assert_eq!((phase(&engine), crate::engine::answers::check(&engine.view()).running.jobs), (Phase::Run, 1));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -195,7 +197,8 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
     );
 }
 
-/// Flux changes the expirations of all jobs without a time limit of their own, and reports that to subscribers only.
+/// When the expiration of the instance changes, Flux changes that of each running job without a time limit. It reports the change of a job
+/// to subscribers only, so the engine subscribes to one such job.
 #[test]
 fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     let mut host = site(|_| ());

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities that use the data of the moment, jobs that won't be scheduled, and data that come in any order.
+//! Data that arrive in any order, priorities computed from the data of the moment, and jobs that Flux does not schedule.
 //! Rules: R17
 
-use super::examples::{exact, restarted_without_data, site, site_of_fairshare, submit};
+use super::examples::{assert_no_drift, restarted_without_data, site, site_of_fairshare, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::AssociationRecord;
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// One job may run, one runs, and two are held. Returns the two after the running job has ended and the first is released.
+/// Returns a host where one job may run, and two jobs that were held behind a running job. The running job has ended, so the first of the
+/// two is released.
 fn release_first_of_two() -> (Host, [JobId; 2]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
@@ -28,7 +29,7 @@ fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert_eq!(host.state(next), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -44,7 +45,7 @@ fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
     host.end(running);
     assert_eq!([zero, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
     assert_eq!([zero, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -56,7 +57,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
     let [running, freed, next] = [submit(), submit(), submit()];
     host.start(running);
-    // The second job was not held when it came, and only a job that was held has a reservation.
+    // Only a job that was held has a reservation. The second and third jobs were never held.
     let [held, last] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
     host.end(freed);
     host.end(next);
@@ -65,7 +66,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     host.update(held, Some("q2"), None).unwrap();
     assert_eq!(host.jobs[&held].priority, Some(0));
     assert_eq!(host.state(last), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
     host.engine.handle(NOW, Event::Associations(vec![better]));
     host.settle();
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(75_000)));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -98,18 +99,19 @@ fn a_priority_uses_the_urgency_at_the_moment_when_it_is_set() {
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(54_000)));
 }
 
-/// Replays an engine with data. Returns a job that runs, and a job that it holds, which was held before and so has the suffix `.2`.
-fn replay_job_held_twice(unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
+/// Reloads the plugin with data. Returns a job in SCHED, and a job that is held for the second time and so has a dependency with the suffix
+/// `.2`. Its eventlog cannot be read if `is_unreadable`.
+fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
-    let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    let held = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     host.end(first);
     let second = submit(&mut host, 1);
-    host.remove_dependency(kept, "begin-time:1");
+    host.remove_dependency(held, "begin-time:1");
     host.settle();
-    assert_eq!(host.names(kept), ["max-sched-jobs-user-limit.2"]);
-    if unreadable {
-        host.unreadable.insert(kept);
+    assert_eq!(host.names(held), ["max-sched-jobs-user-limit.2"]);
+    if is_unreadable {
+        host.unreadable.insert(held);
     }
     host.has_job_list = has_job_list;
     let mut limited = association(7, "A");
@@ -117,60 +119,61 @@ fn replay_job_held_twice(unreadable: bool, has_job_list: bool) -> (Host, JobId, 
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
-    (host, second, kept)
+    (host, second, held)
 }
 
 #[test]
 fn job_list_supplies_the_dependencies_if_an_eventlog_cannot_be_read() {
-    let (mut host, second, kept) = replay_job_held_twice(true, true);
+    let (mut host, second, held) = replay_job_held_twice(true, true);
     host.end(second);
-    assert_eq!(host.state(kept), Some(State::Sched));
-    exact(&host);
+    assert_eq!(host.state(held), Some(State::Sched));
+    assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
-    let (mut host, second, kept) = replay_job_held_twice(true, false);
+    let (mut host, second, held) = replay_job_held_twice(true, false);
     assert!(host.logged.iter().any(|line| line.contains("eventlog can't be read")), "{:?}", host.logged);
     let next = submit(&mut host, 1);
     host.end(second);
-    assert_eq!(host.names(kept), ["max-sched-jobs-user-limit.2"]);
-    assert_eq!(host.state(next), Some(State::Sched), "the scan skips the unknown job");
+    assert_eq!(host.names(held), ["max-sched-jobs-user-limit.2"]);
+    assert_eq!(host.state(next), Some(State::Sched), "the scan skips the job whose dependencies are unknown");
     host.retry();
     assert_eq!(host.logged.iter().filter(|line| line.contains("can't be read")).count(), 1, "logged once");
     host.unreadable.clear();
     host.retry();
     host.end(next);
-    assert_eq!(host.state(kept), Some(State::Sched));
-    exact(&host);
+    assert_eq!(host.state(held), Some(State::Sched));
+    assert_no_drift(&host);
 }
 
 #[test]
 fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     let mut host = site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
     let first = submit(&mut host, 1);
-    let kept = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
+    let held = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     host.end(first);
-    assert_eq!(host.names(kept), ["begin-time:1"], "released, and Flux accepts the plain name no more");
-    host.unreadable.insert(kept);
+    assert_eq!(host.names(held), ["begin-time:1"], "the limit no longer holds the job");
+    // Flux does not accept the name without a suffix again.
+    host.unreadable.insert(held);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay(true, engine);
     let second = submit(&mut host, 1);
-    // The model host refuses a name that was removed before.
-    host.remove_dependency(kept, "begin-time:1");
-    assert_eq!(host.names(kept).len(), 1, "{:?}", host.names(kept));
+    // Only the present dependencies are known, so the engine must use a name that was never used.
+    host.remove_dependency(held, "begin-time:1");
+    assert_eq!(host.names(held).len(), 1, "{:?}", host.names(held));
     host.end(second);
-    assert_eq!(host.state(kept), Some(State::Sched));
-    exact(&host);
+    assert_eq!(host.state(held), Some(State::Sched));
+    assert_no_drift(&host);
 }
 
 #[test]
 fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
     let unlimited = UNLIMITED.0;
-    // Limit of running jobs, limit of nodes, number of jobs in SCHED, eventlogs read.
+    // The limit on running jobs, the limit on nodes, the number of jobs in SCHED, and the number of eventlogs read.
     for (max_running, max_nodes, jobs, read) in [
         (unlimited, unlimited, 5, 0),
         (7, unlimited, 5, 0),
@@ -196,10 +199,10 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
 #[test]
 fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let held = [submit(&mut host, 1), submit(&mut host, 1)];
-    host.start(held[0]);
-    host.start(held[1]);
-    let waits = submit(&mut host, 1);
+    let running = [submit(&mut host, 1), submit(&mut host, 1)];
+    host.start(running[0]);
+    host.start(running[1]);
+    let held = submit(&mut host, 1);
     let mut other = association(8, "A");
     other.max_running_jobs = Limit(0);
     let both = || vec![record(association(7, "A"), "A"), record(other.clone(), "A")];
@@ -210,7 +213,11 @@ fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     engine.handle(NOW, Event::Associations(both()));
     host.never_answered.insert(foreign);
     host.replay(true, engine);
-    assert_eq!(host.state(waits), Some(State::Sched), "its limit was raised, and its own names are known");
+    assert_eq!(
+        host.state(held),
+        Some(State::Sched),
+        "the limit was raised, and the eventlogs of its association are read"
+    );
     assert_eq!(host.state(foreign), Some(State::Depend));
 }
 
@@ -230,7 +237,7 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
             if record_first {
                 host.event(Event::Associations(mine()));
             }
-            // flux-accounting's push: the data of all users, a reprioritize, and then the owner's own record.
+            // flux-accounting's push brings the data of all users, a reprioritize, and then the owner's own record.
             host.event(Event::Queues(vec![queue("q1")]));
             host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
             host.event(Event::Reprioritize);
@@ -242,13 +249,13 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
             assert_eq!(host.jobs[&id].bank.as_deref(), Some("me"));
             host.retry();
             assert_eq!(host.exceptions, []);
-            exact(&host);
+            assert_no_drift(&host);
         }
     }
 }
 
-/// Flux sends a job that was in SCHED to PRIORITY when the job manager starts again. The owner's record comes after the reprioritize of
-/// its push.
+/// When the job manager restarts, Flux sends a job that was in SCHED to PRIORITY. The engine must not end the job at the reprioritize,
+/// because the owner's record comes after it.
 #[test]
 fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
     let owner = OWNER.0;
@@ -264,14 +271,14 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
             host.event(Event::Reprioritize);
             host.event(mine());
             assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, reload {is_reload}");
-            exact(&host);
+            assert_no_drift(&host);
         }
     }
 }
 
 #[test]
 fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
-    // flux-accounting's t1012 requires this. It runs as the owner.
+    // Test t1012 of flux-accounting runs as the owner, and requires this exception.
     let owner = OWNER.0;
     let mut host = Host::new();
     let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
@@ -296,7 +303,7 @@ fn an_owners_synthetic_record_allows_every_queue() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     host.event(Event::Associations(vec![record(one, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
-    // The record of another user does not.
+    // A record of another user without queues allows no queue.
     let mut none = association(8, "A");
     none.queues = [].into();
     host.event(Event::Associations(vec![record(none, "A")]));
@@ -319,7 +326,7 @@ fn records_release_no_job_before_the_reprioritize() {
 #[test]
 fn half_of_a_push_releases_and_holds_no_job() {
     for is_reload in [true, false] {
-        // One job may run in the queue, any number in the association.
+        // One job may run in queue q1. The association itself has no limit.
         let mut one = queue("q1");
         one.max_running_jobs = Limit(1);
         let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one.clone()]);
@@ -348,13 +355,13 @@ fn half_of_a_push_releases_and_holds_no_job() {
         );
         host.end(running);
         assert_eq!(held.map(|id| host.state(id) == Some(State::Sched)), [true, false, false]);
-        exact(&host);
+        assert_no_drift(&host);
     }
 }
 
 #[test]
 fn the_project_of_a_job_is_checked_when_the_data_come() {
-    // The second project is that of an update meanwhile.
+    // The project at submission, the project after an update before the data come, and whether that project is valid.
     for (first, project, is_valid) in
         [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
     {
@@ -372,7 +379,7 @@ fn the_project_of_a_job_is_checked_when_the_data_come() {
             let text = "project \"secret\" not valid for user; valid projects for user: *";
             assert_eq!(host.exceptions, [(id, text.to_owned())]);
         }
-        exact(&host);
+        assert_no_drift(&host);
     }
 }
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The event fuzzer: any sequence of events, legal or not, at any times. Flux carries out, refuses, repeats or loses
-//! the effects.
+//! The event fuzzer sends any sequence of events, legal or not, at any times. Effects are carried out, refused, repeated or lost.
 //!
-//! After each event, a count of the live jobs that is made here from the events alone must agree with the values that
-//! the engine shows, and the engine's recount with its counters. The bytes of an input are choices (`t/fuzz/drive.rs`):
-//! the same bytes make the same history.
+//! The stage oracle counts the live jobs from the events alone. After each event, the answers of the engine must agree with the oracle, and
+//! the engine's counters with its own recount. The bytes of an input choose the history (`t/fuzz/drive.rs`).
 
 #[path = "../../../../../t/fuzz/drive.rs"]
 pub mod drive;
 mod stage_oracle;
 
-use self::drive::{Choices, bytes, chosen, fuzz, seen, show};
+use self::drive::{Choices, fuzz, hash_feature, mutate_bytes, read_chosen_input, show};
 use self::stage_oracle::StageOracle;
 use super::FEW;
 use super::live::{leaf, tree};
@@ -39,7 +37,7 @@ const CAPS: [i64; 8] = [1, 2, 3, 1000, 0, -1, 2_147_483_647, i64::MAX];
 const TIMES: [f64; 9] =
     [NOW, NOW + 1.0, NOW - 9.0, 0.0, -1.0, 1e300, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
 
-fn facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
+fn choose_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
     let size =
         Size { nodes: choices.pick(&AMOUNTS), cores: choices.pick(&AMOUNTS), gpus: choices.pick(&AMOUNTS) };
     JobFacts {
@@ -54,11 +52,11 @@ fn facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
         size: if choices.below(8) == 7 { Err(SizeError::TooLarge) } else { Ok(size) },
         submitted: choices.pick(&[Some(NOW), None, Some(f64::NAN), Some(-1.0)]),
         duration: choices.pick(&[3600.0, 0.0, f64::INFINITY, -1.0]),
-        resources: resources(choices),
+        resources: choose_resources(choices),
     }
 }
 
-fn resources(choices: &mut Choices<'_>) -> Resources {
+fn choose_resources(choices: &mut Choices<'_>) -> Resources {
     match choices.below(4) {
         0 | 1 => Resources::Allocated(Allocation {
             nodes: choices.pick(&AMOUNTS),
@@ -72,7 +70,7 @@ fn resources(choices: &mut Choices<'_>) -> Resources {
     }
 }
 
-fn policy(choices: &mut Choices<'_>) -> Policy {
+fn choose_policy(choices: &mut Choices<'_>) -> Policy {
     let choose_record = |choices: &mut Choices<'_>, user: u32, bank: &str| {
         let mut one = association(user, bank);
         one.max_running_jobs = Limit(choices.pick(&CAPS));
@@ -130,7 +128,7 @@ fn policy(choices: &mut Choices<'_>) -> Policy {
     }
 }
 
-fn site(choices: &mut Choices<'_>) -> SitePart {
+fn choose_site(choices: &mut Choices<'_>) -> SitePart {
     if choices.below(2) == 0 {
         return SitePart::default();
     }
@@ -146,7 +144,7 @@ fn site(choices: &mut Choices<'_>) -> SitePart {
     part
 }
 
-fn settings(choices: &mut Choices<'_>) -> Settings {
+fn choose_settings(choices: &mut Choices<'_>) -> Settings {
     Settings {
         live: choices.below(4) != 3,
         refresh: choices.pick(&[30.0, 0.0, 1e300, f64::NAN, -1.0]),
@@ -160,7 +158,7 @@ fn settings(choices: &mut Choices<'_>) -> Settings {
     }
 }
 
-fn ended(choices: &mut Choices<'_>, id: JobId) -> EndedJob {
+fn choose_ended_job(choices: &mut Choices<'_>, id: JobId) -> EndedJob {
     EndedJob {
         id,
         user: UserId(choices.pick(&USERS)),
@@ -172,14 +170,14 @@ fn ended(choices: &mut Choices<'_>, id: JobId) -> EndedJob {
     }
 }
 
-fn event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
+fn choose_event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
     let id = JobId(choices.pick(&IDS));
     let user = UserId(choices.pick(&USERS));
     let some = |text: Option<&'static str>| text.unwrap_or("A");
     match choices.below(40) {
         0 => Event::Created { id, state: choices.pick(&STATES), has_dependencies: choices.below(2) == 1 },
-        1 | 36 => Event::Validate(facts(choices, id)),
-        2 | 37 => Event::New(facts(choices, id)),
+        1 | 36 => Event::Validate(choose_facts(choices, id)),
+        2 | 37 => Event::New(choose_facts(choices, id)),
         3 | 38 => Event::Depend(id),
         4 => Event::Dependency { id, name: choices.pick(&NAMES), added: choices.below(2) == 1 },
         5 => Event::Priority(id, choices.pick(&URGENCIES)),
@@ -188,7 +186,7 @@ fn event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
         }
         6 => Event::PriorityGet(id, choices.pick(&URGENCIES)),
         7 | 35 => Event::Sched(id),
-        8 => Event::Run(id, resources(choices)),
+        8 => Event::Run(id, choose_resources(choices)),
         9 => Event::Cleanup(id),
         10 => Event::Inactive(id),
         11 => Event::Gone(id),
@@ -196,22 +194,22 @@ fn event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::UpdateQueue { id, user, state: choices.pick(&STATES), queue: some(choices.pick(&QUEUES)) }
         }
         13 => Event::UpdateBank { id, user, state: choices.pick(&STATES), bank: some(choices.pick(&BANKS)) },
-        14 => Event::Updated(facts(choices, id)),
-        15 => Event::Settings(settings(choices)),
-        16 => Event::Associations(policy(choices).associations),
-        17 => Event::Queues(policy(choices).queues),
+        14 => Event::Updated(choose_facts(choices, id)),
+        15 => Event::Settings(choose_settings(choices)),
+        16 => Event::Associations(choose_policy(choices).associations),
+        17 => Event::Queues(choose_policy(choices).queues),
         18 => Event::Projects(vec!["*".into()]),
-        19 => Event::Banks(policy(choices).banks),
-        20 => Event::Weights(policy(choices).weights),
+        19 => Event::Banks(choose_policy(choices).banks),
+        20 => Event::Weights(choose_policy(choices).weights),
         21 => Event::Config(ConfigPatch {
             deny_unknown_queues: choices.pick(&[None, Some(true), Some(false)]),
             zero_score: choices.pick(&[None, Some(ZeroScore::Hold), Some(ZeroScore::Floor)]),
         }),
-        22 | 23 => Event::Policy(policy(choices), site(choices)),
+        22 | 23 => Event::Policy(choose_policy(choices), choose_site(choices)),
         24 => Event::PolicyBegin { keeps_config: choices.below(2) == 1 },
         25 => {
             let Policy { associations, queues, projects, banks, parents, limits, weights, .. } =
-                policy(choices);
+                choose_policy(choices);
             let part = PolicyPart {
                 associations: Some(associations).filter(|_| choices.below(4) != 3),
                 queues: Some(queues).filter(|_| choices.below(4) != 3),
@@ -222,7 +220,7 @@ fn event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
                 weights: Some(weights).filter(|_| choices.below(4) != 3),
                 config: ConfigPatch::default(),
             };
-            Event::PolicyPart(part, site(choices))
+            Event::PolicyPart(part, choose_site(choices))
         }
         26 => Event::PolicyCommit,
         27 => {
@@ -255,21 +253,21 @@ fn event<'a>(choices: &mut Choices<'_>) -> Event<'a> {
             Event::Dependencies(id, Some(names).filter(|_| choices.below(4) != 3))
         }
         _ => match choices.below(4) {
-            0 => Event::Shown(facts(choices, id)),
+            0 => Event::Shown(choose_facts(choices, id)),
             1 => Event::Panicked(Some(id).filter(|_| choices.below(2) == 1)),
             2 => Event::Ended(None),
-            _ => Event::Ended(Some((0..choices.below(3)).map(|_| ended(choices, id)).collect())),
+            _ => Event::Ended(Some((0..choices.below(3)).map(|_| choose_ended_job(choices, id)).collect())),
         },
     }
 }
 
-/// Returns the name of a value's variant. The fuzzer goes on with inputs that bring new names.
+/// Returns the name of a value's variant. The fuzzer continues from inputs with new combinations of names.
 fn variant_name(value: &impl std::fmt::Debug) -> String {
     let text = format!("{value:?}");
     text.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
 }
 
-/// Runs the history that the bytes choose, checks the engine after each event, and returns the features of the history.
+/// Runs the history that `input` chooses, checks the engine after each event, and returns the features of the history.
 fn run_history(input: &[u8]) -> Vec<u64> {
     let mut choices = Choices(input);
     let batches = Batches {
@@ -280,23 +278,27 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     };
     let mut engine = Engine::with_batches(batches);
     let mut oracle = StageOracle::default();
-    let mut open: Vec<Effect> = Vec::new();
+    let mut pending_effects: Vec<Effect> = Vec::new();
     let mut features = Vec::new();
     let mut now = NOW;
-    let first = Event::Policy(policy(&mut choices), site(&mut choices));
+    let first = Event::Policy(choose_policy(&mut choices), choose_site(&mut choices));
     engine.handle(now, first);
     while !choices.is_over() {
         let before = format!("{:?}", oracle.stages());
         let (what, effects) = match choices.below(10) {
-            // Flux carries out or refuses an earlier effect, which may come again.
-            0 | 1 if !open.is_empty() => {
-                let at = choices.below(open.len());
-                let effect = if choices.below(4) == 3 { open[at].clone() } else { open.swap_remove(at) };
+            // Flux carries out or refuses an earlier effect. Sometimes it does so twice.
+            0 | 1 if !pending_effects.is_empty() => {
+                let at = choices.below(pending_effects.len());
+                let effect = if choices.below(4) == 3 {
+                    pending_effects[at].clone()
+                } else {
+                    pending_effects.swap_remove(at)
+                };
                 let why = [Refusal::Absent, Refusal::TooLate, Refusal::Other("%s\n".to_owned())];
                 match (effect, choices.below(4)) {
                     (Effect::Then(step), _) => (variant_name(&step), engine.step(step)),
                     (effect, how @ 0..=2) => {
-                        // A job that Flux does not have has ended.
+                        // Refusals 0 and 1 of a lookup mean that the job has ended.
                         if let (Effect::LookUp(id), 0 | 1) = (&effect, how) {
                             oracle.apply_event(&Event::Gone(*id), &[]);
                         }
@@ -306,7 +308,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
                         ("asked".to_owned(), engine.handle(now, Event::Urgency(id, choices.pick(&URGENCIES))))
                     }
                     (Effect::LookUp(id), _) => {
-                        let event = Event::Shown(facts(&mut choices, id));
+                        let event = Event::Shown(choose_facts(&mut choices, id));
                         oracle.apply_event(&event, &[]);
                         ("shown".to_owned(), engine.handle(now, event))
                     }
@@ -315,7 +317,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
             }
             _ => {
                 now = if choices.below(8) == 7 { choices.pick(&TIMES) } else { now + 1.0 };
-                let event = event(&mut choices);
+                let event = choose_event(&mut choices);
                 let what = variant_name(&event);
                 show(|| format!("at {now} {event:?}"));
                 let effects = engine.handle(now, event.clone());
@@ -324,14 +326,14 @@ fn run_history(input: &[u8]) -> Vec<u64> {
             }
         };
         show(|| format!("{what} -> {effects:?}"));
-        features.extend(effects.iter().map(|effect| seen((&what, &before, variant_name(effect)))));
-        features.push(seen((&what, &before)));
-        oracle.resolve(&engine);
-        assert_agreement(&engine, &oracle);
-        open.extend(effects);
-        open.truncate(64);
+        features.extend(effects.iter().map(|effect| hash_feature((&what, &before, variant_name(effect)))));
+        features.push(hash_feature((&what, &before)));
+        oracle.copy_decisions(&engine);
+        assert_engine_agrees(&engine, &oracle);
+        pending_effects.extend(effects);
+        pending_effects.truncate(64);
     }
-    // After any history the engine answers all queries.
+    // After any history, queries must not panic.
     let _ = (
         crate::engine::answers::snapshot(&engine.view()),
         crate::engine::answers::stats(
@@ -353,7 +355,7 @@ fn run_history(input: &[u8]) -> Vec<u64> {
         crate::engine::site_document(&engine.view()),
     );
     for id in IDS.map(JobId) {
-        let mut facts = facts(&mut choices, id);
+        let mut facts = choose_facts(&mut choices, id);
         facts.state = State::Sched;
         let _ = crate::engine::answers::why(&engine.view(), &facts, now);
     }
@@ -369,11 +371,11 @@ fn run_history(input: &[u8]) -> Vec<u64> {
     features
 }
 
-fn assert_agreement(engine: &Engine, oracle: &StageOracle) {
+fn assert_engine_agrees(engine: &Engine, oracle: &StageOracle) {
     let check = crate::engine::answers::check(&engine.view());
     assert_eq!(check.drift, [], "the counters differ from a recount");
-    assert_eq!(check.jobs, oracle.alive(), "jobs alive, of {oracle:?}");
-    assert_eq!(check.running.jobs, oracle.running(), "running jobs, of {oracle:?}");
+    assert_eq!(check.jobs, oracle.live_count(), "live jobs, of {oracle:?}");
+    assert_eq!(check.running.jobs, oracle.running_count(), "running jobs, of {oracle:?}");
     let snapshot = crate::engine::answers::snapshot(&engine.view());
     let sum = |count: fn(&crate::engine::answers::AssociationSnapshot) -> i64| {
         let in_force = snapshot.users.iter().flat_map(|user| &user.banks);
@@ -385,18 +387,18 @@ fn assert_agreement(engine: &Engine, oracle: &StageOracle) {
     let usages =
         book.associations(None).chain(book.removed()).filter_map(|(id, _)| ledger.accounts().usage(id));
     let gpus: u64 = usages.map(|usage| usage.total.charged.run.gpus()).sum();
-    assert_eq!(gpus, oracle.gpus_running(), "GPUs of running jobs, of {oracle:?}");
+    assert_eq!(gpus, oracle.running_gpus(), "GPUs of running jobs, of {oracle:?}");
 }
 
 /// Runs the input file that `FUZZ_INPUT` names. `FUZZ_SHOW=1` prints each event.
 #[test]
 #[ignore = "shows the history of one input"]
 fn one_history_keeps_the_counters_right() {
-    run_history(&chosen());
+    run_history(&read_chosen_input());
 }
 
 #[test]
 fn any_sequence_of_events_keeps_the_counters_right() {
     let seeds = (0..32u8).map(|n| (0..200u8).map(|at| at.wrapping_mul(n * 2 + 1) ^ n).collect()).collect();
-    fuzz("events", seeds, bytes, run_history);
+    fuzz("events", seeds, mutate_bytes, run_history);
 }

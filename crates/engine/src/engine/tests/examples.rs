@@ -23,7 +23,7 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
 }
 
 /// Returns a host whose limit is one running job, that running job, and `N` held jobs.
-pub fn held_behind_one<const N: usize>() -> (Host, JobId, [JobId; N]) {
+pub fn host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
     host.start(running);
@@ -32,7 +32,7 @@ pub fn held_behind_one<const N: usize>() -> (Host, JobId, [JobId; N]) {
     (host, running, held)
 }
 
-pub fn exact(host: &Host) {
+pub fn assert_no_drift(host: &Host) {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -53,7 +53,7 @@ fn one_free_slot_releases_one_job() {
     assert_eq!(host.state(e), Some(State::Depend));
     host.start(c);
     assert_eq!(host.state(e), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
     host.start(d);
     host.end(a);
     assert_eq!(host.state(c), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     // Job c takes the freed slot. The nodes are full (1 in use, 2 reserved), so e stays held.
     assert_eq!(host.state(c), Some(State::Sched));
     assert_eq!(host.state(e), Some(State::Depend));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
     assert_eq!((host.state(c), host.state(d)), (Some(State::Sched), Some(State::Depend)));
     host.start(c);
     assert_eq!(host.state(d), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_blocked_job_is_judged_again_when_it_is_unblocked() {
     assert_eq!(host.names(c), ["max-sched-jobs-user-limit.2"]);
     host.end(d);
     assert_eq!(host.state(c), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn cores_are_reserved_within_a_release_scan() {
     });
     host.end(a);
     assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn headroom_of_a_released_job_is_kept_until_it_runs() {
     // A job at urgency 0 gives its reservation to the next job.
     host.set_urgency(b, 0);
     assert_eq!(host.state(c), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn a_small_job_overtakes_one_that_does_not_fit() {
     let c = submit(&mut host, 1);
     host.end(x);
     assert_eq!((host.state(b), host.state(c)), (Some(State::Depend), Some(State::Sched)));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn a_queue_holds_only_its_own_jobs() {
     // In the other queue the job is released.
     host.update(b, Some("q2"), None).unwrap();
     assert_eq!(host.state(b), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn a_replay_restores_names_and_reservations() {
             host.start(b);
             host.end(b);
             assert_eq!(host.state(c), Some(State::Sched), "{what}");
-            exact(&host);
+            assert_no_drift(&host);
         }
     }
 }
@@ -259,7 +259,7 @@ fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -285,7 +285,7 @@ fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
         }
         let next = submit(&mut host, 1);
         assert_eq!(host.names(next), ["max-running-jobs-user-limit"], "with data: {with_data}");
-        exact(&host);
+        assert_no_drift(&host);
     }
 }
 
@@ -300,5 +300,5 @@ fn a_blocked_job_that_moves_is_held_by_each_limit_that_it_exceeds_then() {
     assert_eq!(host.names(blocked), ["begin-time:9999", "max-resources-user-limit"]);
     host.end(a);
     assert_eq!(host.names(blocked), ["begin-time:9999"]);
-    exact(&host);
+    assert_no_drift(&host);
 }

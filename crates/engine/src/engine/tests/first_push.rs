@@ -3,7 +3,7 @@
 //! No decision is final before the reprioritize that ends the push.
 //! Rules: P12
 
-use super::examples::exact;
+use super::examples::assert_no_drift;
 use super::host::Host;
 use super::site::{HostJob, OWNER, association, record};
 use crate::accounts::{Association, AssociationRecord};
@@ -39,7 +39,7 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     host.event(projects(&["p1"]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
-    exact(&host);
+    assert_no_drift(&host);
     // The wait ends with the push.
     let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
     host.event(projects(&["p2"]));
@@ -55,7 +55,7 @@ fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
     host.event(Event::Associations(vec![p1_record("B")]));
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
-    exact(&host);
+    assert_no_drift(&host);
     lacking.event(Event::Reprioritize);
     assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1));
 }
@@ -70,7 +70,7 @@ fn a_job_of_the_owner_waits_longer_than_the_push() {
     let mut lacking = host.clone();
     host.event(Event::Associations(vec![record(association(OWNER.0, "O"), "O")]));
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
-    exact(&host);
+    assert_no_drift(&host);
     lacking.now += 5.0;
     lacking.retry();
     assert_eq!(

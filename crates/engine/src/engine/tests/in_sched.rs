@@ -2,10 +2,10 @@
 //! Jobs that are held in SCHED at priority 0. The scheduler may have allocated their resources before the hold.
 //! Rules: L12, L16
 
-use super::examples::{exact, held_behind_one, site, submit};
+use super::examples::{assert_no_drift, host_with_held_jobs, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{go, settled, states};
+use super::past_depend::{assert_settled, go, states};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::rules;
 use super::why::why;
@@ -58,7 +58,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let mut crossed = host.clone();
     crossed.start_held(moved);
     assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
-    exact(&crossed);
+    assert_no_drift(&crossed);
     for is_reload in [true, false] {
         let mut engine = Engine::small();
         for event in [strict(), Event::Queues(vec![queue("q1")])] {
@@ -73,7 +73,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     host.end(there);
     assert!(host.jobs[&moved].priority > Some(0), "the job is released");
     host.start(moved);
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 /// The scheduler has no request for the job, so only our limit holds it.
@@ -107,14 +107,14 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
     assert_eq!((after.0, after.1), (before.0, before.1));
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// An epilog may keep a job in CLEANUP that never ran. Meanwhile the next held job is released.
 #[test]
 fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
-        let (mut host, running, held) = held_behind_one::<2>();
+        let (mut host, running, held) = host_with_held_jobs::<2>();
         if is_in_priority {
             host.jobs.get_mut(&held[0]).unwrap().state = Priority;
             host.replay(true, Engine::small());
@@ -144,7 +144,7 @@ fn an_expedited_job_that_was_held_in_sched_is_released() {
         host.start(wakes);
         host.start(next);
         [wakes, next].into_iter().for_each(|id| host.end(id));
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -199,7 +199,7 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
                 assert_eq!(host.jobs[&id].priority, expected, "{cause}, {running:?}, urgency {urgency}");
                 host.event(records());
                 host.event(Event::Reprioritize);
-                settled(&host);
+                assert_settled(&host);
             }
         }
     }
@@ -220,7 +220,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, posted);
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
@@ -231,7 +231,7 @@ fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
     host.event(Event::Reprioritize);
     assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
     assert!(!host.engine.ledger().job(rests).unwrap().is_held());
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// The restart sent the job to PRIORITY, so it is held there and not in SCHED. Flux's loop asks for its priority, or the engine posts the
@@ -265,7 +265,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end(next);
         assert_eq!(go(&host, &[rests]), [true], "{batches:?}");
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -285,7 +285,7 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
         assert!(host.engine.view().is_held(late));
         host.end(runs);
         assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -308,13 +308,13 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     host.start(reserved);
     host.end(reserved);
     assert!(host.jobs[&moved].priority > Some(0));
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// The test moves the job to SCHED, as another plugin does by giving it a priority.
 #[test]
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
-    let (mut host, running, [held]) = held_behind_one();
+    let (mut host, running, [held]) = host_with_held_jobs();
     host.jobs.get_mut(&held).unwrap().state = Priority;
     host.replay(true, Engine::small());
     host.event(Event::Associations(vec![one_job_record(7, "A")]));
@@ -348,7 +348,7 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
         host.replay(is_reload, engine);
         let job = host.engine.ledger().job(rests).unwrap();
         assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
-        settled(&host);
+        assert_settled(&host);
     }
 }
 

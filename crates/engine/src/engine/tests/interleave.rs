@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Interleave under the model host: the order in which jobs would start, by posted priorities and ids, as a scheduler
-//! reads them.
+//! The order in which a scheduler would start jobs under interleave. A scheduler sorts by posted priority and then by job id.
 //! Rules: F22
 
 use super::FEW;
@@ -18,7 +17,7 @@ use std::cmp::Reverse;
 const POLICIES: [Policy; 5] =
     [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
 
-/// Returns a host with users from 10 on in bank A, and with the given usages.
+/// Returns a host with one user of bank A for each of `usages`. The first user is 10.
 fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     let mut host = Host::new();
     let users = || (10..).take(usages.len());
@@ -31,8 +30,8 @@ fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     host
 }
 
-/// Returns all jobs in the order of the queue, with their users.
-fn order(host: &Host) -> Vec<(JobId, u32)> {
+/// Returns all jobs with their users, in the order of the scheduler's queue.
+fn jobs_in_queue_order(host: &Host) -> Vec<(JobId, u32)> {
     let mut jobs: Vec<_> = host.jobs.iter().map(|(id, job)| (Reverse(job.priority), *id, job.user)).collect();
     jobs.sort_unstable();
     jobs.into_iter().map(|(_, id, user)| (id, user)).collect()
@@ -44,6 +43,7 @@ fn submit_many(host: &mut Host, user: u32, jobs: usize) {
     }
 }
 
+/// Asserts that each posted priority is current, and that the explanation of each job shows its turn as the fair-share.
 fn assert_explained(host: &Host) {
     for (id, job) in &host.jobs {
         let priced = host.engine.view().priced(*id).unwrap();
@@ -54,11 +54,11 @@ fn assert_explained(host: &Host) {
     }
 }
 
-/// Without live fair-share the pushed fair-share counts, and jobs have no turns.
+/// Without live fair-share, all jobs of an association have the pushed fair-share.
 #[test]
 fn turns_end_with_live_fair_share() {
-    let off = |live| Event::Settings(Settings { live, ..Settings::default() });
-    for (what, end) in [("live", off(false)), ("tree", Event::Policy(accounts(), SitePart::default()))] {
+    let not_live = Event::Settings(Settings { live: false, ..Settings::default() });
+    for (what, end) in [("live", not_live), ("tree", Event::Policy(accounts(), SitePart::default()))] {
         let mut host = live(Policy::FairTree);
         host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
@@ -73,7 +73,7 @@ fn turns_end_with_live_fair_share() {
     }
 }
 
-/// Under a negative weight of fair-share, a job with a later turn has the higher sum. The job is held by its own score.
+/// Under a negative weight of fair-share, a later turn raises the score. The score without the turn decides whether the job is held.
 #[test]
 fn a_turn_releases_no_job_whose_own_score_is_0() {
     let mut host = site(Policy::FairTree, true, &[0.0, 0.0]);
@@ -82,7 +82,7 @@ fn a_turn_releases_no_job_whose_own_score_is_0() {
     host.refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priced(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
-    // The turns stay as they are until the next refresh.
+    // The turns do not change before the next refresh.
     for (factor, weight) in [("fairshare", -1_000), ("queue", 1)] {
         host.engine.handle(NOW, Event::Weights(vec![(factor.to_owned(), weight)]));
     }
@@ -100,7 +100,7 @@ fn jobs_of_two_equal_users_alternate() {
                 submit_many(&mut host, user, 100);
             }
             host.refresh(30.0);
-            let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+            let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
             assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
             assert_explained(&host);
             let numbers: Vec<usize> = host
@@ -120,7 +120,7 @@ fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
         submit_many(&mut host, user, 1_000);
     }
     host.refresh(30.0);
-    let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+    let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users.len(), 2_000);
     assert!(users.windows(2).all(|pair| pair[0] != pair[1]));
 }
@@ -132,7 +132,7 @@ fn without_interleave_all_jobs_of_one_user_come_first() {
         submit_many(&mut host, user, 20);
     }
     host.refresh(30.0);
-    let users: Vec<u32> = order(&host).into_iter().map(|(_, user)| user).collect();
+    let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users, [[10; 20], [11; 20]].concat());
     assert_eq!(host.engine.view().priced(JobId(1)).unwrap().turn, None);
 }
@@ -159,12 +159,12 @@ fn jobs_at_urgency_0_take_no_turn() {
 }
 
 /// Returns the value of the fair-share term of a job's current priority.
-fn fairshare_of(host: &Host, id: JobId) -> f64 {
+fn fairshare_term(host: &Host, id: JobId) -> f64 {
     let exact = host.engine.view().priced(id).unwrap().exact;
     exact.terms().iter().find(|term| term.name == "fairshare").unwrap().value
 }
 
-/// The fair-share of a turn is that of the association once it has used the requests of the jobs before.
+/// The fair-share of a turn is the fair-share that the association would have after the earlier jobs ran as requested.
 #[test]
 fn a_turn_costs_the_request_of_the_job_before_it() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
@@ -175,27 +175,27 @@ fn a_turn_costs_the_request_of_the_job_before_it() {
             host.refresh(30.0);
             // Both usages have decayed equally since the push.
             let left = 0.5f64.powf((host.now - NOW) / 1_000.0);
-            let mut really = site(policy, false, &[1e5 + cost / left, 3e5]);
-            let alone = really.submit(HostJob::new(10)).unwrap();
-            let (ours, wanted) = (fairshare_of(&host, second), fairshare_of(&really, alone));
-            assert!((ours - wanted).abs() < 1e-9, "{policy} {cost}: {ours} {wanted}");
+            let mut charged = site(policy, false, &[1e5 + cost / left, 3e5]);
+            let alone = charged.submit(HostJob::new(10)).unwrap();
+            let (actual, wanted) = (fairshare_term(&host, second), fairshare_term(&charged, alone));
+            assert!((actual - wanted).abs() < 1e-9, "{policy} {cost}: {actual} {wanted}");
         }
     }
 }
 
-/// If only one user has usage, the formula gives all their jobs the same fair-share, so each turn lowers it by one
-/// step.
+/// A user who alone has usage keeps the same fair-share whatever is charged. So that the jobs still differ, each turn lowers the
+/// fair-share by a fixed step.
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = site(Policy::Classic, true, &[1e6, 0.0]);
     submit_many(&mut host, 10, 5);
     host.refresh(30.0);
-    let first = fairshare_of(&host, JobId(1));
-    // All usage, at a quarter of the shares.
+    let first = fairshare_term(&host, JobId(1));
+    // The user has a quarter of the shares, and all usage.
     assert!((first - 0.5f64.powi(4)).abs() < 1e-9, "{first}");
     for (before, id) in (1..=5).map(JobId).enumerate() {
         let wanted = first - before as f64 * 1.001e-5;
-        assert!((fairshare_of(&host, id) - wanted).abs() < 1e-12, "job {id}");
+        assert!((fairshare_term(&host, id) - wanted).abs() < 1e-12, "job {id}");
     }
 }
 
@@ -213,8 +213,7 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
-/// Until the next refresh the job has the last turn of its new association. If it is alone there, it has the
-/// association's fair-share.
+/// The next refresh computes the turns again. Until then, a job that is alone in its new association has no turn.
 #[test]
 fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
     for others in [0, 2] {
@@ -246,8 +245,7 @@ fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// After interleave is switched off, all priorities are as without it. Under a policy of ranks, a user with one job
-    /// has an unchanged priority. Interleave holds no job.
+    /// While interleave is on, it must hold no job, and must not change the priority of a user's only job under a policy of ranks.
     #[test]
     fn interleave_leaves_no_trace_when_it_is_switched_off(
         users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,

@@ -3,7 +3,7 @@
 //! in the same order as other held jobs.
 //! Rules: L16
 
-use super::examples::{exact, site, submit};
+use super::examples::{assert_no_drift, site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::strict::rules;
@@ -28,8 +28,8 @@ fn limited(run: i64) -> AssociationRecord {
     record(one, "A")
 }
 
-pub fn settled(host: &Host) {
-    exact(host);
+pub fn assert_settled(host: &Host) {
+    assert_no_drift(host);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
@@ -51,7 +51,7 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     let late = submit(&mut host, 1);
     assert_eq!(host.state(late), Some(Depend));
-    settled(&host);
+    assert_settled(&host);
     host.start(jobs[0]);
     assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "before the job that came later");
     assert_eq!(host.state(late), Some(Depend));
@@ -59,7 +59,7 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     assert_eq!(host.state(late), Some(Depend), "the third job has a reservation to run");
     host.end(jobs[0]);
     assert_eq!(host.state(late), Some(Sched));
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_job_held_in_priority_ignores_a_request_to_rest() {
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     host.end(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched), "the job is released as before");
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
     let (mut host, jobs) = before_a_push();
     host.end(jobs[2]);
     host.end(jobs[0]);
-    settled(&host);
+    assert_settled(&host);
     host.end(jobs[1]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).jobs, 0);
 }
@@ -113,7 +113,7 @@ fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
     assert_eq!(states(&host, &[jobs[2], late]), [Sched, Depend], "SCHED is full again");
     host.start(jobs[1]);
     assert_eq!(host.state(late), Some(Sched), "the limit has headroom for a third running job");
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -131,10 +131,10 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
                 host.event(Event::Reprioritize);
             }
             assert_eq!(states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
-            settled(&host);
+            assert_settled(&host);
             host.end(jobs[1]);
             assert_eq!(states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
-            settled(&host);
+            assert_settled(&host);
         }
     }
 }
@@ -154,10 +154,10 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
         1,
         "the held job no longer counts as scheduled"
     );
-    settled(&host);
+    assert_settled(&host);
     host.end(a);
     assert_eq!(go(&host, &[b]), [true]);
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(host.update(b, Some("q1"), None), Ok(()));
     assert_eq!(go(&host, &[a, b]), [true; 2]);
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -186,13 +186,13 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
     let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
     assert_eq!(go(&host, &[a, b, c]), [true, false, true], "bank B is full");
-    settled(&host);
+    assert_settled(&host);
     host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(go(&host, &[c]), [true], "the job still counts in its bank");
     host.end(a);
     assert_eq!(go(&host, &[b]), [true]);
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -204,10 +204,10 @@ fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
     assert_eq!(go(&host, &[a, b]), [true; 2]);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(go(&host, &[a, b]), [true, false]);
-    settled(&host);
+    assert_settled(&host);
     host.end(a);
     assert_eq!(go(&host, &[b]), [true]);
-    settled(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_stric
         assert_eq!(go(&host, &[rests, next]), wanted);
         host.end(next);
         assert_eq!(go(&host, &[rests]), [true]);
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -243,7 +243,7 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
         (host.refuse_priorities, host.refuse_urgency_requests) = (None, None);
         host.start(jobs[1]);
         assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -258,10 +258,10 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
     host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
     host.event(Event::Reprioritize);
     assert_eq!(go(&host, &[rests, next]), [false, true]);
-    settled(&host);
+    assert_settled(&host);
     host.end(next);
     assert_eq!(go(&host, &[rests]), [true]);
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// Between a push and its reprioritize the jobs have their association, and no limit was checked yet.
@@ -293,7 +293,7 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// Flux accepts no dependency on a job past DEPEND.
@@ -307,7 +307,7 @@ fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
     host.jobs.insert(jobs[2], moved);
     host.end(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched));
-    settled(&host);
+    assert_settled(&host);
 }
 
 /// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority when it moves.
@@ -328,7 +328,7 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
         host.update(id, None, Some("B")).unwrap();
         assert_eq!(host.state(id), Some(Sched), "{was_sched}");
-        settled(&host);
+        assert_settled(&host);
     }
 }
 
@@ -343,6 +343,6 @@ fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.replay(is_reload, engine);
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");
-        settled(&host);
+        assert_settled(&host);
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random lives of jobs: counters equal a recount from the host's jobs, limits hold, and no job is stranded.
+//! Random histories of jobs. The counters must equal a recount from the host's jobs, no limit may be exceeded, and no job may stay held
+//! without a reason.
 //! Rules: L9
 
 use super::host::Host;
@@ -43,20 +44,21 @@ fn is_strict(settings: &Settings) -> bool {
     settings.running == rules(RunningLimits::Strict, &[]).running
 }
 
-/// The data and settings that a site gives the plugin, and how its scheduler works.
+/// The data and settings of a site, and the behaviour of its scheduler.
 #[derive(Clone, Debug)]
 struct Site {
     records: Vec<AssociationRecord>,
     queues: Vec<Queue>,
     limits: Vec<SiteLimit>,
-    /// The scheduler starts each job as soon as it is in SCHED.
+    /// Whether the scheduler starts each job as soon as the job is in SCHED.
     is_eager: bool,
     settings: Settings,
     batches: Batches,
-    /// Whether pushes bring a tree, so that the plugin posts priorities, by Flux's loop or one by one.
+    /// Whether pushes bring a tree. With a tree, refreshes post priorities.
     has_tree: bool,
 }
 
+/// A host, and the site whose data it has.
 struct World {
     host: Host,
     site: Site,
@@ -93,7 +95,7 @@ impl World {
         }
     }
 
-    fn step(&mut self, op: &Op) {
+    fn apply(&mut self, op: &Op) {
         let host = &mut self.host;
         host.now += 10.0;
         match op {
@@ -130,7 +132,7 @@ impl World {
                     let _ = host.update(id, None, Some(BANKS[*bank]));
                 }
             }
-            Op::ForeignDone(at) => {
+            Op::Unblock(at) => {
                 if let Some(id) = pick_job(host, *at) {
                     host.remove_dependency(id, "afterany:other");
                     host.settle();
@@ -172,15 +174,15 @@ impl World {
             }
         }
         while self.site.is_eager
-            && let Some(id) = self.startable()
+            && let Some(id) = self.find_startable()
         {
             self.host.start(id);
         }
     }
 
-    fn startable(&self) -> Option<JobId> {
-        let can = |job: &HostJob| job.state == State::Sched && job.priority > Some(0);
-        self.host.jobs.iter().find(|(_, job)| can(job)).map(|(id, _)| *id)
+    fn find_startable(&self) -> Option<JobId> {
+        let can_start = |job: &HostJob| job.state == State::Sched && job.priority > Some(0);
+        self.host.jobs.iter().find(|(_, job)| can_start(job)).map(|(id, _)| *id)
     }
 
     /// Checks that the counters of each association equal those of the host's jobs in each state.
@@ -209,13 +211,14 @@ impl World {
         }
     }
 
-    /// Whether limits on running jobs hold: the scheduler starts all jobs at once, or running limits are strict.
-    fn running_limits_hold(&self) -> bool {
+    /// Returns true if no limit on running jobs may be exceeded: the scheduler starts each job at once, or running limits are strict.
+    /// Otherwise jobs that were never held can start beyond a limit.
+    fn are_running_limits_kept(&self) -> bool {
         self.site.is_eager || is_strict(&self.site.settings)
     }
 
     fn check_limits(&self) {
-        let running_limits_hold = self.running_limits_hold();
+        let are_running_limits_kept = self.are_running_limits_kept();
         for record in &self.site.records {
             let limits = &record.association;
             let id = self.host.engine.book().find(limits.user, Some(limits.bank.as_str())).unwrap();
@@ -225,7 +228,7 @@ impl World {
                 limits.max_sched_jobs.admits(counts.sched.jobs(), 0),
                 "scheduled jobs of {limits:?}: {counts:?}"
             );
-            if running_limits_hold {
+            if are_running_limits_kept {
                 assert!(
                     limits.max_running_jobs.admits(counts.run.jobs(), 0),
                     "running jobs of {limits:?}: {counts:?}"
@@ -246,7 +249,7 @@ impl World {
                 );
                 let nodes = counts.run.nodes() + counts.sched.nodes();
                 assert!(queue.max_nodes_per_assoc.admits(nodes, 0), "{queue:?}: {counts:?}");
-                if running_limits_hold {
+                if are_running_limits_kept {
                     assert!(queue.max_running_jobs.admits(counts.run.jobs(), 0), "{queue:?}: {counts:?}");
                 }
             }
@@ -254,8 +257,8 @@ impl World {
     }
 
     fn check_scopes(&self) {
-        let overfull = self.host.oracle.find_exceeded_scopes(&self.host.jobs, self.running_limits_hold());
-        assert_eq!(overfull, [""; 0]);
+        let exceeded = self.host.oracle.find_exceeded_scopes(&self.host.jobs, self.are_running_limits_kept());
+        assert_eq!(exceeded, [""; 0]);
     }
 
     fn check_no_job_is_stranded(&self) {
@@ -263,13 +266,13 @@ impl World {
     }
 }
 
-/// Generates limits that usually let some jobs through.
-fn limits() -> impl Strategy<Value = [i64; 5]> {
+/// Generates five limits, of which most admit some jobs.
+fn any_limits() -> impl Strategy<Value = [i64; 5]> {
     prop::array::uniform5(prop_oneof![1 => Just(0i64), 8 => 1..4i64, 3 => Just(1000)])
 }
 
-fn site() -> impl Strategy<Value = Site> {
-    let accounts = (prop::array::uniform4(limits()), prop::array::uniform2(limits()), over_scopes());
+fn any_site() -> impl Strategy<Value = Site> {
+    let accounts = (prop::array::uniform4(any_limits()), prop::array::uniform2(any_limits()), over_scopes());
     let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
     (accounts, ways).prop_map(
         |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
@@ -284,37 +287,38 @@ fn site() -> impl Strategy<Value = Site> {
     )
 }
 
-/// Runs operations without other plugins and without changes of limits. After each operation all limits hold and no job is stranded.
-/// Calls `look` after each operation.
-fn run_alone(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
-    // If the scheduler starts jobs at once and running limits are not strict, a job that gave its reservation away at priority 0 may
-    // run beyond the limit.
-    let is_past = site.is_eager && !is_strict(&site.settings);
-    let is_kept = |op: &&Op| !(is_past && matches!(op, Op::Urgency(..) | Op::Weight(_)));
+/// Runs operations without other plugins and without changes of limits. Checks after each operation that no limit is exceeded and no job
+/// is stranded, and calls `observe`.
+fn run_without_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &World)) {
+    // A job at priority 0 loses its reservation. If running limits are not strict, an eager scheduler may later start the job beyond a
+    // limit, so such a history contains no operation that makes a priority 0.
+    let may_exceed = site.is_eager && !is_strict(&site.settings);
+    let is_allowed = |op: &&Op| !(may_exceed && matches!(op, Op::Urgency(..) | Op::Weight(_)));
     let mut world = World::new(site);
-    for op in ops.iter().filter(is_kept) {
-        world.step(op);
+    for op in ops.iter().filter(is_allowed) {
+        world.apply(op);
         world.check_counts();
         world.check_no_job_is_stranded();
         world.check_limits();
         world.check_scopes();
-        look(op, &world);
+        observe(op, &world);
     }
 }
 
-/// Runs any operations. The counters are exact after each, and at the end no job is stranded and no entry is left behind.
-fn run_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
+/// Runs any operations. Checks the counters and calls `observe` after each operation. Checks at the end that no job is stranded, and that
+/// the engine stores nothing about jobs that have ended.
+fn run_with_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &World)) {
     let mut world = World::new(site);
     for op in ops {
-        world.step(op);
+        world.apply(op);
         world.check_counts();
-        look(op, &world);
+        observe(op, &world);
     }
     world.host.unreadable.clear();
     world.host.retry();
     world.host.event(Event::Reprioritize);
-    let others: Vec<JobId> = world.host.jobs.keys().copied().collect();
-    for id in others {
+    let ids: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    for id in ids {
         world.host.remove_dependency(id, "afterany:other");
     }
     world.host.event(Event::Reprioritize);
@@ -327,7 +331,7 @@ fn run_among_others(site: Site, ops: &[Op], mut look: impl FnMut(&Op, &World)) {
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
 }
 
-/// A refresh raises the priorities of many jobs of an association above 0, and one of them may run.
+/// The refresh raises the priorities of ten jobs above 0 one after another. The first that it raises must reserve the only slot.
 #[test]
 fn a_refresh_releases_one_job_if_one_may_run() {
     let submit = |urgency| Op::Submit {
@@ -348,14 +352,13 @@ fn a_refresh_releases_one_job_if_one_may_run() {
         limits: Vec::new(),
         is_eager: true,
         settings: rules(RunningLimits::Strict, &[]),
-        // Each priority is posted by id.
         batches: SINGLE_POSTS,
         has_tree: true,
     };
-    run_alone(site, &ops, |_, _| ());
+    run_without_other_plugins(site, &ops, |_, _| ());
 }
 
-/// 400 cases, or as many as `PROPTEST_CASES` says.
+/// Returns a configuration with 400 cases, or with `PROPTEST_CASES` if that is more.
 fn cases() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: default.cases.max(400), ..default }
@@ -365,12 +368,12 @@ proptest! {
     #![proptest_config(cases())]
 
     #[test]
-    fn all_limits_hold_and_no_job_is_stranded(site in site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
-        run_alone(site, &ops, |_, _| ());
+    fn all_limits_hold_and_no_job_is_stranded(site in any_site(), ops in prop::collection::vec(quiet_op(), 1..80)) {
+        run_without_other_plugins(site, &ops, |_, _| ());
     }
 
     #[test]
-    fn counters_are_exact_after_any_operations(site in site(), ops in prop::collection::vec(any_op(), 1..80)) {
-        run_among_others(site, &ops, |_, _| ());
+    fn counters_are_exact_after_any_operations(site in any_site(), ops in prop::collection::vec(any_op(), 1..80)) {
+        run_with_other_plugins(site, &ops, |_, _| ());
     }
 }

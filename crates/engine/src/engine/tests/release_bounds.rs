@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The latest release time that `why` predicts for a held job, whichever jobs start before.
+//! The latest release time that `why` predicts for a held job. It must hold whichever jobs start before that time.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use super::why::{fill, jobs, limited, site, timed, why};
+use super::why::{any_jobs, limited_record, site, submit_all, timed_job, why};
 use crate::accounts::{Cap, SiteLimit, Target};
 use crate::engine::answers::Release;
 use crate::engine::{Engine, Event, Settings, State, Timer};
@@ -15,88 +15,88 @@ fn release(host: &Host, id: JobId) -> Release {
     why(host, id).release
 }
 
-/// Under upstream running limits, a job that was never held takes a slot when it starts, at any time.
+/// Under upstream running limits, a job that was never held has no reservation. It takes a slot when it starts, at any time.
 #[test]
 fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
-    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
-    let [running, waits] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let [running, pending] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
     host.start(running);
-    let held = host.submit(timed(7, 50.0)).unwrap();
-    assert_eq!([waits, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
+    let held = host.submit(timed_job(7, 50.0)).unwrap();
+    assert_eq!([pending, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
     let predicted = release(&host, held);
     assert_eq!((predicted.latest, predicted.reason.code.as_ref()), (None, "needs-start"));
     assert_eq!(predicted.if_started, Some(host.now + 1_000.0));
-    host.start(waits);
+    host.start(pending);
     host.end(running);
     assert_eq!(host.state(held), Some(Depend), "the other job took the slot");
-    // A job at urgency 0 in SCHED may take the slot, too.
-    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
-    let [running, rests] = [100.0, 1_000.0].map(|limit| host.submit(timed(7, limit)).unwrap());
-    host.set_urgency(rests, 0);
+    // A job at urgency 0 in SCHED may take the slot too, because its urgency can change.
+    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let [running, at_urgency_0] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
+    host.set_urgency(at_urgency_0, 0);
     host.start(running);
-    let held = host.submit(timed(7, 50.0)).unwrap();
+    let held = host.submit(timed_job(7, 50.0)).unwrap();
     assert_eq!(release(&host, held).latest, None);
 }
 
-/// If the job in SCHED does not start, the larger held job fits first and takes all headroom.
+/// If the job in SCHED does not start, its headroom lets the larger held job go first. The larger job then takes all headroom.
 #[test]
 fn a_larger_held_job_may_be_released_first_with_more_headroom() {
-    let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
-    let [running, waits] = [3, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    let mut host = Host::with(vec![limited_record(9, 4)], vec![queue("q1")]);
+    let [running, pending] = [3, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     host.start(running);
-    let [larger, held] = [4, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
-    assert_eq!([waits, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
+    let [larger, held] = [4, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
+    assert_eq!([pending, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
     assert_eq!(release(&host, held).latest, None);
     let mut starts = host.clone();
-    starts.start(waits);
-    for (mut host, went) in [(host, larger), (starts, held)] {
+    starts.start(pending);
+    for (mut host, expected) in [(host, larger), (starts, held)] {
         host.end(running);
-        let gone = [larger, held].map(|id| host.state(id) == Some(Sched));
-        assert_eq!(gone, [larger, held].map(|id| id == went));
+        let is_released = [larger, held].map(|id| host.state(id) == Some(Sched));
+        assert_eq!(is_released, [larger, held].map(|id| id == expected));
     }
 }
 
-/// No other job can take the headroom that the held job needs.
+/// No other job can take the headroom that the held job needs, so its release time is certain.
 #[test]
 fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     // The third job is in another queue and behind the held job.
-    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1"), queue("q2")]);
+    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
     let [first, held, behind] = ["q1", "q1", "q2"].map(|queue| {
-        let id = host.submit(timed(7, 100.0).queue(queue)).unwrap();
+        let id = host.submit(timed_job(7, 100.0).queue(queue)).unwrap();
         host.start(id);
         id
     });
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!((release(&host, held).latest, release(&host, behind).latest), (end, None));
     // The larger job comes first, and does not fit at that time.
-    let mut host = Host::with(vec![limited(9, 10)], vec![queue("q1")]);
+    let mut host = Host::with(vec![limited_record(9, 10)], vec![queue("q1")]);
     let [early, late] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
-        let id = host.submit(timed(7, limit).size(nodes, nodes)).unwrap();
+        let id = host.submit(timed_job(7, limit).size(nodes, nodes)).unwrap();
         host.start(id);
         id
     });
-    let [larger, held] = [10, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    let [larger, held] = [10, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     let end = host.jobs[&early].started.map(|start| start + 100.0);
     assert_eq!((release(&host, held).latest, release(&host, larger).latest), (end, None));
     assert_eq!(host.state(late), Some(Run));
 }
 
-/// If two jobs end at the same time, either may end first, and a smaller job behind may then fit.
+/// Of two jobs that end at the same time, either may end first. If the larger one does, a smaller job behind the held job may fit.
 #[test]
 fn why_predicts_no_time_if_two_jobs_end_together() {
     for (together, is_known) in [(true, false), (false, true)] {
-        let mut host = Host::with(vec![limited(9, 3)], vec![queue("q1")]);
-        let [small, large] = [1, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+        let mut host = Host::with(vec![limited_record(9, 3)], vec![queue("q1")]);
+        let [small, large] = [1, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
         host.start(small);
         host.now -= if together { 1.0 } else { 0.0 };
         host.start(large);
-        let [held, behind] = [3, 2].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+        let [held, behind] = [3, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
         assert_eq!([held, behind].map(|id| host.state(id)), [Some(Depend); 2]);
         assert_eq!(release(&host, held).latest.is_some(), is_known, "{together}");
     }
 }
 
-/// The usage of a scope by other associations cannot be predicted, though there is headroom now.
+/// Other associations may use the headroom of the scope at any time, although there is headroom now.
 #[test]
 fn why_predicts_no_time_under_a_limit_over_a_scope() {
     let of_bank = |bank: &str| SiteLimit {
@@ -106,11 +106,11 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
         cap: Cap { limit: Limit(100), is_given: false },
     };
     for (bank, queue_of, code) in [("A", "q1", "shared"), ("A", "q2", "bounded"), ("B", "q1", "bounded")] {
-        let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1"), queue("q2")]);
+        let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
         host.event(Event::Settings(Settings { limits: vec![of_bank(bank)], ..Settings::default() }));
-        let first = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
+        let first = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
         host.start(first);
-        let held = host.submit(timed(7, 100.0).queue(queue_of)).unwrap();
+        let held = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
         let predicted = release(&host, held);
         assert_eq!(
             (predicted.reason.code.as_ref(), predicted.latest.is_some()),
@@ -120,7 +120,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
     }
 }
 
-/// `why` examines the first ends only. All other jobs end later.
+/// `why` examines only the jobs that end first. Their ends are enough, because all other jobs end later.
 #[test]
 fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     let mut engine = Engine::small();
@@ -131,7 +131,7 @@ fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     };
     engine.handle(NOW, own(9_999));
     let shown = |engine: &mut Engine, id: u64, state| {
-        let job = timed(7, 100.0 + id as f64).bank("A");
+        let job = timed_job(7, 100.0 + id as f64).bank("A");
         let job = HostJob { state, started: Some(NOW), project: Some("*".to_owned()), ..job };
         engine.handle(NOW, Event::New(Host::facts(JobId(id), &job)));
     };
@@ -139,7 +139,7 @@ fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, own(1_100));
     let id = JobId(5_000);
-    let held = HostJob { project: Some("*".to_owned()), ..timed(7, 100.0).bank("A") };
+    let held = HostJob { project: Some("*".to_owned()), ..timed_job(7, 100.0).bank("A") };
     engine.handle(NOW, Event::Validate(Host::facts(id, &held)));
     engine.handle(NOW, Event::New(Host::facts(id, &held)));
     engine.handle(NOW, Event::Depend(id));
@@ -154,16 +154,16 @@ fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     assert_eq!((predict(&engine).latest, predict(&engine).reason.code.as_ref()), (None, "many"));
 }
 
-/// Notes the time at which each held job was first released.
-fn note_released(host: &Host, held: &[JobId], at: f64, gone: &mut Vec<(JobId, f64)>) {
+/// Adds each newly released job of `held` to `releases`, with the time `now`.
+fn note_released(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobId, f64)>) {
     for id in held {
-        if !gone.iter().any(|(known, _)| known == id) && host.state(*id) != Some(Depend) {
-            gone.push((*id, at));
+        if !releases.iter().any(|(released, _)| released == id) && host.state(*id) != Some(Depend) {
+            releases.push((*id, now));
         }
     }
 }
 
-/// Returns the running job that ends first, and when.
+/// Returns the time at which the first running job ends, and the job.
 fn next_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));
@@ -172,22 +172,21 @@ fn next_end(host: &Host) -> Option<(f64, JobId)> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// Running jobs end at their time limits, jobs in SCHED start at any time or never, and no job is submitted. Each
-    /// held job is released by the predicted time. If only running jobs are in its way, it is released at that very
-    /// time.
+    /// Running jobs end at their time limits, jobs in SCHED start at any time or never, and no job is submitted. Then no held job is
+    /// released after the predicted time, and a job that only running jobs delay is released exactly then.
     #[test]
     fn no_job_is_released_later_than_predicted_whichever_jobs_start(
-        jobs in jobs(),
+        jobs in any_jobs(),
         limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
         starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
     ) {
         let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
-        let ids = fill(&mut host, &jobs);
+        let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
         let predicted: Vec<_> = held.iter().map(|id| (*id, why(&host, *id))).collect();
         for (id, predicted) in &predicted {
             prop_assert!(!predicted.holds.is_empty(), "no limit holds {}", id);
-            // Each hold by itself exceeds its limit.
+            // The job would exceed the limit of each hold.
             for hold in &predicted.holds {
                 prop_assert!(hold.used + hold.needed > hold.cap);
                 let taken: u64 = hold.frees.iter().map(|one| one.amount).sum();
@@ -195,24 +194,25 @@ proptest! {
             }
         }
         let (asked, starts_none) = (host.now, starts.is_empty());
-        let alone = |user: u32| {
-            let waits = |job: &&HostJob| job.user == user && job.state < Run;
-            host.jobs.values().filter(waits).count() == 1
+        let has_one_pending = |user: u32| {
+            let pending = |job: &&HostJob| job.user == user && job.state < Run;
+            host.jobs.values().filter(pending).count() == 1
         };
-        let alone: Vec<JobId> = held.iter().copied().filter(|id| alone(host.jobs[id].user)).collect();
-        let (mut starts, mut gone) = (starts.into_iter(), Vec::new());
+        let alone: Vec<JobId> =
+            held.iter().copied().filter(|id| has_one_pending(host.jobs[id].user)).collect();
+        let (mut starts, mut releases) = (starts.into_iter(), Vec::new());
         loop {
             let next = next_end(&host);
-            let waits: Vec<JobId> =
+            let pending: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
-            // Starts a job some time before the next end, or at once.
-            let start = starts.next().filter(|_| !waits.is_empty());
+            // Start a job at once, or some time before the next end.
+            let start = starts.next().filter(|_| !pending.is_empty());
             if let Some((at, part)) = start {
                 let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));
                 host.now += (span * f64::from(part) / 4.0).floor();
                 if next.is_none_or(|(end, _)| host.now + 1.0 <= end) {
-                    host.start(waits[at % waits.len()]);
-                    note_released(&host, &held, host.now, &mut gone);
+                    host.start(pending[at % pending.len()]);
+                    note_released(&host, &held, host.now, &mut releases);
                     continue;
                 }
             }
@@ -220,18 +220,18 @@ proptest! {
             host.now = end.max(host.now) - 1.0;
             host.end(id);
             // A job that is past its time limit ends now.
-            note_released(&host, &held, end.max(asked), &mut gone);
+            note_released(&host, &held, end.max(asked), &mut releases);
         }
         for (id, predicted) in &predicted {
-            let went = gone.iter().find(|(known, _)| known == id).map(|(_, when)| *when);
+            let released = releases.iter().find(|(job, _)| job == id).map(|(_, time)| *time);
             let Release { latest, reason, if_started } = &predicted.release;
             prop_assert_eq!(reason.code == "bounded", latest.is_some());
             if let Some(latest) = latest {
-                prop_assert!(went.is_some_and(|went| went <= *latest), "{} {:?}: {:?}", id, predicted.release, went);
+                prop_assert!(released.is_some_and(|time| time <= *latest), "{} {:?}: {:?}", id, predicted.release, released);
                 prop_assert!(if_started.is_some_and(|started| started <= *latest), "{} {:?}", id, predicted.release);
             }
             if starts_none && alone.contains(id) {
-                prop_assert_eq!(*latest, went, "{} {:?}", id, reason);
+                prop_assert_eq!(*latest, released, "{} {:?}", id, reason);
             }
         }
     }

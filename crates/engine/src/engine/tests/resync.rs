@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! After a panic: which jobs are compared with Flux, in which slices, how often, and the state afterwards.
+//! After a panic, the engine compares its jobs with Flux, in slices. These tests check the slices, the number of attempts, and the state
+//! of the engine afterwards.
 
-use super::examples::{exact, site, submit};
+use super::examples::{assert_no_drift, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
 use super::site::{HostJob, NOW, association, queue, record};
@@ -10,19 +11,19 @@ use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, Limit};
 use fairshare::Policy;
 
-/// Jobs that the engine looks up in one reactor turn.
+/// The number of jobs that the engine looks up in one reactor turn.
 const SLICE: usize = 250;
 
 pub fn send_panic(host: &mut Host, id: Option<JobId>) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Panicked(id))
 }
 
-fn look_ups(effects: &[Effect]) -> Vec<JobId> {
+fn looked_up_jobs(effects: &[Effect]) -> Vec<JobId> {
     effects.iter().filter_map(|e| if let Effect::LookUp(id) = e { Some(*id) } else { None }).collect()
 }
 
-/// Returns true if the only effect is to go on in the next reactor turn.
-fn is_only_defer(effects: &[Effect]) -> bool {
+/// Returns true if the only effect arms the timer of the next reactor turn.
+fn arms_only_next_turn(effects: &[Effect]) -> bool {
     matches!(effects, [Effect::Arm(Timer::Turn)])
 }
 
@@ -35,12 +36,12 @@ fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
     let mut host = site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
     assert!(!host.engine.view().is_doubtful());
-    assert!(is_only_defer(&send_panic(&mut host, None)));
+    assert!(arms_only_next_turn(&send_panic(&mut host, None)));
     assert!(host.engine.view().is_doubtful());
     let turns: Vec<Vec<Effect>> =
         (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
-    let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| look_ups(turn)).collect();
-    assert_eq!(turns.iter().map(|turn| look_ups(turn).len()).collect::<Vec<_>>(), [SLICE, 10]);
+    let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| looked_up_jobs(turn)).collect();
+    assert_eq!(turns.iter().map(|turn| looked_up_jobs(turn).len()).collect::<Vec<_>>(), [SLICE, 10]);
     seen.sort();
     assert_eq!(seen, ids);
     let asks = |turn: &Vec<Effect>| turn.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
@@ -48,7 +49,7 @@ fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
     assert!(turns.iter().all(|turn| matches!(turn.last(), Some(Effect::Arm(Timer::Turn)))));
 }
 
-/// Before the comparison, the engine does not know which jobs Flux has.
+/// Until the comparison ends, the engine may store jobs that Flux no longer has. So it releases no job.
 #[test]
 fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -60,10 +61,10 @@ fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
     assert_eq!(host.state(held), Some(State::Depend));
     host.settle();
     assert_eq!(host.state(held), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
-/// The panic may have interrupted a change, and the next job must be judged by right counters.
+/// The panic may have interrupted a change of the counters, and the next decision about a job needs correct counters.
 #[test]
 fn the_counters_are_recounted_at_once_after_a_panic() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -100,7 +101,7 @@ fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
     host.remove_dependency(blocked, "afterany:1");
     host.settle();
     assert_eq!(host.state(blocked), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -120,7 +121,7 @@ fn a_job_that_ended_before_its_lookup_is_dropped() {
     let mut host = site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
     send_panic(&mut host, None);
-    let asked = look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
+    let asked = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
     assert_eq!(asked.len(), 2);
     host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
     for id in [ended, other] {
@@ -137,7 +138,7 @@ fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
     let id = submit(&mut host, 1);
     send_panic(&mut host, None);
     let asked = host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(look_ups(&asked), [id]);
+    assert_eq!(looked_up_jobs(&asked), [id]);
     let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
     assert!(logs_text(&effects, &format!("job {id}: failed to look it up: no memory")));
     assert!(host.engine.view().knows(id));
@@ -150,20 +151,23 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     for _ in 0..3 {
-        assert!(is_only_defer(&send_panic(&mut host, None)));
+        assert!(arms_only_next_turn(&send_panic(&mut host, None)));
     }
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "a comparison is under way");
     let effects = send_panic(&mut host, None);
     assert!(logs_text(&effects, "could not be compared with Flux"));
     assert_eq!(
-        look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
+        looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))),
         [],
         "no comparison after the fourth panic"
     );
     assert!(host.engine.view().is_doubtful());
-    assert!(is_only_defer(&host.engine.handle(NOW, Event::TryAgain)));
-    assert!(host.engine.handle(NOW, Event::TryAgain).is_empty(), "one comparison");
-    assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+    assert!(arms_only_next_turn(&host.engine.handle(NOW, Event::TryAgain)));
+    assert!(
+        host.engine.handle(NOW, Event::TryAgain).is_empty(),
+        "a second request starts no second comparison"
+    );
+    assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
     // The next panic ends the comparison again.
     assert!(logs_text(&send_panic(&mut host, None), "could not be compared"));
 }
@@ -204,7 +208,7 @@ fn the_comparison_ends_when_no_lookup_is_left() {
         let mut host = site(|_| ());
         let id = submit(&mut host, 1);
         send_panic(&mut host, None);
-        assert_eq!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
+        assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
         assert!(host.engine.view().is_doubtful());
         host.engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -212,8 +216,8 @@ fn the_comparison_ends_when_no_lookup_is_left() {
     }
 }
 
-/// After a panic it is unknown whether the engine is subscribed. It ends the subscription, and subscribes again if the
-/// job may be blocked.
+/// A panic may have interrupted a change of subscriptions. So the engine ends the subscription to each job, and subscribes again to a job
+/// that may be blocked.
 #[test]
 fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
     for (state, has_dependencies, is_asked_for) in [
@@ -244,7 +248,7 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
     }
 }
 
-/// Flux ignores a callback that fails, and moves the job on. The job must not pass a limit.
+/// Flux moves a job on even if the callback about the job failed. The limits must apply to that job too.
 #[test]
 fn a_callback_that_panics_lets_no_job_past_a_limit() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -255,8 +259,8 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     assert_eq!((host.state(first), host.state(second)), (Some(State::Sched), Some(State::Priority)));
     host.start(first);
     assert_eq!(host.state(second), Some(State::Sched));
-    exact(&host);
-    // Two blocked jobs whose dependencies end.
+    assert_no_drift(&host);
+    // The same with two blocked jobs, whose dependencies end.
     let narrow = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow]);
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
@@ -268,7 +272,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
     host.end(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -280,10 +284,10 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.start(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
-/// A panic drops the timers and the state of a refresh.
+/// A panic drops the timers and the state of the refresh, so the engine must arm the timer again.
 #[test]
 fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
@@ -309,7 +313,7 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     }
 }
 
-/// A panic outside a refresh does not move the time of the next refresh.
+/// If each panic moved the refresh by a period, a panic every 20 seconds would prevent all refreshes.
 #[test]
 fn repeated_panics_do_not_delay_the_next_refresh() {
     let mut host = live(Policy::FairTree);
@@ -326,8 +330,7 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
     assert_eq!(host.refresh_at, Some(due));
 }
 
-/// No other job waits for a job without an association. Such a job may be the last whose eventlog is read, or it may
-/// end.
+/// The comparison includes jobs without an association. It ends when the last such job has its eventlog read, or ends.
 #[test]
 fn the_comparison_ends_with_a_job_without_an_association() {
     for ends in [false, true] {
@@ -337,7 +340,7 @@ fn the_comparison_ends_with_a_job_without_an_association() {
         let effects = send_panic(&mut host, None);
         host.apply(effects);
         host.settle();
-        assert!(host.engine.view().is_doubtful(), "its eventlog is being read");
+        assert!(host.engine.view().is_doubtful(), "the eventlog is unread");
         if ends {
             host.end(id);
         } else {
@@ -348,8 +351,7 @@ fn the_comparison_ends_with_a_job_without_an_association() {
     }
 }
 
-/// After a panic, pending requests get no answer. The engine repeats them, and gives up the query of ended jobs after
-/// 12 panics.
+/// Pending requests get no answer after a panic, so the engine repeats them. After 12 panics it no longer asks job-list for ended jobs.
 #[test]
 fn pending_requests_are_repeated_after_a_panic() {
     let asks = |effects: &[Effect]| {
@@ -377,7 +379,7 @@ fn pending_requests_are_repeated_after_a_panic() {
     }
 }
 
-/// The panic interrupted the callback that reports the end. The ledger may have dropped the job by then.
+/// The panic interrupted the callback that reports the end of the job, before or after the ledger dropped the job.
 #[test]
 fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
     for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
@@ -389,7 +391,7 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
         if is_dropped {
             host.engine.ledger.remove(id);
         }
-        assert!(look_ups(&host.engine.handle(NOW, Event::Timer(Timer::Turn))).contains(&id));
+        assert!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))).contains(&id));
         host.jobs.get_mut(&id).unwrap().state = State::Inactive;
         host.now += 10.0;
         if is_cached {

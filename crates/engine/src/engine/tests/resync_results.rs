@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Results of the comparison with Flux after a panic, and jobs that cannot be compared.
 
-use super::examples::{exact, restarted_without_data};
+use super::examples::{assert_no_drift, restarted_without_data};
 use super::host::Host;
 use super::resync;
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
@@ -9,7 +9,7 @@ use crate::accounts::Association;
 use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// Returns a host with user 7 in bank A, where one job may be in SCHED, and in bank B.
+/// Returns a host with user 7 in banks A and B. In bank A, one job may be in SCHED.
 fn site() -> Host {
     let one = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     Host::with(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
@@ -20,7 +20,7 @@ fn apply_panic(host: &mut Host) {
     host.apply(effects);
 }
 
-/// Submits job 9999 as far as DEPEND, within one reactor turn.
+/// Submits job 9999, and brings it to DEPEND within one reactor turn. Returns its id.
 fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     let late = JobId(9_999);
     host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
@@ -42,11 +42,11 @@ fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
     assert_eq!(host.names(late), ["max-sched-jobs-user-limit"]);
     host.settle();
     assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
-/// A panic drops pending reads. If a job cannot be looked up either, the engine reads its eventlog again; otherwise its
-/// association would wait indefinitely.
+/// A panic drops pending reads of eventlogs. If the lookup of a job fails too, the engine reads the job's eventlog again. Otherwise no scan
+/// of its association would ever follow.
 #[test]
 fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     let mut host = site();
@@ -63,7 +63,8 @@ fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
     assert!(reads(&mut host, jobs[1]), "held by unknown dependencies");
 }
 
-/// The job is in PRIORITY, and its current priority equals the posted one. At first Flux refuses the priority.
+/// The job is in PRIORITY, and its current priority equals the posted priority that Flux refused. So only a repeated post moves the job to
+/// SCHED.
 #[test]
 fn a_refused_priority_is_posted_again() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
@@ -82,12 +83,12 @@ fn a_refused_priority_is_posted_again() {
     host.refuse_priorities = None;
     host.retry();
     assert_eq!(host.state(id), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))), "{effects:?}");
 }
 
-/// The job comes during the comparison, which does not cover it. Another job frees headroom meanwhile.
+/// The comparison does not include a job that is submitted meanwhile. The end of another job frees headroom for that job.
 #[test]
 fn a_job_submitted_during_the_comparison_is_released_after_it() {
     let mut host =
@@ -108,5 +109,5 @@ fn a_job_submitted_during_the_comparison_is_released_after_it() {
     }
     host.settle();
     assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }

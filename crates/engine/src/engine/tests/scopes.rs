@@ -32,7 +32,8 @@ fn with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
     AssociationRecord { fairshare, ..record(association(user, bank), bank) }
 }
 
-/// Returns banks A and B below science, science and C below root, and three users, the first in two banks.
+/// Returns a policy with banks A and B below science, and with science and C below root. User 7 is in A and B, user 8 in A, and user 9
+/// in C.
 fn policy(limits: Vec<SiteLimit>) -> Policy {
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
     Policy {
@@ -64,26 +65,26 @@ fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
     HostJob::new(user).bank(bank).queue("q1").gpus(gpus)
 }
 
-fn exact(host: &Host) {
+fn assert_settled(host: &Host) {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
-/// A scan checks a job that another plugin keeps and reserves nothing for it, so other jobs can take the headroom.
+/// A scan also checks blocked jobs. It must reserve nothing for them, because they may stay blocked indefinitely.
 #[test]
 fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
     let wide = host.submit(job(8, "A", 4)).unwrap();
-    let kept = host.submit(job(8, "A", 3).after("afterany:1")).unwrap();
+    let blocked = host.submit(job(8, "A", 3).after("afterany:1")).unwrap();
     let other = host.submit(job(7, "A", 3)).unwrap();
     host.end(first);
     assert_eq!(host.state(other), Some(State::Sched));
-    assert_eq!([wide, kept].map(|id| host.state(id)), [Some(State::Depend); 2]);
-    exact(&host);
+    assert_eq!([wide, blocked].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    assert_settled(&host);
 }
 
-/// The snapshot contains the parents of banks even if there is no tree.
+/// Limits over scopes need the parents of banks, even if the push brought no tree.
 #[test]
 fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
@@ -99,7 +100,7 @@ fn the_snapshot_contains_the_parents_of_banks() {
     }
 }
 
-/// For each scope: which other jobs does a job hold that leaves one GPU?
+/// A running job leaves one GPU of the scope. The table says which jobs of two GPUs are then held.
 #[test]
 fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
     let association = || Target::Association(UserId(7), "A".into());
@@ -134,7 +135,7 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
             host.end(third);
             host.end(first);
             assert_eq!(host.state(second), Some(State::Sched));
-            exact(&host);
+            assert_settled(&host);
         }
     }
 }
@@ -156,29 +157,29 @@ fn a_limit_counts_its_own_measure_and_stage() {
         let mut host = site(vec![limit(bank("science"), None, amount, cap)]);
         let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
         let before = host.submit(sized(7, "B", first)).unwrap();
-        let is_of_scheduled = amount.starts_with("sched");
-        if !is_of_scheduled {
+        let counts_sched = amount.starts_with("sched");
+        if !counts_sched {
             host.start(before);
         }
         let held = host.submit(sized(8, "A", second)).unwrap();
         assert_eq!(host.names(held), [format!("max-{amount}-bank")]);
         let holding = host.engine.view().holding(held);
         let shown: Vec<_> = holding.iter().map(|one| (one.used, one.limit.0, one.needed)).collect();
-        let of = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
+        let measure = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
             Some("nodes") => nodes,
             Some("cores") => cores,
             Some("gpus") => gpus,
             _ => 1,
         };
-        assert_eq!(shown, [(of(first), cap, of(second))], "{amount}");
-        if is_of_scheduled {
+        assert_eq!(shown, [(measure(first), cap, measure(second))], "{amount}");
+        if counts_sched {
             host.start(before)
         } else {
             host.end(before)
         }
         assert_eq!(host.state(held), Some(State::Sched), "{amount}");
         assert_eq!(host.engine.view().holding(held), []);
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
@@ -209,8 +210,8 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
     ] {
         assert_eq!(host.submit(wanted), Err(text.to_owned()));
     }
-    let paused = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!(host.names(paused), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
+    let held = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.names(held), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
     let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
     let text = "updating to queue q2 while it is already at max-run-sched-cores-bank-queue limit is not allowed; try \
                 again later";
@@ -219,7 +220,7 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
         Err(text.to_owned()),
         "an update into the queue is rejected too"
     );
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -237,7 +238,7 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
         assert_eq!(freed.len(), 1, "one job is released");
         last = freed[0];
         order.push(last);
-        exact(&host);
+        assert_settled(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
     assert!(host.oracle.compared_orders > 0, "the oracle compared priorities too");
@@ -251,7 +252,7 @@ fn the_order_of_held_jobs_follows_a_changed_fair_share() {
     host.event(Event::Associations(vec![with_fairshare(7, "A", 0.95)]));
     host.end(first);
     assert_eq!([host.state(poor), host.state(rich)], [Some(State::Sched), Some(State::Depend)]);
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -272,10 +273,10 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     assert_eq!(host.names(own), ["max-run-sched-jobs-bank"]);
     host.end(two);
     assert_eq!(host.state(own), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// A job requests the whole limit, and other users submit small jobs without end.
+/// The job requests all GPUs that the limit allows, while another user submits small jobs without end.
 #[test]
 fn no_job_is_overtaken_indefinitely() {
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
@@ -294,13 +295,13 @@ fn no_job_is_overtaken_indefinitely() {
         ends += 1;
         assert!(ends < 3 * OVERTAKEN, "the job is held indefinitely");
     }
-    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook it");
-    // A job that comes while headroom is reserved is held, and is released afterwards.
+    assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook the large job");
+    // Jobs that were submitted while the headroom was reserved are released afterwards.
     assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
     host.end(large);
-    let going = host.jobs.values().filter(|job| job.state == State::Sched).count();
-    assert_eq!(going, 4);
-    exact(&host);
+    let released = host.jobs.values().filter(|job| job.state == State::Sched).count();
+    assert_eq!(released, 4);
+    assert_settled(&host);
 }
 
 #[test]
@@ -323,10 +324,10 @@ fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends
     assert_eq!(host.state(without), Some(State::Sched), "a job that takes nothing of the limit goes");
     host.end(large);
     assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// An update moved the job into a full queue, so it is held in SCHED.
+/// A forced update moved the job into a full queue, so the engine holds the job in SCHED.
 #[test]
 fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
@@ -344,10 +345,10 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "headroom is reserved");
     host.end(large);
     assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// The note and the explanation name a shared limit, and no limit of which the job takes nothing.
+/// Both name the shared limit on GPUs. They name no limit on a resource that the job does not request.
 #[test]
 fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let mut host =
@@ -359,7 +360,7 @@ fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let text = crate::engine::annotate::annotation_text(&host.engine.view(), second);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
-    // A cap below the present use holds no job that takes nothing of it.
+    // The cap is now below the present use. It does not hold a job that requests no GPUs.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
     assert_eq!(host.state(second), Some(State::Depend));
     let none = host.submit(job(9, "C", 0)).unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reactor turn in which the engine does its work, and work that it does once: nothing within Flux's loop, nothing before a push ends.
+//! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended, and work that it does once only.
 //! Rules: R3
 
-use super::examples::{exact, held_behind_one, site, submit};
+use super::examples::{assert_no_drift, host_with_held_jobs, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW, OWNER, association, one_job_record, queue, record};
@@ -25,10 +25,10 @@ fn run_turn(host: &mut Host) -> Vec<Effect> {
     host.engine.handle(NOW, Event::Timer(Timer::Turn))
 }
 
-/// A job that ends while Flux goes through its jobs frees headroom. The engine releases the next job after the loop.
+/// A job that ends during Flux's loop over all jobs frees headroom. A release within the loop would move Flux's cursor.
 #[test]
 fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
-    let (mut host, running, [held]) = held_behind_one();
+    let (mut host, running, [held]) = host_with_held_jobs();
     host.engine.step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
@@ -37,7 +37,7 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
     assert_eq!(released_jobs(&run_turn(&mut host)), [held]);
 }
 
-/// The scan of all associations waits for the end of the loop as well.
+/// The scan of all associations also waits for the end of Flux's loop.
 #[test]
 fn no_job_of_any_association_is_released_within_flux_s_loop() {
     let mut host = Host::with(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
@@ -60,10 +60,10 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     host.apply(effects);
     host.settle();
     assert_eq!(held.map(|id| host.state(id)), [Some(Sched); 2]);
-    exact(&host);
+    assert_no_drift(&host);
 }
 
-/// Flux reports that the job is in PRIORITY, and reports it again after a limit came into reach.
+/// The engine checks the limits when Flux first reports that the job is in PRIORITY. Flux reports it again after a limit came within reach.
 #[test]
 fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     let mut host = site(|_| ());
@@ -73,14 +73,14 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     host.engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
     host.engine.handle(NOW, Event::New(Host::facts(id, &job)));
     host.engine.handle(NOW, Event::Depend(id));
-    let is_priced = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::SetPriority(_)));
-    assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
+    let has_priority = |effects: &[Effect]| effects.iter().any(|it| matches!(it, Effect::SetPriority(_)));
+    assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
     host.engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
-    assert!(is_priced(&host.engine.handle(NOW, Event::Priority(id, 16))));
+    assert!(has_priority(&host.engine.handle(NOW, Event::Priority(id, 16))));
 }
 
-/// In flux-accounting's push the record of the instance owner comes last, after the reprioritize. A push in which the record comes
-/// first has not ended.
+/// In flux-accounting's push, the record of the instance owner comes last, after the reprioritize. So a record of the owner can end a push,
+/// but not if other records follow.
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records = || vec![one_job_record(OWNER.0, "A"), one_job_record(8, "A")];
@@ -96,7 +96,7 @@ fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     assert_eq!(host.state(held), Some(Depend), "the push has not ended");
     host.event(Event::Reprioritize);
     assert_eq!(host.state(held), Some(Sched));
-    exact(&host);
+    assert_no_drift(&host);
 }
 
 #[test]
@@ -107,23 +107,23 @@ fn an_eventlog_is_read_once() {
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.requested_reads = 0;
     host.replay(true, engine);
-    assert_eq!((host.state(sched), host.requested_reads), (Some(Sched), 1), "a limit is within reach");
+    assert_eq!((host.state(sched), host.requested_reads), (Some(Sched), 1), "a limit is in reach");
     submit(&mut host, 1);
     host.event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 1);
 }
 
-/// Flux goes through all subscriptions for every job that ends.
+/// Flux searches the list of all subscriptions when one ends, so the plugin keeps the list short.
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
-    let (mut host, _, [held]) = held_behind_one();
+    let (mut host, _, [held]) = host_with_held_jobs();
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.replay(true, engine);
     assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
 }
 
-/// The answer to another request that comes between the slices of a comparison does not end the comparison.
+/// The answer to another request may come between two slices of the comparison, and must not end it.
 #[test]
 fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     let mut host = site(|_| ());
@@ -136,7 +136,7 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     }
 }
 
-/// Each of the two updates alone is checked with the other one, but a job in DEPEND can be held there instead.
+/// The engine rejects an update into a full queue for a job past DEPEND. A job in DEPEND can be held there instead.
 #[test]
 fn a_job_in_depend_may_move_to_a_full_queue() {
     let mut full = queue("q2");
@@ -147,13 +147,13 @@ fn a_job_in_depend_may_move_to_a_full_queue() {
     let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
     assert_eq!(host.update(id, Some("q2"), Some("B")), Ok(()));
     assert_eq!(host.names(id), ["afterany:1", "max-sched-jobs-queue-limit"]);
-    exact(&host);
+    assert_no_drift(&host);
 }
 
-/// Flux asks for the priority of a job that has its association in PRIORITY.
+/// After an update Flux itself asks for the priority, so the engine need not look up the urgency.
 #[test]
 fn an_update_in_priority_looks_up_no_urgency() {
-    let (mut host, _, []) = held_behind_one();
+    let (mut host, _, []) = host_with_held_jobs();
     let job = HostJob {
         bank: Some("A".to_owned()),
         project: Some("*".to_owned()),
@@ -168,7 +168,8 @@ fn an_update_in_priority_looks_up_no_urgency() {
     assert!(!effects.iter().any(|it| matches!(it, Effect::AskUrgency(_))), "{effects:?}");
 }
 
-/// Pushed fair-shares set the priorities meanwhile. The order is the same, but a new job would have no certain place in it.
+/// While fair-share was not live, pushed fair-shares gave the priorities. If these stayed, a new job would be sorted among priorities of
+/// another scale.
 #[test]
 fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     let mut host = Host::new();
@@ -193,16 +194,17 @@ fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     }
 }
 
-/// Flux has not moved the released job yet, so its headroom is free as soon as it is cancelled.
+/// Flux has not moved the released job yet. When the job is cancelled, its reservation must end at once.
 #[test]
 fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
-    let (mut host, running, [first, second]) = held_behind_one();
+    let (mut host, running, [first, second]) = host_with_held_jobs();
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
     host.engine.handle(NOW, Event::Cleanup(first));
     assert_eq!(released_jobs(&run_turn(&mut host)), [second]);
 }
 
-/// Another plugin kept the job, and it was checked when its eventlog was read. It goes to SCHED in the same callback.
+/// Another plugin blocks the job, and its limits were checked when its eventlog was read. So the job goes to SCHED in the callback that
+/// unblocks it.
 #[test]
 fn a_replayed_job_that_was_checked_is_not_checked_again() {
     let mut host = site(|_| ());
@@ -214,7 +216,7 @@ fn a_replayed_job_that_was_checked_is_not_checked_again() {
     assert_eq!(host.state(id), Some(Sched));
 }
 
-/// An update of the jobspec sends a job in SCHED back to PRIORITY, which must not happen while Flux asks for its priority.
+/// An update of the jobspec sends a job in SCHED back to PRIORITY. That must not happen while Flux asks for the job's priority.
 #[test]
 fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     let posts =
@@ -253,7 +255,7 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     assert_eq!(host.requested_reads, 2);
 }
 
-/// An epilog or another plugin may keep the job in CLEANUP. It counts until it is INACTIVE, as a job that ran does.
+/// An epilog or another plugin may keep the job in CLEANUP. The job counts there as a job that ran does.
 #[test]
 fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -266,7 +268,7 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
 }
 
-/// A scan of all held jobs includes the jobs that no other plugin keeps.
+/// A scan of all held jobs includes the jobs that no other plugin blocks.
 #[test]
 fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     let host = site(|_| ());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The explanations of jobs, compared with the later moves of the jobs in the model host.
+//! The explanations of jobs (`why`), compared with what later happens to the jobs in the model host.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -19,11 +19,11 @@ pub fn why(host: &Host, id: JobId) -> Why {
     crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap()
 }
 
-pub fn timed(user: u32, limit: f64) -> HostJob {
+pub fn timed_job(user: u32, limit: f64) -> HostJob {
     HostJob { limit: Some(limit), duration: limit, ..HostJob::new(user) }
 }
 
-pub fn limited(running: i64, nodes: i64) -> AssociationRecord {
+pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
     let mut own = association(7, "A");
     (own.max_running_jobs, own.max_nodes) = (Limit(running), Limit(nodes));
     record(own, "A")
@@ -31,10 +31,10 @@ pub fn limited(running: i64, nodes: i64) -> AssociationRecord {
 
 #[test]
 fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
-    let mut host = Host::with(vec![limited(1, 2)], vec![queue("q1")]);
-    let first = host.submit(timed(7, 100.0)).unwrap();
+    let mut host = Host::with(vec![limited_record(1, 2)], vec![queue("q1")]);
+    let first = host.submit(timed_job(7, 100.0)).unwrap();
     host.start(first);
-    let held = host.submit(timed(7, 100.0).size(2, 2)).unwrap();
+    let held = host.submit(timed_job(7, 100.0).size(2, 2)).unwrap();
     let explanation = why(&host, held);
     let limits: Vec<_> = explanation
         .holds
@@ -45,14 +45,14 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
     let frees: Vec<_> = explanation.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
     assert_eq!(frees, [(first, 1)]);
     // After the limit on jobs is raised, the limit on nodes alone holds the job.
-    host.event(Event::Associations(vec![limited(9, 2)]));
+    host.event(Event::Associations(vec![limited_record(9, 2)]));
     let explanation = why(&host, held);
     assert_eq!(
         explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
         ["max-resources-user-limit"]
     );
     assert_eq!(explanation.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
-    host.event(Event::Associations(vec![limited(9, 1)]));
+    host.event(Event::Associations(vec![limited_record(9, 1)]));
     let explanation = why(&host, held);
     assert_eq!(
         (explanation.release.reason.code.as_ref(), explanation.helps.last().map(|help| help.code.as_ref())),
@@ -62,11 +62,11 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
 
 #[test]
 fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_ends() {
-    let mut host = Host::with(vec![limited(2, 99)], vec![queue("q1")]);
-    let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed(7, limit)).unwrap());
+    let mut host = Host::with(vec![limited_record(2, 99)], vec![queue("q1")]);
+    let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
     host.start(late);
     host.start(early);
-    let held = host.submit(timed(7, 100.0)).unwrap();
+    let held = host.submit(timed_job(7, 100.0)).unwrap();
     let hold = why(&host, held).holds.remove(0);
     assert_eq!(hold.text, "2 of 2 running jobs of user 7 in bank A are in use; this job takes 1");
     assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early, late]);
@@ -76,12 +76,12 @@ fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_
 
 #[test]
 fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_all() {
-    let mut host = Host::with(vec![limited(21, 99)], vec![queue("q1")]);
+    let mut host = Host::with(vec![limited_record(21, 99)], vec![queue("q1")]);
     for _ in 0..21 {
-        let id = host.submit(timed(7, 100.0)).unwrap();
+        let id = host.submit(timed_job(7, 100.0)).unwrap();
         host.start(id);
     }
-    let held = host.submit(timed(7, 100.0)).unwrap();
+    let held = host.submit(timed_job(7, 100.0)).unwrap();
     let hold = why(&host, held).holds.remove(0);
     assert_eq!((hold.frees.len(), hold.frees_total), (20, 21));
 }
@@ -90,11 +90,11 @@ fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_a
 fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
     let mut small = queue("q1");
     small.max_running_jobs = Limit(1);
-    let mut host = Host::with(vec![limited(9, 99)], vec![small, queue("q2")]);
-    let [other, own] = ["q2", "q1"].map(|name| host.submit(timed(7, 100.0).queue(name)).unwrap());
+    let mut host = Host::with(vec![limited_record(9, 99)], vec![small, queue("q2")]);
+    let [other, own] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
     host.start(other);
     host.start(own);
-    let held = host.submit(timed(7, 100.0).queue("q1")).unwrap();
+    let held = host.submit(timed_job(7, 100.0).queue("q1")).unwrap();
     let hold = why(&host, held).holds.remove(0);
     assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
     assert_eq!((hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total), (vec![own], 1));
@@ -102,11 +102,11 @@ fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
 
 #[test]
 fn a_blocked_job_is_not_held_by_a_full_limit() {
-    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
-    let kept = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
+    let mut host = Host::with(vec![limited_record(1, 99)], vec![queue("q1")]);
+    let blocked = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
     let first = host.submit(HostJob::new(7)).unwrap();
     host.start(first);
-    assert_eq!(why(&host, kept).holds, []);
+    assert_eq!(why(&host, blocked).holds, []);
 }
 
 #[test]
@@ -114,11 +114,11 @@ fn an_explanation_suggests_a_bank_only_if_the_update_is_accepted() {
     for (most, helps) in [(1, false), (2, true)] {
         let other = association(7, "B");
         let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
-        let mut host = Host::with(vec![limited(1, 99), other], vec![queue("q1")]);
-        host.submit(timed(7, 100.0).bank("B")).unwrap();
-        let first = host.submit(timed(7, 100.0)).unwrap();
+        let mut host = Host::with(vec![limited_record(1, 99), other], vec![queue("q1")]);
+        host.submit(timed_job(7, 100.0).bank("B")).unwrap();
+        let first = host.submit(timed_job(7, 100.0)).unwrap();
         host.start(first);
-        let held = host.submit(timed(7, 100.0)).unwrap();
+        let held = host.submit(timed_job(7, 100.0)).unwrap();
         let is_suggested = why(&host, held).helps.iter().any(|help| help.code == "bank");
         assert_eq!((is_suggested, host.update(held, None, Some("B")).is_ok()), (helps, helps));
     }
@@ -126,7 +126,7 @@ fn an_explanation_suggests_a_bank_only_if_the_update_is_accepted() {
 
 #[test]
 fn an_explanation_names_what_other_than_limits_blocks_a_job() {
-    let mut host = Host::with(vec![limited(9, 9)], vec![queue("q1")]);
+    let mut host = Host::with(vec![limited_record(9, 9)], vec![queue("q1")]);
     let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
     let explanation = why(&host, begins).others;
@@ -159,11 +159,11 @@ fn a_rank_is_the_place_among_all_associations() {
     host.settle();
     let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
     let explanation = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
-    let of = |at: usize| explanation.associations[at].rank.unwrap();
-    assert_eq!([(of(0).place, of(0).of), (of(1).place, of(1).of)], [(1, 3), (3, 3)]);
+    let rank = |at: usize| explanation.associations[at].rank.unwrap();
+    assert_eq!([(rank(0).place, rank(0).of), (rank(1).place, rank(1).of)], [(1, 3), (3, 3)]);
     let levels = &explanation.associations[0].levels;
     assert_eq!(levels.iter().map(|level| level.node.name.as_str()).collect::<Vec<_>>(), ["root", "A", "7"]);
-    // The user sees the siblings of their bank, and no other user.
+    // The answer shows the siblings of the user's bank, and no other user.
     assert_eq!(levels[1].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>(), ["B"]);
     assert_eq!((levels[2].siblings.len(), levels[2].siblings_total), (0, 0));
     assert_eq!(levels[2].node.usage_part.map(|part| (part * 14.0).round()), Some(5.0));
@@ -179,7 +179,7 @@ fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() 
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
-    let mut host = Host::with(vec![limited(0, 9)], vec![]);
+    let mut host = Host::with(vec![limited_record(0, 9)], vec![]);
     host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes, ["held: max-running-jobs-user-limit 0/0"]);
@@ -204,7 +204,7 @@ fn a_refresh_updates_annotations() {
         }
     }
     assert_ne!(host.jobs[&waits].annotation, first);
-    // When annotations are turned off and on, all jobs get them again.
+    // After annotations were turned off and on, all jobs get their annotations again.
     for annotate in [false, true] {
         host.event(Event::Settings(Settings { annotate, ..Settings::default() }));
         host.jobs.get_mut(&behind).unwrap().annotation = None;
@@ -230,12 +230,14 @@ fn an_unchanged_annotation_is_not_sent_again() {
     assert_eq!(notes(&mut host), 0, "the priority changed, the fair-share did not");
 }
 
-/// Generates jobs: whether it starts, nodes, queue, user, time limit.
-pub fn jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
+/// Generates jobs. Each tuple says whether the job starts, and gives its nodes, its queue (0 for none), its user and its time limit.
+pub fn any_jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u32>)>> {
     let one = (any::<bool>(), 1..5u64, 0..3usize, 7..9u32, prop::option::weighted(0.9, 10..500u32));
     prop::collection::vec(one, 1..24)
 }
 
+/// Returns a host. `limits` are the running jobs, nodes and jobs in SCHED of user 7 in bank A, and the running jobs and nodes of each
+/// association in queue q1.
 pub fn site(limits: [i64; 5]) -> Host {
     let mut own = association(7, "A");
     (own.max_running_jobs, own.max_nodes, own.max_sched_jobs) =
@@ -245,7 +247,8 @@ pub fn site(limits: [i64; 5]) -> Host {
     Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
 }
 
-pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> Vec<JobId> {
+/// Submits jobs, and starts those that are to start. Returns the ids of the accepted jobs.
+pub fn submit_all(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> Vec<JobId> {
     let mut ids = Vec::new();
     for (starts, nodes, at, user, limit) in jobs {
         let mut job = HostJob::new(*user).size(*nodes, *nodes);
@@ -253,7 +256,7 @@ pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> V
         if *at > 0 {
             job = job.queue(["q1", "q2"][*at - 1]);
         }
-        // A job that can never run is rejected.
+        // The engine rejects a job that can never run.
         let Ok(id) = host.submit(job) else { continue };
         ids.push(id);
         if *starts {
@@ -265,13 +268,13 @@ pub fn fill(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]) -> V
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
-    /// If all jobs that may start do so at once and end at their time limits, each held job is released at the predicted time.
+    /// All jobs end at their time limits. If each job in SCHED starts at once, each held job must be released exactly at the predicted time.
     #[test]
     fn the_predicted_release_is_right_if_all_released_jobs_start_at_once(
-        jobs in jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
+        jobs in any_jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
     ) {
         let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
-        let ids = fill(&mut host, &jobs);
+        let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
         let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
         let asked = host.now;
@@ -304,11 +307,11 @@ proptest! {
         }
     }
 
-    /// The pages for a user contain their jobs, and the pages for the owner all jobs.
+    /// Pages that are restricted to a user contain the user's pending jobs, and other pages contain all pending jobs.
     #[test]
-    fn the_pages_of_a_list_contain_all_jobs(jobs in jobs(), most in 1..6usize) {
+    fn the_pages_of_a_list_contain_all_jobs(jobs in any_jobs(), most in 1..6usize) {
         let mut host = site([2, 6, 3, 2, 5]);
-        let ids = fill(&mut host, &jobs);
+        let ids = submit_all(&mut host, &jobs);
         for user in [None, Some(7), Some(8)] {
             let wanted: Vec<JobId> = ids
                 .iter()
@@ -338,12 +341,12 @@ proptest! {
     }
 }
 
-/// After a limit is raised, a held job keeps its dependencies until the next scan. The explanation gives the present time.
+/// After a push raises a limit, a held job keeps its dependencies until the next scan. The explanation then predicts a release now.
 #[test]
 fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
-    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
+    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [first, held] = [(); 2].map(|()| {
-        let id = host.submit(timed(7, 100.0)).unwrap();
+        let id = host.submit(timed_job(7, 100.0)).unwrap();
         host.start(id);
         id
     });
@@ -353,22 +356,22 @@ fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
     };
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!(release(&host, held), (1, "bounded".to_owned(), end));
-    host.event(Event::Associations(vec![limited(9, 9)]));
+    host.event(Event::Associations(vec![limited_record(9, 9)]));
     assert_eq!(release(&host, held), (0, "bounded".to_owned(), Some(host.now)));
-    let pending = host.submit(timed(7, 100.0)).unwrap();
+    let pending = host.submit(timed_job(7, 100.0)).unwrap();
     assert_eq!(release(&host, pending), (0, "free".to_owned(), None));
 }
 
-/// The plugin does not know the job's dependencies yet, but it knows which limits are full.
+/// Until the eventlog is read, the engine has not stored the job's dependencies. It can still compare the job with the limits.
 #[test]
 fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_exceed() {
-    let mut host = Host::with(vec![limited(1, 9)], vec![queue("q1")]);
-    let first = host.submit(timed(7, 100.0)).unwrap();
+    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let first = host.submit(timed_job(7, 100.0)).unwrap();
     host.start(first);
-    let held = host.submit(timed(7, 100.0)).unwrap();
+    let held = host.submit(timed_job(7, 100.0)).unwrap();
     host.never_answered = [held].into();
     let mut engine = Engine::small();
-    engine.handle(NOW, Event::Associations(vec![limited(1, 9)]));
+    engine.handle(NOW, Event::Associations(vec![limited_record(1, 9)]));
     host.replay(true, engine);
     let explanation = why(&host, held);
     let holds: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
@@ -380,10 +383,10 @@ fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_e
     assert_eq!(why(&host, first).holds, []);
 }
 
-/// Flux keeps a dependency's id as the user wrote it.
+/// A dependency contains the id in the form in which the user wrote it, and the explanation must accept every form.
 #[test]
 fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
-    let mut host = Host::with(vec![limited(2, 9)], vec![queue("q1")]);
+    let mut host = Host::with(vec![limited_record(2, 9)], vec![queue("q1")]);
     let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
     let rows = [
@@ -420,37 +423,37 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     }
 }
 
-/// The end of the running job releases only the first of three held jobs.
+/// The end of the running job releases only the first of three held jobs, so the answer suggests the cancellation only for that job.
 #[test]
 fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
-    let mut host = Host::with(vec![limited(1, 99)], vec![queue("q1")]);
-    let runs = host.submit(timed(7, 100.0)).unwrap();
+    let mut host = Host::with(vec![limited_record(1, 99)], vec![queue("q1")]);
+    let runs = host.submit(timed_job(7, 100.0)).unwrap();
     host.start(runs);
-    let held = [(); 3].map(|()| host.submit(timed(7, 100.0)).unwrap());
+    let held = [(); 3].map(|()| host.submit(timed_job(7, 100.0)).unwrap());
     let helps = |host: &Host, id| why(host, id).helps.iter().any(|help| help.code == "cancel");
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
     host.end(runs);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
     // The end of a large job releases two small jobs.
-    let mut host = Host::with(vec![limited(9, 4)], vec![queue("q1")]);
-    let large = host.submit(timed(7, 100.0).size(4, 4)).unwrap();
+    let mut host = Host::with(vec![limited_record(9, 4)], vec![queue("q1")]);
+    let large = host.submit(timed_job(7, 100.0).size(4, 4)).unwrap();
     host.start(large);
-    let held = [3, 1, 1].map(|nodes| host.submit(timed(7, 100.0).size(nodes, nodes)).unwrap());
+    let held = [3, 1, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
     host.end(large);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
 }
 
-/// The command reads the same types, and the keys of an answer are an interface.
+/// The command reads answers into the types of the engine. Scripts read the keys of the JSON, so a changed key fails this test.
 #[test]
 fn an_answer_survives_a_round_trip_through_json() {
     let mut host = live(Policy::FairTree);
-    host.event(Event::Associations(vec![limited(1, 9)]));
-    let first = host.submit(timed(7, 100.0)).unwrap();
-    let held = host.submit(timed(7, 100.0)).unwrap();
+    host.event(Event::Associations(vec![limited_record(1, 9)]));
+    let first = host.submit(timed_job(7, 100.0)).unwrap();
+    let held = host.submit(timed_job(7, 100.0)).unwrap();
     host.start(first);
-    let again = host.submit(timed(7, 100.0)).unwrap();
-    for id in [first, held, again] {
+    let last = host.submit(timed_job(7, 100.0)).unwrap();
+    for id in [first, held, last] {
         let explanation = why(&host, id);
         let written = serde_json::to_value(&explanation).unwrap();
         assert_eq!(serde_json::from_value::<Why>(written).unwrap(), explanation);
@@ -503,5 +506,5 @@ fn an_answer_of_another_version_can_be_read() {
     let parent: BankStats = serde_json::from_str(r#"{"bank": "a", "shares": "parent"}"#).unwrap();
     assert_eq!((parent.shares, parent.parent), (Shares::Parent, None));
     assert!(serde_json::from_str::<BankStats>(r#"{"bank": "a", "shares": "half"}"#).is_err());
-    assert!(serde_json::from_str::<Explained>("{}").is_err(), "an answer to explain has jobs");
+    assert!(serde_json::from_str::<Explained>("{}").is_err(), "an answer to explain without jobs is invalid");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The steps that `why` suggests for a job, and the time and reason of its release.
+//! The steps that `why` suggests to the user of a job, and the predicted time of the job's release with its reason.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
@@ -21,7 +21,7 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
     assert_eq!(helps(&host, held), ["cancel", "smaller"]);
     let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    assert_eq!(helps(&host, one), ["smaller"], "the held job before it would take two of the nodes");
+    assert_eq!(helps(&host, one), ["smaller"], "the earlier held job would take two of the nodes");
     let mut alone = host.clone();
     alone.end(held);
     assert_eq!(helps(&alone, one), ["cancel", "smaller"], "the job needs all nodes, and all would be free");
@@ -48,7 +48,7 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     assert_eq!((host.state(held), helps(&host, held)), (Some(State::Depend), vec!["cancel".into()]));
 }
 
-/// Under a limit on running jobs and under a limit on jobs in SCHED: the latest time, or the reason why it is unknown.
+/// The answer gives the latest time of the release, or the reason why the time is unknown.
 #[test]
 fn why_names_the_reason_for_the_time_of_a_release() {
     let limits = |run, sched| {
@@ -67,12 +67,12 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     host.start(first);
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
-    // Another held job comes first.
+    // Another held job goes first.
     let behind = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, behind), ("needs-start".to_owned(), false, false));
     let blocked = host.submit(timed(50.0).after("afterany:1")).unwrap();
     assert_eq!(ask(&host, blocked), ("others".to_owned(), false, false));
-    // The job in SCHED has to start, and cannot start at urgency 0.
+    // The job in SCHED must start before the held job goes. At urgency 0 it does not start.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
         let first = host.submit(timed(50.0)).unwrap();
@@ -133,7 +133,7 @@ fn why_suggests_no_step_that_would_not_help() {
     );
 }
 
-/// `why` computes no time if more than 1,000 jobs count.
+/// Each further job makes the search longer, so `why` computes a time only for up to 1,000 jobs.
 #[test]
 fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
     let mut host = Host::new();
@@ -167,7 +167,7 @@ fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
     assert_eq!(ask(&host), "many");
 }
 
-/// Returns an association of user 7 in bank B with one project.
+/// Returns an association of user 7 in bank B that allows only `project`.
 fn association_with_project(project: &str) -> Association {
     let projects = [project].map(Into::into).into();
     Association { projects, def_project: Some(project.into()), ..association(7, "B") }
@@ -186,8 +186,8 @@ fn why_suggests_no_bank_that_refuses_the_project() {
     }
 }
 
-/// The jobs before it request all nodes and all cores by turns. The search examines all of them after each end of a
-/// job, and releases none. `why` limits this work.
+/// The held jobs that go first request, alternately, all nodes and all cores. The search examines all of them after each end of a job and
+/// releases none, so `why` limits the number of examinations.
 #[test]
 fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();
@@ -213,7 +213,7 @@ fn why_predicts_no_time_if_the_search_is_too_long() {
         host.engine.handle(NOW, Event::Depend(JobId(id)));
     };
     (1_000..1_499).for_each(|id| hold(&mut host, id, 1 + 499 * (id % 2), 500 - 499 * (id % 2)));
-    // Each of them is, or may be, released before the requested job.
+    // The job of 40 nodes is released at the 40th end. For the job of 300 nodes the search would take too many steps.
     for (id, nodes, wanted) in [(1_499, 40, Ok(40.0)), (1_500, 300, Err("many"))] {
         hold(&mut host, id, nodes, nodes);
         let job = job_in(State::Depend).size(nodes, nodes);
@@ -228,11 +228,10 @@ fn why_predicts_no_time_if_the_search_is_too_long() {
     }
 }
 
-/// If a job is rejected for its size, the message names a bank that would accept it.
 #[test]
 fn a_rejection_names_a_bank_that_would_accept_the_job() {
     let small = |bank: &str| Association { max_nodes: Limit(2), ..association(7, bank) };
-    for (what, other, is_named) in [
+    for (case, other, is_named) in [
         ("fits", association(7, "B"), true),
         ("too small", small("B"), false),
         ("disabled", Association { active: false, ..association(7, "B") }, false),
@@ -243,7 +242,7 @@ fn a_rejection_names_a_bank_that_would_accept_the_job() {
         let mut host = Host::with(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
         let job = HostJob { project: Some("*".to_owned()), ..HostJob::new(7).queue("q1").size(3, 3) };
         let text = host.submit(job).unwrap_err();
-        assert_eq!(text.contains('B'), is_named, "{what}: {text}");
+        assert_eq!(text.contains('B'), is_named, "{case}: {text}");
     }
 }
 
@@ -258,7 +257,7 @@ fn why_names_20_foreign_dependencies_and_counts_all() {
         (why.others.len(), why.others_total - why.others.len())
     };
     assert_eq!(ask(&host), (20, 3));
-    // A repeated add or remove changes nothing. A removed name does not come back.
+    // A repeated event changes nothing, and Flux does not accept a removed name again.
     for (number, added, wanted) in [
         (0, true, (20, 3)),
         (22, false, (20, 2)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Follows the stages of live jobs from the events alone. This oracle knows no limits.
+//! Follows the stages of live jobs from the events alone. This oracle applies no limits.
 
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::JobId;
@@ -23,7 +23,7 @@ struct Life {
     size: Size,
     /// Whether an association counts the job.
     counts: bool,
-    /// Whether the job is held in SCHED. Such a job counts for nothing in SCHED until its release.
+    /// Whether the job is held in SCHED. A held job does not count as scheduled before its release.
     is_held: bool,
 }
 
@@ -35,8 +35,8 @@ fn is_prioritized(effects: &[Effect]) -> bool {
 #[derive(Clone, Debug, Default)]
 pub struct StageOracle {
     jobs: BTreeMap<JobId, Life>,
-    /// Jobs that passed validation, without a later event.
-    passed: BTreeSet<JobId>,
+    /// Jobs that passed validation and have had no later event.
+    validated: BTreeSet<JobId>,
 }
 
 impl StageOracle {
@@ -44,10 +44,10 @@ impl StageOracle {
         match event {
             Event::Validate(facts) if facts.state == State::New => {
                 let is_rejected = effects.iter().any(|effect| matches!(effect, Effect::Reject(_)));
-                self.passed.extend((!is_rejected).then_some(facts.id));
+                self.validated.extend((!is_rejected).then_some(facts.id));
             }
             Event::New(facts) | Event::Shown(facts) => {
-                let is_submission = self.passed.remove(&facts.id) && matches!(event, Event::New(_));
+                let is_submission = self.validated.remove(&facts.id) && matches!(event, Event::New(_));
                 let stage = match facts.state {
                     _ if is_submission => Stage::New,
                     State::New => Stage::New,
@@ -89,7 +89,7 @@ impl StageOracle {
             }
             Event::Inactive(id) | Event::Gone(id) => {
                 self.jobs.remove(id);
-                self.passed.remove(id);
+                self.validated.remove(id);
             }
             Event::Updated(facts) => {
                 if let (Some(life), Ok(size)) = (self.jobs.get_mut(&facts.id), &facts.size)
@@ -108,15 +108,15 @@ impl StageOracle {
         }
     }
 
-    /// Copies from the engine which jobs count and which are held in SCHED, because both depend on the configuration. A
-    /// job does not count while it waits for data, or if it came while its association had flux-accounting's mark.
-    pub fn resolve(&mut self, engine: &Engine) {
+    /// Copies from the engine which jobs count and which are held in SCHED, because both depend on the configuration. A job does not count
+    /// while it has no association, or if its association had flux-accounting's test mark when it was submitted.
+    pub fn copy_decisions(&mut self, engine: &Engine) {
         for (id, life) in &mut self.jobs {
             let job = engine.ledger().job(*id);
             let admission = job.map(|job| job.admission);
             life.counts = matches!(admission, Some(Admission::Attached(_) | Admission::Admitted(_)));
             life.is_held = job.is_some_and(|job| job.is_in_sched);
-            // An expedited job that is held is in PRIORITY, whatever its stage was.
+            // The engine holds an expedited job in PRIORITY, even if the job had reached SCHED.
             if life.stage == Stage::Sched && !life.is_held && job.is_some_and(Job::is_awaiting) {
                 life.stage = Stage::Priority;
             }
@@ -127,27 +127,28 @@ impl StageOracle {
         self.jobs.values().map(|life| life.stage).collect()
     }
 
-    pub fn alive(&self) -> usize {
+    pub fn live_count(&self) -> usize {
         self.jobs.len()
     }
 
-    fn in_stage(&self, stage: Stage) -> impl Iterator<Item = &Life> {
+    fn lives_in_stage(&self, stage: Stage) -> impl Iterator<Item = &Life> {
         self.jobs.values().filter(move |life| life.stage == stage)
     }
 
-    pub fn running(&self) -> usize {
-        self.in_stage(Stage::Run).count()
+    pub fn running_count(&self) -> usize {
+        self.lives_in_stage(Stage::Run).count()
     }
 
     /// Returns the numbers of active, running and scheduled jobs of all associations.
     pub fn counts(&self) -> (u64, u64, u64) {
-        let count = |stage| self.in_stage(stage).filter(|life| life.counts).count() as u64;
+        let count = |stage| self.lives_in_stage(stage).filter(|life| life.counts).count() as u64;
         let active = self.jobs.values().filter(|life| life.counts).count() as u64;
-        let held = self.in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count() as u64;
+        let held =
+            self.lives_in_stage(Stage::Sched).filter(|life| life.counts && life.is_held).count() as u64;
         (active, count(Stage::Run), count(Stage::Sched) - held)
     }
 
-    pub fn gpus_running(&self) -> u64 {
-        self.in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
+    pub fn running_gpus(&self) -> u64 {
+        self.lives_in_stage(Stage::Run).filter(|life| life.counts).map(|life| life.size.gpus).sum()
     }
 }

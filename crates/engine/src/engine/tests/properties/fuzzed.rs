@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random lives as fuzz targets. The fuzzer continues from inputs that brought a job to a new place.
+//! Random histories as fuzz targets. The fuzzer continues from inputs that brought a job into a new situation.
 //!
-//! The first word of an input chooses the site, each other word an operation. A word is the seed of a random choice, so the fuzzer
-//! changes whole operations.
+//! The first word of an input chooses the site, and each other word an operation. Each word is the seed of a random choice, so that a
+//! mutation changes whole operations.
 
-use super::super::event_fuzzer::drive::{Rng, chosen as chosen_input, fuzz, seen, show};
+use super::super::event_fuzzer::drive::{Rng, fuzz, hash_feature, read_chosen_input, show};
 use super::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use std::collections::{BTreeMap, BTreeSet};
 
 const WORD: usize = 4;
-/// The number of operations is limited because the oracle checks all jobs after each.
-const MOST: usize = 120;
+/// The maximum number of operations of an input. The oracle checks all jobs after each operation, so long inputs are slow.
+const MAX_OPS: usize = 120;
 
-fn chosen<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
+/// Generates a value with `word` as the seed.
+fn generate<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
     let mut seed = [0; 32];
     seed.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -22,8 +23,8 @@ fn chosen<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
     strategy.new_tree(&mut runner).expect("nothing is filtered out").current()
 }
 
-/// Returns the state of a job and the limits that hold it.
-fn job_place(job: &HostJob) -> String {
+/// Returns the state of a job and the names of its dependencies, as text.
+fn situation(job: &HostJob) -> String {
     let names: Vec<&str> =
         job.dependencies.iter().map(|name| name.split(['.', ':']).next().unwrap_or(name)).collect();
     format!("{:?} {} {} {names:?}", job.state, job.lacks_priority, job.is_held_in_sched)
@@ -33,7 +34,7 @@ fn random_word(rng: &mut Rng) -> [u8; WORD] {
     (rng.next() as u32).to_le_bytes()
 }
 
-/// Changes an input by whole operations: removes, repeats or replaces some, or inserts some of another input.
+/// Returns `input` with a change of whole operations: some are removed, repeated, replaced or added, or come from `other`.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let words = |bytes: &[u8]| -> Vec<[u8; WORD]> {
         bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok()).collect()
@@ -59,7 +60,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
         }
         _ => output.extend((0..=rng.below(16)).map(|_| random_word(rng))),
     }
-    output.truncate(1 + MOST);
+    output.truncate(1 + MAX_OPS);
     output.concat()
 }
 
@@ -71,28 +72,29 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input. Returns the features that were seen: the kind of operation with each job's move, and the jobs' places after it.
+/// Runs one input with `run`. Returns its features. For each operation these are its kind with each change of a job's situation, and its
+/// kind with the situations of all jobs.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,
-    as_is: impl FnOnce(Site, &[Op], &mut dyn FnMut(&Op, &World)),
+    run: impl FnOnce(Site, &[Op], &mut dyn FnMut(&Op, &World)),
 ) -> Vec<u64> {
     let mut words = input.chunks_exact(WORD);
-    let site = chosen(words.next().unwrap_or_default(), &site());
-    let ops: Vec<Op> = words.take(MOST).map(|word| chosen(word, &op)).collect();
+    let site = generate(words.next().unwrap_or_default(), &any_site());
+    let ops: Vec<Op> = words.take(MAX_OPS).map(|word| generate(word, &op)).collect();
     show(|| format!("{site:#?}"));
     let (mut features, mut before) = (Vec::new(), BTreeMap::<JobId, String>::new());
-    as_is(site, &ops, &mut |op, world| {
+    run(site, &ops, &mut |op, world| {
         show(|| format!("{op:?}"));
         let after: BTreeMap<JobId, String> =
-            world.host.jobs.iter().map(|(id, job)| (*id, job_place(job))).collect();
+            world.host.jobs.iter().map(|(id, job)| (*id, situation(job))).collect();
         let moved = after
             .iter()
-            .map(|(id, job_place)| (before.get(id), job_place))
+            .map(|(id, situation)| (before.get(id), situation))
             .filter(|(from, to)| *from != Some(*to));
-        features.extend(moved.map(|it| seen((std::mem::discriminant(op), it))));
+        features.extend(moved.map(|it| hash_feature((std::mem::discriminant(op), it))));
         let together: BTreeSet<&String> = after.values().collect();
-        features.push(seen((std::mem::discriminant(op), together)));
+        features.push(hash_feature((std::mem::discriminant(op), together)));
         before = after;
     });
     features
@@ -101,14 +103,14 @@ fn run_input(
 #[test]
 fn histories_without_other_plugins() {
     fuzz("histories", seeds(), mutate, |input| {
-        run_input(input, quiet_op(), |site, ops, look| run_alone(site, ops, look))
+        run_input(input, quiet_op(), |site, ops, observe| run_without_other_plugins(site, ops, observe))
     });
 }
 
 #[test]
 fn histories_with_other_plugins() {
     fuzz("others", seeds(), mutate, |input| {
-        run_input(input, any_op(), |site, ops, look| run_among_others(site, ops, look))
+        run_input(input, any_op(), |site, ops, observe| run_with_other_plugins(site, ops, observe))
     });
 }
 
@@ -116,5 +118,7 @@ fn histories_with_other_plugins() {
 #[test]
 #[ignore = "shows the history of one input"]
 fn history_of_one_input() {
-    run_input(&chosen_input(), any_op(), |site, ops, look| run_among_others(site, ops, look));
+    run_input(&read_chosen_input(), any_op(), |site, ops, observe| {
+        run_with_other_plugins(site, ops, observe)
+    });
 }

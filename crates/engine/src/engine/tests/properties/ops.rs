@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The operations of random lives, and how often each is chosen.
+//! The operations of random histories, and how often the generator chooses each.
 
 use super::*;
 
@@ -14,13 +14,14 @@ pub enum Op {
         urgency: i64,
         foreign: Foreign,
     },
-    /// The second number is GPUs that the job gets beyond its request.
+    /// Starts a job. The second number is that of the GPUs that the job gets beyond its request.
     Start(usize, u64),
     End(usize),
     Urgency(usize, i64),
     UpdateQueue(usize, usize),
     UpdateBank(usize, usize),
-    ForeignDone(usize),
+    /// Removes the dependency of another plugin.
+    Unblock(usize),
     Reprioritize,
     /// Sets the weight of the fair-share. With 0 every score is 0, and Flux schedules no job.
     Weight(i64),
@@ -35,13 +36,13 @@ pub enum Op {
         is_reload: bool,
         data_first: bool,
     },
-    /// Pushes other limits over scopes.
+    /// Pushes new limits over scopes.
     Limits(Vec<SiteLimit>),
-    /// Sets another rule of running limits.
+    /// Sets a new rule for limits on running jobs.
     Rules(Settings),
 }
 
-/// How a new job depends on another plugin.
+/// Whether another plugin blocks a new job, and whether the jobspec contains the dependency.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Foreign {
     None,
@@ -57,8 +58,8 @@ pub fn urgency() -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
 }
 
-/// Generates operations under which limits hold. Urgency 31 for a job in SCHED is left out: Flux sends that job to the scheduler
-/// without regard to limits.
+/// Generates operations that exceed no limit. Jobs in SCHED do not get urgency 31, because Flux schedules such a job whatever the limits
+/// are.
 pub fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
@@ -90,7 +91,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
             }
         ),
         1 => (0..64usize, any::<bool>()).prop_map(|(at, is_readable)| Op::Readable(at, is_readable)),
-        1 => (0..64usize).prop_map(Op::ForeignDone),
+        1 => (0..64usize).prop_map(Op::Unblock),
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
@@ -99,7 +100,7 @@ pub fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// Generates settings that say when jobs begin to count for running limits.
+/// Generates settings that say from which state on jobs count under limits on running jobs.
 pub fn running_limits() -> impl Strategy<Value = Settings> {
     let [upstream, strict] = RunningLimits::ALL;
     prop_oneof![
@@ -128,16 +129,16 @@ pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
         SiteLimit { target, queue, amount, cap: Cap { limit: Limit(cap), is_given } }
     });
     prop::collection::vec(limit, 0..6).prop_map(|limits| {
-        let mut some: Vec<SiteLimit> = Vec::new();
+        let mut unique: Vec<SiteLimit> = Vec::new();
         for limit in limits {
             let is_same = |other: &SiteLimit| {
                 (&other.target, &other.queue, other.amount) == (&limit.target, &limit.queue, limit.amount)
             };
-            if !some.iter().any(is_same) {
-                some.push(limit);
+            if !unique.iter().any(is_same) {
+                unique.push(limit);
             }
         }
-        some
+        unique
     })
 }
 
@@ -148,7 +149,7 @@ pub fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
 
 pub fn limited(user: u32, bank: &str, [run, active, sched, nodes, cores]: [i64; 5]) -> AssociationRecord {
     let mut one = association(user, bank);
-    // -1 is a mark of flux-accounting's test suite and no limit.
+    // -1 would not be a limit but a mark of flux-accounting's test suite.
     one.max_running_jobs = Limit(run.max(0));
     one.max_active_jobs = Limit(active * 4);
     one.max_sched_jobs = Limit(sched);

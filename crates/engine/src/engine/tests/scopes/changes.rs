@@ -21,13 +21,13 @@ fn a_push_lowers_raises_and_moves_caps() {
     let states =
         |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
     assert_eq!(states(&host), [true, false, false]);
-    // The limit is on another bank now. Bank B and its parents have none.
+    // The limit moves to bank A. Bank B and its parents now have no limit.
     push(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     assert_eq!(states(&host), [true; 3]);
-    exact(&host);
+    assert_settled(&host);
     push(&mut host, Vec::new());
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).limits, []);
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
         assert_eq!(used, Some(if is_given { 4 } else { 1 }));
         host.end(first);
         assert_eq!(host.state(second), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
@@ -62,17 +62,17 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
     let full =
         |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
     assert_eq!(host.update(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
-    assert_eq!(host.update(b, None, Some("A")), Ok(()), "the bank above counts the job already");
+    assert_eq!(host.update(b, None, Some("A")), Ok(()), "bank science already counts the job");
     assert_eq!(host.update(a, None, Some("B")), Ok(()), "the bank has headroom now");
     assert_eq!(host.update(a, Some("q2"), None), Ok(()));
     assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
-    exact(&host);
+    assert_settled(&host);
     let usages = crate::engine::answers::snapshot(&host.engine.view()).limits;
     let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
     assert_eq!(used, [1, 2, 1]);
 }
 
-/// The job's user has no other job in the bank.
+/// The job's user has no other job in the bank, so the bank's counter has no entry of that user yet.
 #[test]
 fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
@@ -82,13 +82,13 @@ fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     assert_eq!(host.update(moves, None, Some("A")), Err(text.to_owned()));
     host.end(first);
     assert_eq!((host.update(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
-    exact(&host);
-    // The engine does not check an update that the instance owner forces.
+    assert_settled(&host);
+    // The engine counts a job after a forced update too, which it did not check.
     let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
     let moves = host.submit(job(7, "B", 0)).unwrap();
     host.force_update(moves, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(used(&host), Some(1));
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
             }
             host.end(running);
             assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
-            exact(&host);
+            assert_settled(&host);
             // A released job in SCHED keeps its reservation.
             let mut engine = Engine::small();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
@@ -127,7 +127,7 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
             assert_eq!(host.state(poor), Some(State::Depend));
             host.end(rich);
             assert_eq!(host.state(poor), Some(State::Sched));
-            exact(&host);
+            assert_settled(&host);
         }
     }
 }
@@ -150,10 +150,11 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
     assert_eq!(host.state(third), Some(State::Depend), "the limit of the configuration holds again");
     host.event(Event::Settings(configured(3)));
     assert_eq!(host.state(third), Some(State::Sched), "a reload of the configuration releases a job");
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// A site has a limit, and a bank below it is full: the held jobs of that bank do not delay others under the site's limit.
+/// The site and its bank A have limits, and bank A is full. The held jobs of bank A must not delay jobs of other banks under the site's
+/// limit.
 #[test]
 fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     let limits =
@@ -173,7 +174,7 @@ fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     assert_eq!(host.state(waiting[0]), Some(State::Sched));
     host.end(b);
     assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -189,7 +190,7 @@ fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
     assert!(host.engine.ledger().keeps_nothing_for_scopes());
 }
 
-/// Two users with shares of 3 and 1 submit jobs without end to a bank that may have four. Their usages approach 3 to 1.
+/// Two users with 3 shares and 1 share submit jobs without end to a bank that may have four jobs. Their usages approach 3 to 1.
 #[test]
 fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     let mut host = live(fairshare::Policy::FairTree);
@@ -228,10 +229,10 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
     }
     let ratio = used[0] / used[1];
     assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// A scan skips associations that share a limit with a job whose eventlog is unread. Their scan follows the last eventlog.
+/// A scan skips associations that share a limit with a job whose eventlog is unread. A scan of them follows when the last eventlog is read.
 #[test]
 fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
     let narrow = || AssociationRecord {
@@ -260,37 +261,37 @@ fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlo
                 "first: {is_first}, reload: {is_reload}"
             );
             assert_eq!(host.names(others[0]), ["max-run-sched-jobs-bank"]);
-            exact(&host);
+            assert_settled(&host);
         }
     }
 }
 
-/// The scan of one association uses the reservations of the scan before it, and these are known only after each job's urgency was
-/// looked up.
+/// A scan must count the reservations of the previous scan. These depend on the urgencies of the released jobs, which the engine looks up
+/// first.
 #[test]
 fn a_scan_of_an_association_ends_before_the_next_begins() {
-    let of = |user: u32, running: i64| {
+    let with_running_limit = |user: u32, running: i64| {
         let limits =
             Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
         AssociationRecord { fairshare: 0.5, ..record(limits, "A") }
     };
     let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
-    host.event(Event::Associations(vec![of(7, 0), of(8, 0)]));
-    let resting = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
-    let ids = [1, 3, 1].map(|nodes| host.submit(resting(nodes)).unwrap());
+    host.event(Event::Associations(vec![with_running_limit(7, 0), with_running_limit(8, 0)]));
+    let at_urgency_0 = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
+    let ids = [1, 3, 1].map(|nodes| host.submit(at_urgency_0(nodes)).unwrap());
     let other = host.submit(job(8, "A", 0)).unwrap();
-    host.event(Event::Associations(vec![of(7, 9)]));
+    host.event(Event::Associations(vec![with_running_limit(7, 9)]));
     host.event(Event::Reprioritize);
     assert_eq!(
         ids.map(|id| host.state(id)),
         [Some(State::Sched); 3],
-        "no job of urgency 0 reserves headroom to run"
+        "jobs at urgency 0 reserve no headroom under limits on RUN"
     );
     assert_eq!(host.state(other), Some(State::Depend));
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// The allocation of a released job is unknown, so its request counts, even under a limit on allocated resources.
+/// The limit counts allocated GPUs. A released job has no allocation yet, so its request counts.
 #[test]
 fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     let given =
@@ -303,5 +304,5 @@ fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     assert_eq!([next, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.end(next);
     assert_eq!(host.state(last), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }

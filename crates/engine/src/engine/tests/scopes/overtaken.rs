@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Anti-starvation reservations, by plugin 9: in which scopes they are, for which jobs, and when they end.
+//! Anti-starvation reservations: the scopes that have them, the jobs that hold them, and when they end.
 //! Rules: R14, R15
 
 use super::super::why::why;
 use super::*;
 
-/// Bank A is large, bank B small; users 7 to 12 have associations in B too.
-fn sample(limits: Vec<SiteLimit>) -> Host {
+/// Returns a host with `limits`, and with associations of users 7 and 9 to 12 in bank B.
+fn site_with_users_in_b(limits: Vec<SiteLimit>) -> Host {
     let mut host = site(limits);
     host.event(Event::Associations((9..=12).map(|user| with_fairshare(user, "B", 0.5)).collect()));
     host
 }
 
-fn gpus(target: Target, cap: i64) -> SiteLimit {
+fn gpu_limit(target: Target, cap: i64) -> SiteLimit {
     limit(target, None, "run-sched-gpus", cap)
 }
 
-/// Submits more than `OVERTAKEN` jobs, one after another, which start and end if they can.
+/// Submits `OVERTAKEN` + 2 jobs one after another. Each starts and ends before the next, and the first `OVERTAKEN` are not held.
 fn overtake(host: &mut Host, make: impl Fn() -> HostJob) {
     for nth in 0..OVERTAKEN + 2 {
         let id = host.submit(make()).unwrap();
@@ -33,9 +33,13 @@ fn states(host: &Host, ids: &[JobId]) -> Vec<State> {
 /// The policy of docs/reference.md: 16 GPUs a user, 96 a bank, 4 for `small`.
 #[test]
 fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
-    let mut host = sample(vec![gpus(Target::EachUser, 16), gpus(Target::EachBank, 96), gpus(bank("B"), 4)]);
-    let big = host.submit(job(7, "A", 14)).unwrap();
-    host.start(big);
+    let mut host = site_with_users_in_b(vec![
+        gpu_limit(Target::EachUser, 16),
+        gpu_limit(Target::EachBank, 96),
+        gpu_limit(bank("B"), 4),
+    ]);
+    let large = host.submit(job(7, "A", 14)).unwrap();
+    host.start(large);
     let wide = host.submit(job(7, "B", 4)).unwrap();
     assert_eq!(host.names(wide), ["max-run-sched-gpus-user"]);
     overtake(&mut host, || job(7, "A", 1));
@@ -45,7 +49,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         [State::Sched; 4],
         "the bank is idle, and the user's limit holds the job"
     );
-    // The user's limit holds the job, so its reservation there holds the user's other jobs.
+    // The reservation is under the user's limit, so it holds the user's other jobs.
     let own = host.submit(job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
     let hold = why(&host, own).holds.remove(0);
@@ -55,9 +59,13 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
                         for job {wide}, which 100 jobs have overtaken"
     );
     assert_eq!(hold.text, text);
-    assert_eq!(hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(), [(big, "run")]);
-    // When the user's limit has headroom, the bank holds the job and keeps headroom for it, and the user's other job goes.
-    host.end(big);
+    assert_eq!(
+        hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
+        [(large, "run")]
+    );
+    // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to the bank, and the user's other
+    // job goes.
+    host.end(large);
     assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);
     host.end(others[0]);
     let late = host.submit(job(9, "B", 1)).unwrap();
@@ -66,13 +74,15 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     assert_eq!(states(&host, &[wide, late]), [State::Sched, State::Depend]);
     host.end(wide);
     assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
 fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
-    let mut host =
-        sample(vec![limit(bank("root"), None, "run-jobs", 40), limit(bank("B"), None, "run-cores", 4)]);
+    let mut host = site_with_users_in_b(vec![
+        limit(bank("root"), None, "run-jobs", 40),
+        limit(bank("B"), None, "run-cores", 4),
+    ]);
     let first = host.submit(job(7, "B", 0)).unwrap();
     host.start(first);
     let wide = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
@@ -85,7 +95,7 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
     assert_eq!(states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
-    // The site is full, but the small bank holds the job, so the site keeps no headroom for it.
+    // The site is full. The limit of bank B holds the wide job, so the site keeps no headroom for it.
     let next = run(&mut host);
     assert_eq!(host.state(next), Some(State::Depend));
     host.end(running[0]);
@@ -100,14 +110,15 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     assert_eq!(
         states(&host, &[wide, small]),
         [State::Sched, State::Depend],
-        "the site keeps its headroom for the job"
+        "the site keeps headroom for the wide job"
     );
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Submits four GPUs of user 8 under a limit of four on bank A, and `wide`, which they overtake. Returns three of them, and `wide`.
+/// Fills bank A, where four GPUs are allowed, with jobs of user 8, and lets such jobs overtake `wide`. Returns the host, three of these
+/// jobs, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
-    let mut host = sample(limits);
+    let mut host = site_with_users_in_b(limits);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
     for _ in 0..OVERTAKEN {
@@ -119,10 +130,10 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
     (host, running, wide)
 }
 
-/// Another scope has no headroom after each change. One scope at a time keeps headroom, and other jobs go in the scope that no longer does.
+/// After each change another scope has no headroom for the wide job. Only that scope keeps headroom, so jobs go in the other scope.
 #[test]
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
-    let limits = vec![gpus(bank("A"), 4), gpus(Target::User(UserId(7)), 4)];
+    let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
     let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
@@ -139,19 +150,19 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     assert_eq!(why(&host, last).holds.remove(0).kept_for, Some(wide));
     running.into_iter().for_each(|id| host.end(id));
     assert_eq!(states(&host, &[wide, last]), [State::Sched, State::Depend]);
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Flux reports a change in DEPEND only to plugins that subscribed to the job.
+/// Flux reports the change of an urgency in DEPEND only to subscribers, so the plugin must be subscribed to the overtaken job.
 #[test]
 fn a_reservation_ends_when_the_urgency_becomes_0() {
-    let (mut host, mut running, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+    let (mut host, mut running, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_urgency(wide, 0);
     assert_eq!(host.state(late), Some(State::Sched));
     assert!(!host.engine.ledger().overtaken().contains(wide));
-    // The job gets a reservation again after it was overtaken again.
+    // The job gets another reservation after it was overtaken `OVERTAKEN` times more.
     running.push(late);
     host.set_urgency(wide, 16);
     for _ in 0..=OVERTAKEN {
@@ -160,13 +171,13 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     }
     assert!(host.engine.ledger().overtaken().keep_headroom_for(wide));
     host.end(wide);
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// The urgency changed before the job was overtaken, when the plugin was not subscribed to the job.
+/// The urgency became 0 before the job was overtaken. The plugin was not subscribed to the job then.
 #[test]
 fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
-    let mut host = sample(vec![gpus(bank("A"), 4)]);
+    let mut host = site_with_users_in_b(vec![gpu_limit(bank("A"), 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(job(7, "A", 4)).unwrap();
     host.set_urgency(wide, 0);
@@ -175,19 +186,19 @@ fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
         running.push(host.submit(job(8, "A", 1)).unwrap());
         assert_eq!(host.state(running[3]), Some(State::Sched));
     }
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
 fn a_reservation_ends_when_the_queue_is_stopped() {
-    let (mut host, _, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4).queue("q2"));
+    let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4).queue("q2"));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Depend));
     host.set_queue("q2", false);
     assert_eq!(host.state(late), Some(State::Sched));
     assert!(!host.engine.ledger().overtaken().contains(wide));
     host.set_queue("q2", true);
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -209,24 +220,24 @@ fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
         let late = host.submit(job(8, "A", 1).queue(queue)).unwrap();
         assert_eq!(why(&host, late).holds.remove(0).kept_for, Some(*wide), "{queue}");
     }
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Of several limits on one scope, only those without headroom for the job keep headroom.
+/// The bank has a limit on GPUs, which holds the job, and a limit on jobs, which has headroom for it.
 #[test]
 fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
-    let limits = vec![gpus(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
+    let limits = vec![gpu_limit(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
     let (mut host, _, _) = submit_overtaken(limits, job(7, "A", 4));
     let [without, with] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
     assert_eq!(states(&host, &[without, with]), [State::Sched, State::Depend]);
     assert_eq!(host.names(with), ["max-run-sched-gpus-bank"]);
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Both banks are full of smaller jobs. The inner bank keeps headroom first, then the outer bank.
+/// Both banks are full of smaller jobs. First the inner bank keeps headroom for the job, then the outer bank does.
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
-    let limits = vec![gpus(bank("A"), 4), gpus(bank("science"), 6)];
+    let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(bank("science"), 6)];
     let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
     let mut outside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
     let mut ends = 0;
@@ -242,17 +253,18 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
         assert!(ends < 20, "the job starves");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Under a limit of 7 the overtaken job has headroom and no reservation, so the job of higher priority goes. Under 8 both go.
+/// Three GPUs are in use. Under a limit of 7 the overtaken job has headroom and so no reservation, and the job of higher priority goes.
+/// Under a limit of 8 both go.
 #[test]
 fn a_raised_limit_releases_the_overtaken_job() {
-    let (mut host, _, wide) = submit_overtaken(vec![gpus(bank("A"), 4)], job(7, "A", 4));
+    let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
     let late = host.submit(job(8, "A", 1)).unwrap();
-    push(&mut host, vec![gpus(bank("A"), 7)]);
+    push(&mut host, vec![gpu_limit(bank("A"), 7)]);
     assert_eq!(states(&host, &[late]), [State::Sched]);
-    push(&mut host, vec![gpus(bank("A"), 8)]);
+    push(&mut host, vec![gpu_limit(bank("A"), 8)]);
     assert_eq!(host.state(wide), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }

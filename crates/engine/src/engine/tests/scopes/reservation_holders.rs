@@ -5,7 +5,8 @@
 use super::*;
 use crate::accounts::Association;
 
-/// Returns four jobs that fill a limit of four GPUs, and a job that requests all four and was overtaken as often as is allowed.
+/// Submits four jobs that fill a limit of four GPUs, and a job of four GPUs, and lets `OVERTAKEN` jobs overtake the latter. Returns the
+/// four jobs that are in SCHED then, and the overtaken job.
 fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "A", 4)).unwrap();
@@ -14,6 +15,7 @@ fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     (running, large)
 }
 
+/// Ends `OVERTAKEN` jobs of `running`, and submits another job of user 8 after each.
 fn overtake(host: &mut Host, running: &mut Vec<JobId>) {
     for _ in 0..OVERTAKEN {
         host.end(running.remove(0));
@@ -21,23 +23,24 @@ fn overtake(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
-/// While the limits of its own association hold an overtaken job, no scope keeps headroom for it (plugin 9 #4).
+/// Headroom that a scope kept for the job would be of no use while a limit of its own association holds it.
 #[test]
 fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
     let (mut running, large) = submit_overtaken(&mut host);
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "the rest limits the headroom is reserved");
+    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "the headroom is reserved");
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
     host.end(running.remove(0));
     assert!(!host.engine.ledger().overtaken().keep_headroom_for(large));
     assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// The bank has headroom for the overtaken job, which its queue's limit holds: the bank keeps nothing for it (plugin 9 #1, #4).
+/// The limit on queue q1 holds the overtaken job, and the limit on the bank has headroom for it. So another job of the association can take
+/// the bank's headroom.
 #[test]
 fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     let limits =
@@ -46,17 +49,17 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     let in_q1 = host.submit(job(8, "A", 2)).unwrap();
     let small = || HostJob::new(8).bank("A").queue("q2").gpus(1);
     let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small()).unwrap()).collect();
-    let claims = host.submit(job(7, "A", 2)).unwrap();
+    let overtaken = host.submit(job(7, "A", 2)).unwrap();
     for _ in 0..OVERTAKEN {
         host.end(running.remove(0));
         running.push(host.submit(small()).unwrap());
     }
     running.into_iter().for_each(|id| host.end(id));
     let later = host.submit(HostJob::new(7).bank("A").queue("q2").gpus(2)).unwrap();
-    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
+    assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
     host.end(in_q1);
-    assert_eq!([claims, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    exact(&host);
+    assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_settled(&host);
 }
 
 #[test]
@@ -71,7 +74,7 @@ fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
     host.end(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!((host.state(large), host.state(late)), (Some(State::Depend), Some(State::Sched)));
-    exact(&host);
+    assert_settled(&host);
 }
 
 #[test]
@@ -87,11 +90,11 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
         assert_eq!(host.state(late) == Some(State::Sched), urgency == 0);
         host.end(large);
         assert_eq!(host.state(late), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
-/// A reservation holds a smaller job as well, so the answer does not suggest a smaller one.
+/// A reservation would hold a smaller job too, so the suggestion would be wrong.
 #[test]
 fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
@@ -103,7 +106,7 @@ fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     assert!(explanation.helps.iter().all(|help| help.code != "smaller"), "{:?}", explanation.helps);
 }
 
-/// The first overtaken job goes first even if the newer job has the higher priority or place, or priorities have changed.
+/// The newer job has the lower user id, and in the second case also the higher priority. The older overtaken job still goes first.
 #[test]
 fn the_job_that_was_overtaken_first_is_released_first() {
     for priorities_change in [false, true] {
@@ -113,7 +116,7 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         overtake(&mut host, &mut running);
         host.end(running.remove(0));
         assert!(host.engine.ledger().overtaken().contains(older));
-        // Its association comes first in the order. It is overtaken after the older job's release.
+        // The association of the newer job is the first in the order of associations.
         let newer = host.submit(job(7, "B", 4)).unwrap();
         if priorities_change {
             host.event(Event::Associations(vec![with_fairshare(7, "B", 0.99)]));
@@ -122,11 +125,11 @@ fn the_job_that_was_overtaken_first_is_released_first() {
         assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
         host.end(older);
         assert_eq!(host.state(newer), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
-/// The limits of its association hold the job whatever headroom the scope has, so a reservation would only delay other jobs.
+/// The limits of the association hold both jobs whatever headroom the scope has. A reservation would only delay other jobs.
 #[test]
 fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     let mut host = site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
@@ -143,11 +146,11 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     assert!(![beyond, within].iter().any(|id| host.engine.ledger().overtaken().contains(*id)));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late), Some(State::Sched));
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// Both jobs are of one user, in two banks, and come under the user's limit. The first overtaken goes first even after priorities
-/// have changed.
+/// The two jobs are of one user in two banks, so the user's limit applies to both. The job that was overtaken first goes first even after
+/// a push of other fair-shares.
 #[test]
 fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
     for priorities_change in [false, true] {
@@ -177,6 +180,6 @@ fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
         assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
         host.end(older);
         assert_eq!(host.state(newer), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }

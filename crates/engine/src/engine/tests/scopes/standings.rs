@@ -4,7 +4,7 @@
 use super::*;
 use crate::engine::answers::{LimitShown, Open, StandingsWanted};
 
-/// Returns the scope of a limit over a scope, in words.
+/// Returns the scope of a limit as text, or `None` if the limit names no scope.
 fn scope_text(limit: &LimitShown) -> Option<String> {
     Some(Target::parse(&limit.scope, limit.name.as_deref()?).unwrap().to_string())
 }
@@ -45,7 +45,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
         (
             8,
             "A",
-            // The user has no jobs: the figures are those of the banks.
+            // The user has no jobs, so the numbers are those of the other jobs in the banks.
             &[
                 ("bank A", None, 1, Some(5)),
                 ("bank science", None, 5, Some(8)),
@@ -57,7 +57,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
             9,
             "C",
             &[
-                // One limit names the bank, and one of another measure is on each bank: both apply.
+                // One limit names the bank, and another is on each bank. They count in different stages, so both apply.
                 ("bank C", None, 0, Some(1)),
                 ("bank C", None, 0, Some(5)),
                 ("bank root", Some("q1"), 1, Some(2)),
@@ -77,7 +77,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
                 (scope_text, it.queue.as_ref().map(|queue| queue.as_str().to_owned()), it.used, it.cap)
             })
             .collect();
-        // The use of a bank's limit is about other users, so it is hidden.
+        // A user who may see only their own usage does not see the use of a bank's limit.
         let is_shown = |scope_text: &str| open != Open::Own || scope_text.starts_with("user ");
         let expected: Vec<_> = expected
             .iter()
@@ -92,14 +92,14 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
             .collect();
         assert_eq!(shown, expected, "user {user} in bank {of}, {open:?}");
     }
-    exact(&host);
+    assert_settled(&host);
 }
 
-/// A released job reserves headroom until it runs, and only then counts as use.
+/// A released job reserves headroom until it runs. Then it counts as use.
 #[test]
 fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     let mut host = site(vec![limit(bank("C"), None, "run-jobs", 2)]);
-    let of_c = |host: &Host| {
+    let use_of_c = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
         let mut page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
@@ -109,17 +109,21 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
         (limit.used.unwrap(), limit.reserved.unwrap())
     };
     let jobs = [0; 4].map(|_| host.submit(job(9, "C", 0)).unwrap());
-    assert_eq!(of_c(&host), (0, 0), "no job was held, so none has a reservation");
+    assert_eq!(use_of_c(&host), (0, 0), "no job was held, so none has a reservation");
     host.start(jobs[0]);
     host.start(jobs[1]);
-    assert_eq!(of_c(&host), (2, 0));
+    assert_eq!(use_of_c(&host), (2, 0));
     let held = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!((host.state(held), of_c(&host)), (Some(State::Depend), (2, 0)));
+    assert_eq!((host.state(held), use_of_c(&host)), (Some(State::Depend), (2, 0)));
     host.end(jobs[0]);
-    assert_eq!((host.state(held), of_c(&host)), (Some(State::Sched), (1, 1)), "released, and not running");
+    assert_eq!(
+        (host.state(held), use_of_c(&host)),
+        (Some(State::Sched), (1, 1)),
+        "released, and not running"
+    );
     host.end(jobs[1]);
-    assert_eq!(of_c(&host), (0, 1), "nothing runs");
+    assert_eq!(use_of_c(&host), (0, 1), "nothing runs");
     host.start(held);
-    assert_eq!(of_c(&host), (1, 0));
-    exact(&host);
+    assert_eq!(use_of_c(&host), (1, 0));
+    assert_settled(&host);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reservations of released jobs in a stopped queue: they lapse, and return when the queue is started.
+//! Reservations of released jobs are suspended in a stopped queue, and return when the queue is started.
 //! Rules: R7
 
 use super::super::site::one_job_record;
@@ -8,7 +8,7 @@ use super::*;
 use crate::accounts::{RunningLimits, RunningLimitsOf};
 use std::collections::BTreeMap;
 
-/// Returns a job in q1 that was held by the limit, released, and not started, and a job in q2 that its reservation holds.
+/// Returns a host with a released job in q1 that has not started, and a job of `user` in q2 that the reservation of the first job holds.
 fn submit_released_and_held(
     limits: Vec<SiteLimit>,
     own: Option<AssociationRecord>,
@@ -27,13 +27,13 @@ fn submit_released_and_held(
     (host, released, next)
 }
 
-fn shared() -> Vec<SiteLimit> {
+fn shared_limit() -> Vec<SiteLimit> {
     vec![limit(bank("science"), None, "run-cores", 4)]
 }
 
 #[test]
 fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
-    let (mut host, first, next) = submit_released_and_held(shared(), None, 8);
+    let (mut host, first, next) = submit_released_and_held(shared_limit(), None, 8);
     let hold = why(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 4));
@@ -54,29 +54,29 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
 
 #[test]
 fn a_reservation_lapses_while_the_queue_is_stopped() {
-    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
+    for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let (mut host, released, next) = submit_released_and_held(limits, own, user);
         host.set_queue("q2", false);
-        assert_eq!(host.state(next), Some(State::Depend), "another queue");
+        assert_eq!(host.state(next), Some(State::Depend), "the released job is in another queue");
         host.set_queue("q2", true);
         host.set_queue("q1", false);
         assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
         host.end(next);
-        // When the queue is started, the job has its reservation again.
+        // When the queue starts, the job has its reservation again.
         host.set_queue("q1", true);
         let last = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(last), Some(State::Depend));
         host.start(released);
         host.end(released);
         assert_eq!(host.state(last), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
-/// When a queue starts, Flux starts its jobs together, before it calls the plugin.
+/// When a queue starts, Flux may start all its jobs before it calls the plugin, so not all may be released.
 #[test]
 fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
-    for (limits, own, user) in [(shared(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
+    for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let mut host = site(limits);
         host.event(Event::Associations(own.into_iter().collect()));
         let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
@@ -101,51 +101,51 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
         assert!(is_held(&waiting[0], &host));
         host.end(released[0]);
         assert_eq!(host.state(waiting[0]), Some(State::Sched));
-        exact(&host);
+        assert_settled(&host);
     }
 }
 
-/// The queue was stopped before the plugin was loaded.
+/// The queue was stopped before the plugin was loaded, so no event reports the stop.
 #[test]
 fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for is_stopped in [true, false] {
-            let (mut host, released, next) = submit_released_and_held(shared(), None, 8);
+            let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
             let mut engine = Engine::small();
-            engine.handle(NOW, Event::Policy(policy(shared()), SitePart::default()));
-            // The replaced plugin has not asked about queues since.
+            engine.handle(NOW, Event::Policy(policy(shared_limit()), SitePart::default()));
+            // The replaced plugin has not asked for the states of queues since the stop.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
             host.oracle.stopped = host.stopped.clone();
             host.replay(is_reload, engine);
             let wanted = if is_stopped { State::Sched } else { State::Depend };
             assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched), Some(wanted)]);
-            exact(&host);
+            assert_settled(&host);
         }
     }
 }
 
-/// The job moves into a queue that is known to be stopped, and back.
+/// The released job moves into a queue that the engine has stored as stopped, and back.
 #[test]
 fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_moves_out() {
-    let (mut host, released, next) = submit_released_and_held(shared(), None, 8);
+    let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
     host.update(next, Some("q1"), None).unwrap();
     host.set_queue("q2", false);
     host.update(released, Some("q2"), None).unwrap();
-    assert_eq!(host.state(next), Some(State::Sched), "it moved into the stopped queue");
+    assert_eq!(host.state(next), Some(State::Sched), "the released job is in the stopped queue");
     host.end(next);
     host.update(released, Some("q1"), None).unwrap();
     let last = host.submit(job(8, "A", 0).size(1, 4)).unwrap();
-    assert_eq!(host.state(last), Some(State::Depend), "it moved out again");
-    exact(&host);
+    assert_eq!(host.state(last), Some(State::Depend), "the released job has its reservation again");
+    assert_settled(&host);
 }
 
-/// When a queue starts, Flux starts its jobs before the plugin hears of it. If running limits are strict, jobs in a stopped queue count too.
+/// When a queue starts, Flux starts its jobs before it calls the plugin. Strict limits must not be exceeded even then.
 #[test]
 fn jobs_in_a_stopped_queue_count_if_running_limits_are_strict() {
-    let (mut host, _, next) = submit_released_and_held(shared(), None, 8);
+    let (mut host, _, next) = submit_released_and_held(shared_limit(), None, 8);
     let running = RunningLimitsOf { others: RunningLimits::Strict, queues: BTreeMap::new() };
     host.event(Event::Settings(Settings { running, ..Settings::default() }));
     host.set_queue("q1", false);
     assert_eq!(host.state(next), Some(State::Depend));
-    exact(&host);
+    assert_settled(&host);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits on a queue count the jobs of its virtual queues, with which Flux schedules it together.
+//! Limits on a queue count the jobs of its virtual queues too, because Flux schedules a queue and its virtual queues together.
 //! Rules: L5
 
 use super::*;
@@ -12,14 +12,14 @@ fn make_virtual(host: &mut Host) {
     host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
 
-/// Each association may run one job in q1, of two nodes at most. Queue q2 has no limits of its own.
-fn limited(limits: Vec<SiteLimit>) -> Policy {
+/// Returns a policy with `limits`. Each association may run one job in q1, of at most two nodes. Queue q2 has no limits of its own.
+fn policy_with_limited_q1(limits: Vec<SiteLimit>) -> Policy {
     let mut parent = queue("q1");
     (parent.max_running_jobs, parent.max_nodes_per_assoc) = (Limit(1), Limit(2));
     Policy { queues: vec![parent, queue("q2")], ..policy(limits) }
 }
 
-fn in_queue(user: u32, queue: &str) -> HostJob {
+fn job_in_queue(user: u32, queue: &str) -> HostJob {
     HostJob::new(user).bank("A").queue(queue)
 }
 
@@ -30,10 +30,10 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         if is_virtual {
             make_virtual(&mut host);
         }
-        host.event(Event::Policy(limited(vec![]), SitePart::default()));
-        let runs = host.submit(in_queue(7, first)).unwrap();
+        host.event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
+        let runs = host.submit(job_in_queue(7, first)).unwrap();
         host.start(runs);
-        let waits = host.submit(in_queue(7, second)).unwrap();
+        let waits = host.submit(job_in_queue(7, second)).unwrap();
         let expected: &[&str] = if is_virtual { &["max-run-jobs-queue"] } else { &[] };
         assert_eq!(host.names(waits), expected, "{first}, {second}");
         if !is_virtual {
@@ -43,7 +43,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
         assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs));
         // Jobs of another association do not count there.
-        let other = host.submit(in_queue(8, second)).unwrap();
+        let other = host.submit(job_in_queue(8, second)).unwrap();
         assert_eq!(host.state(other), Some(State::Sched));
         host.end(runs);
         assert_eq!(host.state(waits), Some(State::Sched));
@@ -55,8 +55,8 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.event(Event::Policy(limited(vec![]), SitePart::default()));
-    let text = host.submit(in_queue(7, "q2").size(3, 3)).unwrap_err();
+    host.event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
+    let text = host.submit(job_in_queue(7, "q2").size(3, 3)).unwrap_err();
     assert!(text.contains("max resources limit configured for queue"), "{text}");
 }
 
@@ -65,10 +65,10 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = site(vec![shared]);
     let first = host.submit(job(7, "A", 0)).unwrap();
-    let [second, third] = ["q2", "q2"].map(|queue| host.submit(in_queue(8, queue)).unwrap());
+    let [second, third] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
     assert_eq!([first, second, third].map(|id| host.state(id)), [Some(State::Sched); 3]);
     make_virtual(&mut host);
-    let fourth = host.submit(in_queue(8, "q2")).unwrap();
+    let fourth = host.submit(job_in_queue(8, "q2")).unwrap();
     assert_eq!(host.names(fourth), ["max-run-sched-jobs-bank-queue"]);
     for id in [first, second] {
         host.start(id);
@@ -78,7 +78,7 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     host.start(third);
     host.end(third);
     assert_eq!(host.state(fourth), Some(State::Sched));
-    // The queue is no longer virtual.
+    // When q2 is no longer a virtual queue, its jobs do not count in q1.
     let fifth = host.submit(job(7, "A", 0)).unwrap();
     assert_eq!(host.state(fifth), Some(State::Depend));
     host.parents.clear();
@@ -92,8 +92,8 @@ fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.event(Event::Policy(limited(vec![shared]), SitePart::default()));
-    let id = host.submit(in_queue(7, "q2")).unwrap();
+    host.event(Event::Policy(policy_with_limited_q1(vec![shared]), SitePart::default()));
+    let id = host.submit(job_in_queue(7, "q2")).unwrap();
     let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
     let effects = host.engine.handle(host.now, event);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Reject(_))), "{effects:?}");
