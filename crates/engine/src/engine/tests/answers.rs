@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fields of answers, compared with figures computed by hand: standings, statistics, lists, pages.
+//! The fields of standings, statistics, lists and pages, compared with values that were computed by hand.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -17,7 +17,8 @@ fn is_near(one: f64, other: f64) -> bool {
     (one - other).abs() < 1e-6
 }
 
-/// Returns banks A and B with shares of 1 and 3, and C below A. Users 7 and 8 are in A with shares of 2 and 1, user 7 in B too.
+/// Returns a host with banks A and B, which have shares of 1 and 3, and with bank C below A. Users 7 and 8 have shares of 2 and 1 in A, and
+/// user 7 is also in B.
 fn site() -> Host {
     let mut host = live(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
@@ -68,7 +69,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     for (at, name, shares, usage, usage_part, even, even_at) in [
         (0, "root", None, 114.0, None, None, None),
         (1, "A", Some(0.25), 14.0, Some(14.0 / 114.0), Some(100.0 / 3.0), None),
-        // Other users of the bank used 5. User 8 has a quarter of the shares, so it is at its share with a third of that.
+        // The other users of the bank have a usage of 5. User 8 has a quarter of the shares, so an even usage is a third of 5.
         (
             2,
             "8",
@@ -91,11 +92,11 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     }
     assert!(!levels[1].is_worst && levels[2].is_worst);
     let names = |at: usize| levels[at].siblings.iter().map(|it| it.name.as_str()).collect::<Vec<_>>();
-    let mut of_bank = names(2);
-    of_bank.sort_unstable();
-    assert_eq!((names(1), of_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
+    let mut in_bank = names(2);
+    in_bank.sort_unstable();
+    assert_eq!((names(1), in_bank, levels[2].siblings_total), (vec!["B"], vec!["7", "C"], 2));
     assert_eq!(levels[2].siblings.iter().find(|it| it.name == "7").unwrap().userid, Some(UserId(7)));
-    // The pages of one association contain all, in order.
+    // Pages of one association each contain all associations, in order.
     let mut all = Vec::new();
     let mut after = None;
     for _ in 0..4 {
@@ -128,18 +129,18 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
             page.associations.iter().map(|it| (it.userid.0, it.bank.to_string())).collect();
         assert_eq!((answer, page.next), (pairs(&wanted), None));
     }
-    // A removed association is shown while it has jobs.
+    // The answer contains a removed association as long as it has jobs.
     let id = host.submit(HostJob::new(7).bank("B")).unwrap();
     let mut less = accounts();
     less.associations.retain(|it| it.association.bank.as_str() == "A");
     host.event(Event::Policy(less, SitePart::default()));
-    let of_user = |host: &Host| {
+    let flags_of_7 = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
         let page = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         page.associations.iter().map(|it| (it.is_removed, it.is_default)).collect::<Vec<_>>()
     };
-    assert_eq!(of_user(&host), [(false, true), (true, false)]);
+    assert_eq!(flags_of_7(&host), [(false, true), (true, false)]);
     let page = PageWanted { after: None, user: Some(UserId(7)), most: 9, most_held: 9 };
     let removed = |host: &Host, user| {
         let wanted = PageWanted { user: Some(UserId(user)), ..page.clone() };
@@ -147,7 +148,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     };
     assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
     host.end(id);
-    assert_eq!((of_user(&host), removed(&host, 7)), (vec![(false, true)], Some(0)));
+    assert_eq!((flags_of_7(&host), removed(&host, 7)), (vec![(false, true)], Some(0)));
 }
 
 #[test]
@@ -217,7 +218,7 @@ fn a_standing_contains_the_limits_with_their_use() {
         shown.contains(&("max-resources-queue".into(), Some("q1"), "nodes".into(), 2, Some(6))),
         "{shown:?}"
     );
-    // A limit of a queue is shown if it has a cap or is in use.
+    // The answer contains a limit of a queue if the limit has a cap or is in use.
     let of_queues: Vec<_> = shown.iter().filter(|it| it.1.is_some()).collect();
     assert!(of_queues.iter().all(|it| it.3 > 0 || it.4.is_some()), "{of_queues:?}");
     assert!(of_queues.iter().any(|it| it.1 == Some("q2") && it.4.is_none()), "{of_queues:?}");
@@ -245,8 +246,8 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     };
     assert_eq!((sums(&stats.running), sums(&stats.pending)), (vec![(1, 2, 3)], vec![(1, 7, 8)]));
     assert_eq!(sums(&stats.held), [(3, 9, 11)]);
-    let of: Vec<_> = stats.held_by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
-    assert_eq!(of, [("max-running-jobs-user-limit".into(), 3)]);
+    let held_by_limit: Vec<_> = stats.held_by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
+    assert_eq!(held_by_limit, [("max-running-jobs-user-limit".into(), 3)]);
     assert_eq!((stats.jobs.live, stats.associations, stats.queues), (5, 2, 1));
 }
 
@@ -316,27 +317,27 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let first = host.submit(HostJob::new(7)).unwrap();
     host.start(first);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let kept = host.submit(HostJob::new(8).after("afterany:1")).unwrap();
+    let blocked = host.submit(HostJob::new(8).after("afterany:1")).unwrap();
     let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let unknown = host.submit(HostJob::new(8).queue("q1")).unwrap();
     let all = || JobsWanted { most: 9, ..JobsWanted::default() };
     let text = |text: &str| Some(text.to_owned());
     for (what, wanted, ids) in [
-        ("all", all(), vec![held, kept, other_bank, unknown]),
-        ("after", JobsWanted { after: Some(kept), ..all() }, vec![other_bank, unknown]),
+        ("all", all(), vec![held, blocked, other_bank, unknown]),
+        ("after", JobsWanted { after: Some(blocked), ..all() }, vec![other_bank, unknown]),
         ("ids", JobsWanted { ids: Some(vec![unknown, held, first, held]), ..all() }, vec![held, unknown]),
         (
             "ids after",
             JobsWanted { ids: Some(vec![unknown, held]), after: Some(held), ..all() },
             vec![unknown],
         ),
-        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![kept, unknown]),
+        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![blocked, unknown]),
         (
             "user of ids",
-            JobsWanted { user: Some(UserId(8)), ids: Some(vec![held, kept]), ..all() },
-            vec![kept],
+            JobsWanted { user: Some(UserId(8)), ids: Some(vec![held, blocked]), ..all() },
+            vec![blocked],
         ),
-        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, kept, unknown]),
+        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, blocked, unknown]),
         ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown]),
         ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
@@ -345,14 +346,14 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         assert_eq!(page.next, None, "{what}");
     }
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
-    let of: Vec<_> = page
+    let shown: Vec<_> = page
         .jobs
         .iter()
         .map(|job| (job.state.as_ref(), job.is_kept, job.weighing, job.holds.len()))
         .collect();
     let depend = |is_kept, holds| ("depend", is_kept, None, holds);
     let sched = ("sched", false, Some(0), 0);
-    assert_eq!(of, [depend(false, 1), depend(true, 0), sched, sched]);
+    assert_eq!(shown, [depend(false, 1), depend(true, 0), sched, sched]);
     let names = crate::engine::answers::term_names(&host.engine.view());
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
@@ -361,7 +362,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
-    // Pages for one user and queue miss no job, even if a page contains none of that queue.
+    // Pages that are restricted to a user and a queue miss no job, even if a page contains no job of that queue.
     for name in ["q1", "q1", "q2"] {
         host.submit(HostJob::new(8).queue(name)).unwrap();
     }
@@ -378,14 +379,14 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         after = Some(next);
     }
     assert_eq!(got, 1);
-    let just = crate::engine::answers::jobs_page(
+    let last = crate::engine::answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { user: Some(UserId(7)), most: 2, ..all() },
         host.now,
     );
-    assert_eq!((just.jobs.len(), just.next), (2, None));
+    assert_eq!((last.jobs.len(), last.next), (2, None), "the page contains exactly the user's jobs");
     for (id, user, queue) in
-        [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (kept, Some(8), Some(None))]
+        [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (blocked, Some(8), Some(None))]
     {
         assert_eq!(host.engine.view().user_of(id), user.map(UserId));
         let answer = host.engine.view().queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));

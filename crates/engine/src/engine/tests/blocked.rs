@@ -74,7 +74,7 @@ fn foreign_dependencies_are_known_after_a_reload() {
     let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
     let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
     host.remove_dependency(unblocked, "begin-time:1");
-    // The log says that the name was added again. Flux ignores a name that was removed once.
+    // The eventlog adds the name a second time. Flux ignores a name that was removed once.
     host.jobs.get_mut(&unblocked).unwrap().log.push(("begin-time:1".to_owned(), true));
     let mut limited = association(7, "A");
     limited.max_running_jobs = Limit(1);
@@ -119,7 +119,7 @@ fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
     let a = submit(&mut host, 1);
     host.start(a);
     let (blocked, next) = (submit(&mut host, 1), submit(&mut host, 1));
-    // No jobspec declares the dependency, so the plugin gets no event of it.
+    // The jobspec does not declare the dependency, so the plugin is not subscribed and gets no event about it.
     host.jobs.get_mut(&blocked).unwrap().dependencies.insert("license".to_owned());
     host.end(a);
     assert_eq!(host.names(blocked), ["license"]);
@@ -127,9 +127,8 @@ fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
     assert_no_drift(&host);
 }
 
-/// Returns a site with one running job, and a job that is held and also blocked by a dependency that no jobspec
-/// declares.
-fn undeclared() -> (Host, JobId, JobId) {
+/// Returns a host with one running job, and a held job that another plugin also blocks. The jobspec does not declare that dependency.
+fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
     host.start(running);
@@ -142,7 +141,7 @@ fn undeclared() -> (Host, JobId, JobId) {
 
 #[test]
 fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
-    let (mut host, mut running, blocked) = undeclared();
+    let (mut host, mut running, blocked) = host_with_undeclared_dependency();
     for _ in 0..5 {
         let next = submit(&mut host, 1);
         host.end(running);
@@ -150,8 +149,8 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
         host.start(next);
         running = next;
     }
-    let ours = host.jobs[&blocked].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
-    assert_eq!(ours, 2, "added once and removed once: {:?}", host.jobs[&blocked].log);
+    let events = host.jobs[&blocked].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
+    assert_eq!(events, 2, "added once and removed once: {:?}", host.jobs[&blocked].log);
     host.remove_dependency(blocked, "license");
     host.settle();
     assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"]);
@@ -163,7 +162,7 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
 #[test]
 fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
-        let (mut host, running, blocked) = undeclared();
+        let (mut host, running, blocked) = host_with_undeclared_dependency();
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
         let mut engine = Engine::small();
@@ -243,18 +242,18 @@ fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
     assert_no_drift(&host);
 }
 
-/// Flux queues each event on the job of the running callback. A later job of the same release scan moves on first,
-/// and must not take the headroom that the earlier job has reserved.
+/// Flux queues the removal of a dependency from the job of the running callback. A later job of the same scan moves on first, and must not
+/// take the headroom that the updated job has reserved.
 #[test]
 fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
-    for (places, freed) in [(2, [true, true]), (1, [true, false])] {
+    for (limit, released) in [(2, [true, true]), (1, [true, false])] {
         let mut host = site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
         let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after("license") };
         let earlier = submit(&mut host, 1);
         let blocked = [(); 2].map(|()| host.submit(undeclared()).unwrap());
         let later = submit(&mut host, 1);
         let mut raised = association(7, "A");
-        (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(places), Limit(places));
+        (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(limit), Limit(limit));
         host.event(Event::Associations(vec![record(raised, "A")]));
         assert_eq!(
             [earlier, later].map(|id| host.state(id)),
@@ -262,7 +261,11 @@ fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
             "a push alone releases no job"
         );
         host.update(earlier, Some("unknown"), None).unwrap();
-        assert_eq!([earlier, later].map(|id| host.state(id) == Some(State::Sched)), freed, "{places} places");
+        assert_eq!(
+            [earlier, later].map(|id| host.state(id) == Some(State::Sched)),
+            released,
+            "limit {limit}"
+        );
         for id in blocked {
             assert_eq!(host.state(id), Some(State::Depend));
         }
@@ -282,7 +285,7 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay(false, engine);
         let running = submit(&mut host, 1);
-        // The running job has the headroom. The model host refuses a name that was removed once.
+        // The running job has the headroom, so the blocked job gets a new name. The model host refuses a name that was removed once.
         host.remove_dependency(blocked, &format!("license {}", life - 1));
         host.settle();
         assert_eq!(host.names(blocked).len(), 1, "{:?}", host.names(blocked));
@@ -294,8 +297,7 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
     assert_no_drift(&host);
 }
 
-/// Flux reports no urgency change in DEPEND. So a job that was submitted at urgency 0 does not age when it is
-/// unblocked.
+/// Flux does not report the urgency of a job in DEPEND. So the engine assumes that a job submitted at urgency 0 still has urgency 0.
 #[test]
 fn an_unblocked_job_begins_to_age_unless_it_was_submitted_at_urgency_0() {
     for (urgency, counts) in [(16, true), (0, false)] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The engine computes a priority that Flux asks for again only if one of its inputs has changed.
+//! The engine caches the priority of a job, and computes it again only if one of its inputs has changed.
 
 use super::host::Host;
 use super::live::{leaf, tree};
@@ -10,20 +10,20 @@ use crate::ids::JobId;
 use crate::standing::SitePart;
 use fairshare::Policy as Rule;
 
-/// Checks that the engine answers with a cached priority as it would if it computed the priority.
-pub fn agrees(engine: &Engine, now: f64, id: JobId, urgency: i64) {
+/// Checks that the engine gives the same answer from the cached priority of job `id` as without it. Does nothing if none is cached.
+pub fn check_cached_priority(engine: &Engine, now: f64, id: JobId, urgency: i64) {
     if engine.ledger().cached_priority(id).is_none() {
         return;
     }
-    let (mut short, mut long) = (engine.clone(), engine.clone());
-    long.drop_cached_priority(id);
-    let [short, long] = [&mut short, &mut long].map(|engine| {
+    let (mut cached, mut computed) = (engine.clone(), engine.clone());
+    computed.drop_cached_priority(id);
+    let [cached, computed] = [&mut cached, &mut computed].map(|engine| {
         let effects = format!("{:?}", engine.handle(now, Event::PriorityGet(id, urgency)));
         let noted = engine.view().priced(id).map(|it| (it.posted.priority, it.urgency, it.exact.priority));
         let eligible = engine.ledger().job(id).map(|job| job.eligible);
         (effects, noted, eligible)
     });
-    assert_eq!(short, long, "{id}");
+    assert_eq!(cached, computed, "{id}");
 }
 
 fn records(fairshare: f64) -> Vec<AssociationRecord> {
@@ -35,7 +35,7 @@ fn queues(priority: i64) -> Vec<Queue> {
     vec![Queue { priority, ..queue("q1") }, Queue { priority: 3, ..queue("q2") }]
 }
 
-/// Returns a job whose priority was asked for twice: 50,000 for the fair-share and 10,000 for the queue.
+/// Returns a host with a job whose priority is cached. The priority is 50,000 for the fair-share plus 10,000 for the queue.
 fn site() -> (Host, JobId) {
     let mut host = Host::with(records(0.5), queues(1));
     let id = host.submit(HostJob::new(7).queue("q1").bank("A")).unwrap();
@@ -67,7 +67,7 @@ fn a_priority_is_computed_once() {
     let other = host.submit(HostJob::new(8)).unwrap();
     host.start(other);
     reprioritize(&mut host);
-    assert_eq!(revision(&host), first, "other jobs and time do not matter");
+    assert_eq!(revision(&host), first, "other jobs and time do not change the priority");
     host.event(weights("urgency", 1_000));
     reprioritize(&mut host);
     assert!(revision(&host) > first);
@@ -76,8 +76,8 @@ fn a_priority_is_computed_once() {
 
 #[test]
 fn a_change_of_any_input_changes_the_priority() {
-    type Act = fn(&mut Host, JobId);
-    let rows: &[(&str, Act, i64)] = &[
+    type Change = fn(&mut Host, JobId);
+    let rows: &[(&str, Change, i64)] = &[
         ("nothing", |_, _| {}, 60_000),
         ("fair-share", |host, _| host.event(Event::Associations(records(0.25))), 35_000),
         ("queue", |host, _| host.event(Event::Queues(queues(2))), 70_000),
@@ -173,7 +173,7 @@ fn a_change_of_any_input_changes_the_priority() {
     }
 }
 
-/// Ages and live fair-shares change with time.
+/// Ages and live fair-shares change without an event, so a cached priority could be stale.
 #[test]
 fn a_priority_that_changes_with_time_is_not_cached() {
     let (mut host, id) = site();
@@ -182,14 +182,14 @@ fn a_priority_that_changes_with_time_is_not_cached() {
     assert_eq!(host.engine.ledger().cached_priority(id), None);
 }
 
-/// The urgency changes and changes back while a later plugin keeps the job in PRIORITY. Flux reports only the first change.
+/// The urgency changes and changes back while another plugin keeps the job in PRIORITY. Flux reports only the first change.
 #[test]
 fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     for other in [20, 0] {
         let (mut host, id) = site();
         host.engine.handle(host.now, Event::Priority(id, other));
         assert_eq!(host.engine.view().priced(id).unwrap().urgency, other as u8);
-        agrees(&host.engine, host.now, id, 16);
+        check_cached_priority(&host.engine, host.now, id, 16);
         host.engine.handle(host.now, Event::PriorityGet(id, 16));
         let priced = host.engine.view().priced(id).unwrap();
         assert_eq!((priced.posted.priority, priced.urgency), (60_000, 16));
@@ -200,18 +200,18 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     }
 }
 
-/// A later plugin keeps the job in PRIORITY, so Flux asks for the priority in its loop too.
+/// Another plugin keeps the job in PRIORITY, so Flux's loop asks for the priority after the update.
 #[test]
 fn a_priority_is_computed_again_after_an_update() {
     let (mut host, id) = site();
     let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
     host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
-    agrees(&host.engine, host.now, id, 16);
+    check_cached_priority(&host.engine, host.now, id, 16);
     host.engine.handle(host.now, Event::PriorityGet(id, 16));
     assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 80_000);
 }
 
-/// The priority that Flux has is another one, or none.
+/// After the refusal, Flux may have another priority than the cached one, or none.
 #[test]
 fn a_priority_that_flux_refused_is_computed_again() {
     let (mut host, id) = site();

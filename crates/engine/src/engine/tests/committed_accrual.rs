@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Committed accrual, under which the whole time limit counts from the start: the end of a job, and a change of its
-//! time limit.
+//! Committed accrual: a running job is charged for its whole time limit from the start. These tests check the end of a job and a change of
+//! its time limit.
 //! Rules: F7
 
 use super::live::{HALF_LIFE, live, usage};

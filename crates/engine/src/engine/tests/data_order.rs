@@ -2,7 +2,7 @@
 //! Data that arrive in any order, priorities computed from the data of the moment, and jobs that Flux does not schedule.
 //! Rules: R17
 
-use super::examples::{assert_no_drift, restarted_without_data, site, site_of_fairshare, submit};
+use super::examples::{assert_no_drift, restart_without_data, site, site_of_fairshare, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::AssociationRecord;
@@ -73,7 +73,7 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
 fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    restarted_without_data(&mut host, id);
+    restart_without_data(&mut host, id);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     // Another push comes between the reprioritize and the next reactor turn.
     let effects = host.engine.handle(NOW, Event::Reprioritize);
@@ -90,7 +90,7 @@ fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
 fn a_priority_uses_the_urgency_at_the_moment_when_it_is_set() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
-    restarted_without_data(&mut host, id);
+    restart_without_data(&mut host, id);
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     host.apply(effects);

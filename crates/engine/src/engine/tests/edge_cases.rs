@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Edge cases: a full limit, equal usages, no usage, an exact page, and a timer that is due.
+//! Edge cases: a full limit, equal usages, no usage, a page that contains exactly the jobs that are left, and a timer that is due.
 //! Rules: R7
 
 use super::examples::{site, submit};
@@ -12,7 +12,7 @@ use crate::engine::{Effect, Engine, Event, QueueTold, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
 use fairshare::Policy;
 
-fn refresh_armed(effects: &[Effect]) -> Option<f64> {
+fn armed_refresh(effects: &[Effect]) -> Option<f64> {
     effects
         .iter()
         .find_map(|it| if let Effect::ArmIn(Timer::Refresh, after) = it { Some(*after) } else { None })
@@ -29,7 +29,7 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
     assert!(answer.helps.iter().all(|help| help.code != "smaller"), "{:?}", answer.helps);
 }
 
-/// No association has usage, so every part is 0.
+/// The parts would be divided by the total usage, which is 0 here.
 #[test]
 fn the_usage_parts_are_0_when_the_total_usage_is_0() {
     let host = live(Policy::FairTree);
@@ -54,7 +54,7 @@ fn an_association_with_even_usage_has_no_time_when_it_becomes_even() {
     assert_eq!((level.node.usage, level.even_usage, level.even_at), (64.0, Some(64.0), None));
 }
 
-/// The search reaches the last job, and selects one of two.
+/// The page is not full, but the search has reached the last job, so there is no next page.
 #[test]
 fn a_page_that_examined_every_job_is_the_last() {
     let mut host = site(|_| ());
@@ -79,7 +79,7 @@ fn each_refresh_is_counted() {
     assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
-/// Fair-share is not live, and no other value changes with time.
+/// Fair-share is not live and ages have no weight, so no priority changes with time.
 #[test]
 fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
     for refresh in [30.0, 0.0] {
@@ -87,7 +87,7 @@ fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
         host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
         assert_eq!(host.refresh_at, None);
         let effects = host.engine.handle(NOW, Event::Panicked(None));
-        assert_eq!(refresh_armed(&effects), None, "{effects:?}");
+        assert_eq!(armed_refresh(&effects), None, "{effects:?}");
     }
 }
 
@@ -97,10 +97,10 @@ fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
     let mut host = live(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     let effects = host.engine.handle(due, Event::Panicked(None));
-    assert_eq!(refresh_armed(&effects), Some(30.0), "{effects:?}");
+    assert_eq!(armed_refresh(&effects), Some(30.0), "{effects:?}");
 }
 
-/// Before the scheduler is loaded, as at a restart, Flux does not know whether queues are stopped.
+/// At a restart, Flux loads the scheduler after the plugin, and cannot report the states of queues before that.
 #[test]
 fn the_engine_asks_again_soon_if_flux_does_not_know_the_states_of_queues() {
     let mut engine = Engine::new(OWNER);

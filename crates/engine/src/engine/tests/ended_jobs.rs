@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ended jobs: how many the engine stores if no refresh folds them into usage, and how long it waits for job-list.
+//! Ended jobs: the number that the engine stores if no refresh folds them into usage, and the time that it waits for job-list.
 //! Rules: F11
 
 use super::host::Host;
 use super::live::{accounts, leaves, live, tree, usage};
-use super::refreshes::{asks, ended, pushed};
+use super::refreshes::{ended_job, engine_with_tree, page_requests};
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Engine, Event, Settings, Timer};
 use crate::ids::{JobId, UserId};
@@ -12,12 +12,12 @@ use crate::standing::{Job, RESET};
 use fairshare::Policy;
 use fairshare::periods::Resources;
 
-fn arms(effects: &[Effect]) -> bool {
+fn arms_retry(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
 }
 
-/// Ends 100 jobs while `others` ended jobs are stored. Returns how many ended jobs the engine stores then, and the
-/// usage of the 100.
+/// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that it stores then, and the usage of the
+/// 100.
 fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
     end_jobs_in(live(Policy::Classic), others, settings)
 }
@@ -39,8 +39,7 @@ fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) 
     (host.engine.view().live_snapshot().ended, usage(&host, 8, "A"))
 }
 
-/// Without refreshes no ended job is folded into usage between pushes. The tree defines how usage decays, also if the
-/// pushed fair-share counts.
+/// Only refreshes fold ended jobs into usage between pushes. Without them, the number of stored jobs would grow without a limit.
 #[test]
 fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
     let off =
@@ -54,7 +53,7 @@ fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
     }
 }
 
-/// The plugin carries out no effect of the data that are given at load, before the settings are known.
+/// The engine gets the tree before its settings. The bound must apply all the same.
 #[test]
 fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     let mut host = Host::new();
@@ -63,24 +62,28 @@ fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
 }
 
-/// After 12 timer events without a page, the engine takes the request as unanswered.
+/// The engine waits for 12 timer events for each page. After 12 requests without an answer, it logs that job-list does not answer.
 #[test]
 fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     let mut engine = Engine::small();
     let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert!(arms(&first), "only the timer can repeat an unanswered request");
+    assert!(arms_retry(&first), "only the timer can repeat an unanswered request");
     for tried in 1..=12 {
         for fired in 1..12 {
             let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
-            assert_eq!((asks(&effects), arms(&effects)), (Vec::new(), true), "{tried} {fired}");
+            assert_eq!(
+                (page_requests(&effects), arms_retry(&effects)),
+                (Vec::new(), true),
+                "{tried} {fired}"
+            );
         }
         let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
         let gives_up = effects.iter().any(
             |effect| matches!(effect, Effect::Log(_, text) if text.contains("job-list does not answer")),
         );
-        // The next request follows at once, because a page that comes without a request is lost.
+        // The next request follows at once, because the engine ignores a page that comes while no request is pending.
         assert_eq!(
-            (gives_up, asks(&effects).len(), arms(&effects)),
+            (gives_up, page_requests(&effects).len(), arms_retry(&effects)),
             match tried {
                 12 => (true, 0, false),
                 _ => (false, 1, true),
@@ -89,35 +92,36 @@ fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     }
 }
 
-/// A page does not prove that the next page will come.
+/// Each attempt gets its first page and no second one. A page must not reset the count of attempts.
 #[test]
 fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
-    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
-    let page = || (1..=1_000).map(|id| ended(id, NOW - id as f64)).collect::<Vec<_>>();
+    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
+    let page = || (1..=1_000).map(|id| ended_job(id, NOW - id as f64)).collect::<Vec<_>>();
     for tried in 1..=12 {
-        assert_eq!(asks(&engine.handle(NOW, Event::Ended(Some(page())))).len(), 1, "the next page");
+        assert_eq!(page_requests(&engine.handle(NOW, Event::Ended(Some(page())))).len(), 1, "the next page");
         let refused = engine.handle(NOW, Event::Ended(None));
         let gives_up = refused.iter().any(|effect| matches!(effect, Effect::Log(..)));
         assert_eq!(gives_up, tried == 12, "{tried}");
         let next = engine.handle(NOW, Event::Timer(Timer::Retry));
-        assert_eq!(asks(&next).len(), usize::from(!gives_up), "{tried}");
+        assert_eq!(page_requests(&next).len(), usize::from(!gives_up), "{tried}");
     }
 }
 
 #[test]
 fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
-    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
+    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
     for page in 0..3 {
         for _ in 1..12 {
-            assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))), []);
+            assert_eq!(page_requests(&engine.handle(NOW, Event::Timer(Timer::Retry))), []);
         }
-        let jobs = (1..=1_000).map(|id| ended(page * 1_000 + id, NOW - (page * 1_000 + id) as f64)).collect();
+        let jobs =
+            (1..=1_000).map(|id| ended_job(page * 1_000 + id, NOW - (page * 1_000 + id) as f64)).collect();
         let effects = engine.handle(NOW, Event::Ended(Some(jobs)));
-        assert_eq!(asks(&effects).len(), 1, "the next page");
+        assert_eq!(page_requests(&effects).len(), 1, "the next page");
     }
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
     let after = engine.handle(NOW, Event::Timer(Timer::Retry));
-    assert_eq!((asks(&after), arms(&after)), (Vec::new(), false), "all pages have come");
+    assert_eq!((page_requests(&after), arms_retry(&after)), (Vec::new(), false), "all pages have come");
     assert_eq!(engine.view().live_snapshot().ended, 3_000);
 }
 
@@ -127,15 +131,15 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     site.rule.as_mut().unwrap().reset = 5_000.0;
     let mut engine = Engine::small();
     let effects = engine.handle(NOW, Event::Policy(accounts(), site));
-    assert_eq!(asks(&effects), [(NOW - 5_000.0, None, 1_000)]);
-    let jobs = vec![ended(1, NOW - 4_999.0), ended(2, NOW - 5_001.0)];
+    assert_eq!(page_requests(&effects), [(NOW - 5_000.0, None, 1_000)]);
+    let jobs = vec![ended_job(1, NOW - 4_999.0), ended_job(2, NOW - 5_001.0)];
     engine.handle(NOW, Event::Ended(Some(jobs)));
     assert_eq!(engine.view().live_snapshot().ended, 1, "the other job ended before the requested time");
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert_eq!(asks(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
+    assert_eq!(page_requests(&effects), [(NOW - RESET, None, 1_000)], "by the period of the last push");
 }
 
-/// The engine finds a stored job by its id, so a repeated report needs no search.
+/// job-list and the snapshot may report the same job. Of two reported ends, the earlier one counts.
 #[test]
 fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
     let mut host = live(Policy::Classic);
@@ -146,7 +150,6 @@ fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
             host.engine.standing.usages.ended(&job, NOW - f64::from(round)).unwrap();
         }
     }
-    let to_the_first: f64 = usage(&host, 8, "A");
-    let usage_of_each = to_the_first / 60_000.0;
+    let usage_of_each = usage(&host, 8, "A") / 60_000.0;
     assert!((97.0 * 0.9..98.0).contains(&usage_of_each), "{usage_of_each}");
 }

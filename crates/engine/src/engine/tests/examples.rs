@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The release rule by example.
+//! Examples of the release rule.
 //! Rules: R2, R4, R5, R6, R9, R16
 
 use super::host::Host;
@@ -22,7 +22,7 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
     host.submit(HostJob::new(7).size(nodes, nodes)).unwrap()
 }
 
-/// Returns a host whose limit is one running job, that running job, and `N` held jobs.
+/// Returns a host where one job of user 7 may run, a running job, and `N` jobs that the limit holds.
 pub fn host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = submit(&mut host, 1);
@@ -32,6 +32,7 @@ pub fn host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     (host, running, held)
 }
 
+/// Checks that the counters of the engine equal its recount.
 pub fn assert_no_drift(host: &Host) {
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -241,9 +242,9 @@ fn a_replay_restores_names_and_reservations() {
     }
 }
 
-/// Restarts the job manager without data, so that the job is in PRIORITY without a priority. The host still has its posted priority, at
-/// which Flux's loop leaves a job in PRIORITY.
-pub(super) fn restarted_without_data(host: &mut Host, id: JobId) {
+/// Restarts the job manager without data, so that the job is in PRIORITY without a priority. In the host the job keeps its posted priority.
+/// Flux's loop leaves a job in PRIORITY if the answer equals that priority.
+pub(super) fn restart_without_data(host: &mut Host, id: JobId) {
     let posted = host.jobs[&id].priority;
     host.replay(false, Engine::small());
     host.jobs.get_mut(&id).unwrap().priority = posted;
@@ -254,7 +255,7 @@ fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
     let mut host = site(|_| ());
     let id = submit(&mut host, 1);
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
-    restarted_without_data(&mut host, id);
+    restart_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.event(Event::Reprioritize);

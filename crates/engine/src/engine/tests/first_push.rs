@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that were accepted before data came, and that are unblocked between the parts of flux-accounting's first push.
-//! No decision is final before the reprioritize that ends the push.
+//! Jobs that were accepted without data and are unblocked between the requests of flux-accounting's first push. The engine must end no such
+//! job before the reprioritize that ends the push.
 //! Rules: P12
 
 use super::examples::assert_no_drift;
@@ -15,7 +15,7 @@ fn projects(projects: &[&str]) -> Event<'static> {
     Event::Projects(projects.iter().map(|project| (*project).into()).collect())
 }
 
-/// Returns a record of user 7 with the project p1 only.
+/// Returns a record of user 7 that allows only project p1.
 fn p1_record(bank: &str) -> AssociationRecord {
     let projects = ["p1"].map(Into::into).into();
     record(Association { projects, def_project: None, ..association(7, bank) }, bank)
@@ -40,7 +40,7 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     host.event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    // The wait ends with the push.
+    // If the push does not bring the project, the job ends at the reprioritize.
     let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
     host.event(projects(&["p2"]));
     host.event(Event::Reprioritize);
@@ -60,7 +60,7 @@ fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
     assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1));
 }
 
-/// The instance owner's record comes after the reprioritize.
+/// The instance owner's record comes after the reprioritize, so the engine must not end the owner's job there.
 #[test]
 fn a_job_of_the_owner_waits_longer_than_the_push() {
     let own = HostJob::new(OWNER.0).bank("O");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fate of held jobs under flux-accounting's plugin, and jobs that rest before it is loaded.
+//! The hand-over to flux-accounting's plugin: the fate of held jobs under that plugin, and requests that make held jobs rest before it is
+//! loaded.
 
 use super::examples::{assert_no_drift, site, submit};
 use super::host::Host;
@@ -14,29 +15,29 @@ fn fates(host: &Host) -> Vec<(JobId, Fate)> {
     page.jobs.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
-/// Returns a running job that fills the limit, and a blocked job that the limit held and released before.
-fn released_but_blocked() -> (Host, JobId, JobId) {
+/// Returns a host, a running job that fills the limit, and a blocked job that the limit held in the past and then released.
+fn host_with_released_blocked_job() -> (Host, JobId, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.start(first);
     let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
     host.end(first);
     assert!(host.names(held).iter().all(|name| name == "keep=x"), "our limit no longer holds the job");
-    let taker = submit(&mut host, 1);
-    host.start(taker);
-    (host, taker, held)
+    let running = submit(&mut host, 1);
+    host.start(running);
+    (host, running, held)
 }
 
-/// Returns a running job that fills the limit, and a job that the limit holds a second time.
-fn held_twice() -> (Host, JobId, JobId) {
-    let (mut host, taker, held) = released_but_blocked();
+/// Returns a host, a running job that fills the limit, and a job that the limit holds for the second time.
+fn host_with_job_held_twice() -> (Host, JobId, JobId) {
+    let (mut host, running, held) = host_with_released_blocked_job();
     host.remove_dependency(held, "keep=x");
     assert_eq!(host.names(held), ["max-running-jobs-user-limit.2"]);
-    (host, taker, held)
+    (host, running, held)
 }
 
 /// Returns a host with a running job that fills the limit, and a job that the limit holds.
-fn held_once() -> (Host, JobId) {
+fn host_with_held_job() -> (Host, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.start(first);
@@ -47,7 +48,7 @@ fn held_once() -> (Host, JobId) {
 
 #[test]
 fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
-    let (host, held) = held_once();
+    let (host, held) = host_with_held_job();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
@@ -67,20 +68,21 @@ fn the_answer_to_hand_over_has_the_documented_members() {
 
 #[test]
 fn a_job_that_a_limit_holds_a_second_time_is_ended() {
-    let (host, _, held) = held_twice();
+    let (host, _, held) = host_with_job_held_twice();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
 }
 
-/// The job is only blocked. flux-accounting's plugin would add its name again, which holds nothing in Flux.
+/// Only another plugin blocks the job. flux-accounting's plugin would add its dependency name again, and Flux ignores a name that was
+/// removed once.
 #[test]
 fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
-    let (mut host, taker, held) = released_but_blocked();
+    let (mut host, running, held) = host_with_released_blocked_job();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
-    host.end(taker);
+    host.end(running);
     assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
-    let (host, _, held) = held_twice();
+    let (host, _, held) = host_with_job_held_twice();
     assert_eq!(
         crate::engine::hand_over(&host.engine.view(), None, 9)
             .unwrap()
@@ -93,7 +95,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     assert!(host.engine.view().may_rest(held));
 }
 
-/// Without its names the job would stay in DEPEND. There flux-accounting's plugin would add a name again, and end the
+/// If a blocked job lost its names now, it would stay in DEPEND. There flux-accounting's plugin would add a name again, and would end the
 /// job because it cannot remove that name.
 #[test]
 fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
@@ -125,7 +127,7 @@ fn a_reservation_of_another_job_keeps_no_job_held() {
 
 #[test]
 fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
-    let (mut host, _, held) = held_twice();
+    let (mut host, _, held) = host_with_job_held_twice();
     let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
     let removed = effects.iter().filter_map(|effect| match effect {
         Effect::RemoveDependency(id, name) if *id == held => Some(name.to_string()),
@@ -140,16 +142,16 @@ fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
 
 #[test]
 fn a_job_that_is_not_held_does_not_rest() {
-    let (mut host, taker, held) = held_twice();
-    host.event(Event::Rest(vec![taker, JobId(4711)]));
-    assert_eq!((host.state(taker), host.state(held)), (Some(State::Run), Some(State::Depend)));
+    let (mut host, running, held) = host_with_job_held_twice();
+    host.event(Event::Rest(vec![running, JobId(4711)]));
+    assert_eq!((host.state(running), host.state(held)), (Some(State::Run), Some(State::Depend)));
     assert_no_drift(&host);
 }
 
-/// The fate depends on an earlier use of the name, not on the limits that are full now.
+/// flux-accounting's plugin ends a job if a limit holds it by a name that the job had before. A limit that is full now is not enough.
 #[test]
 fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
-    let (mut host, held) = held_once();
+    let (mut host, held) = host_with_held_job();
     let mut lowered = association(7, "A");
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
@@ -157,36 +159,36 @@ fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
-/// The fate of a job depends on the names that it has, so there is no answer while names are unknown.
+/// The fate of a job depends on its names, so there is no answer until all eventlogs are read.
 #[test]
 fn hand_over_has_no_answer_before_all_names_are_known() {
-    let fresh = || {
+    let new_engine = || {
         let mut engine = Engine::small();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
         engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
         engine
     };
-    let (mut host, held) = held_once();
-    // Flux has shown a running job, and may show others.
-    let mut engine = fresh();
+    let (mut host, held) = host_with_held_job();
+    // The replay has shown a running job, and may show others.
+    let mut engine = new_engine();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
     engine.handle(NOW, Event::New(Host::facts(JobId(1), running)));
-    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "being shown");
+    assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), None, "the replay has not ended");
     engine.handle(NOW, Event::Timer(Timer::Turn));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(HandOverPage::default()));
     host.never_answered = [held].into();
-    host.replay(true, fresh());
-    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "being read");
+    host.replay(true, new_engine());
+    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog is unread");
     host.never_answered.clear();
     (host.unreadable, host.has_job_list) = ([held].into(), false);
-    host.replay(true, fresh());
-    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "unreadable");
+    host.replay(true, new_engine());
+    assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog cannot be read");
     host.unreadable.clear();
     host.retry();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
-/// flux-accounting's plugin holds no job in PRIORITY.
+/// flux-accounting's plugin holds jobs in DEPEND only.
 #[test]
 fn a_job_held_in_priority_would_be_released() {
     let mut host = Host::new();

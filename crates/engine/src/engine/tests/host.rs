@@ -331,7 +331,7 @@ impl Host {
                 continue;
             }
             let urgency = job.urgency;
-            cached_priorities::agrees(&self.engine, self.now, id, urgency);
+            cached_priorities::check_cached_priority(&self.engine, self.now, id, urgency);
             let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
             // Flux ignores a priority that does not change, also for a job in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);

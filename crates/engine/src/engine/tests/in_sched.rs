@@ -5,7 +5,7 @@
 use super::examples::{assert_no_drift, host_with_held_jobs, site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{assert_settled, go, states};
+use super::past_depend::{assert_settled, may_run, states};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::rules;
 use super::why::why;
@@ -81,7 +81,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
     let (mut host, [rests, next]) = resting_and_reserved();
     host.set_urgency(rests, 16);
-    assert_eq!(go(&host, &[rests, next]), [false, true]);
+    assert_eq!(may_run(&host, &[rests, next]), [false, true]);
     let others = |id| why(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
 }
@@ -264,7 +264,7 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         let job = host.engine.ledger().job(rests).unwrap();
         assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end(next);
-        assert_eq!(go(&host, &[rests]), [true], "{batches:?}");
+        assert_eq!(may_run(&host, &[rests]), [true], "{batches:?}");
         assert_settled(&host);
     }
 }

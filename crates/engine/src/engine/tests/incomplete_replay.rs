@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Incomplete replays: no job is released before Flux has shown all jobs, and an unreadable job makes no other job
-//! wait.
+//! Incomplete replays: no job is released before Flux has shown all jobs, and an unreadable eventlog delays no other job.
 
 use super::examples::{assert_no_drift, submit};
 use super::host::Host;
@@ -9,32 +8,32 @@ use crate::accounts::Association;
 use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-fn engine(limits: Association) -> Engine {
+fn engine_with_limits(limits: Association) -> Engine {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
     engine
 }
 
-/// The first held job may be one whose eventlog is still to be read.
+/// Flux may not have shown all jobs yet, or an eventlog may be unread. So the engine cannot tell which held job goes first.
 #[test]
 fn a_job_that_ends_during_a_replay_releases_no_job() {
-    let mut engine = engine(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
+    let mut engine = engine_with_limits(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
     let job_in = |state| HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
     let shown = [(3, State::Sched), (2, State::Priority), (1, State::Depend)];
     for (id, state) in shown {
         engine.handle(NOW, Event::New(Host::facts(JobId(id), &job_in(state))));
     }
-    // The job has no priority yet, and becomes held with this request.
+    // This request checks the limits of the job, which has no priority yet, so the job is held.
     engine.handle(NOW, Event::PriorityGet(JobId(2), 16));
     let held: Vec<JobId> =
         engine.ledger().jobs().filter(|(_, job)| job.is_held()).map(|(id, _)| id).collect();
     assert_eq!(held, [JobId(2)]);
     let effects = engine.handle(NOW, Event::Inactive(JobId(3)));
-    let goes = |effect: &Effect| matches!(effect, Effect::AskUrgency(_) | Effect::Prioritize(..));
-    assert!(!effects.iter().any(goes), "{effects:?}");
+    let is_release = |effect: &Effect| matches!(effect, Effect::AskUrgency(_) | Effect::Prioritize(..));
+    assert!(!effects.iter().any(is_release), "{effects:?}");
 }
 
-/// The association waits for the eventlog of one job in SCHED, which cannot be read.
+/// No scan of the association runs before the eventlog of its job in SCHED is read. If that fails, the scan must follow all the same.
 #[test]
 fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {
@@ -49,13 +48,13 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
         host.event(Event::Associations(vec![record(limits(9), "A")]));
         assert_eq!(host.state(held), Some(State::Depend));
         host.unreadable = [last].into();
-        host.replay(is_reload, engine(limits(9)));
+        host.replay(is_reload, engine_with_limits(limits(9)));
         assert_eq!(host.state(held), Some(State::Sched), "reload: {is_reload}");
         assert_no_drift(&host);
     }
 }
 
-/// The limits that the job would exceed now do not matter.
+/// A push has changed the limits since the job was held. The answer must show the dependencies in Flux.
 #[test]
 fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
@@ -71,7 +70,7 @@ fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
 }
 
-/// The job may have been released, so it keeps a reservation.
+/// The eventlog would show whether the job was held and released. Without it, the engine assumes that the job has a reservation.
 #[test]
 fn an_unreadable_job_in_sched_keeps_its_reservation() {
     for is_reload in [true, false] {
@@ -83,7 +82,7 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
         host.end(first);
         assert_eq!((host.state(released), host.state(held)), (Some(State::Sched), Some(State::Depend)));
         host.unreadable = [released].into();
-        host.replay(is_reload, engine(limits()));
+        host.replay(is_reload, engine_with_limits(limits()));
         assert_eq!(host.state(held), Some(State::Depend), "reload: {is_reload}");
         host.end(released);
         assert_eq!(host.state(held), Some(State::Sched));
@@ -91,7 +90,7 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
     }
 }
 
-/// At plugin load, Flux asks for the priorities of jobs in PRIORITY. After a restart it does not.
+/// After a restart, Flux asks for no priority of a job in PRIORITY, so the engine has to request the loop.
 #[test]
 fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
     use State::{Depend, Priority, Run, Sched};
@@ -102,7 +101,7 @@ fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
         (&[Sched, Depend], false),
         (&[Run], false),
     ] {
-        let mut engine = engine(association(7, "A"));
+        let mut engine = engine_with_limits(association(7, "A"));
         for (id, state) in states.iter().enumerate() {
             let job = HostJob { state: *state, bank: Some("A".to_owned()), ..HostJob::new(7) };
             engine.handle(NOW, Event::New(Host::facts(JobId(id as u64 + 1), &job)));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The levels of the tree in the answer of `standings`, if they are large or empty.
+//! The levels of the tree in the answer to `standings`, if a level is very large or has no shares and no usage.
 
 use super::host::Host;
 use super::live::{accounts, leaf, live, tree};
@@ -26,27 +26,27 @@ fn a_level_without_shares_and_usage_has_no_parts() {
     }
 }
 
-/// A bank has 5,000 users. The engine compares the 1,000 on either side of the requested user, and shows 200 of them.
+/// A bank has 5,000 users. The engine compares the requested user with the 1,000 users on either side by name, and shows 200 of them.
 #[test]
 fn standings_show_200_of_very_many_siblings() {
     let mut host = live(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let name = |user: u32| format!("{user:04}").into();
-    // The last user by name has the least usage, and ranks first.
+    // The later a user is by name, the lower is the usage, and the better the rank.
     let leaves =
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
     let mut all = accounts();
     all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
     host.event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
-    // The first shown sibling has the least usage of the 2,000 neighbours by name.
-    for (user, first) in [(7, 2001), (3500, 4500), (5000, 4999)] {
+    // The table contains each user with the best of the siblings that the answer shows.
+    for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
             StandingsWanted { user: Some(UserId(user)), bank: None, after: None, most: 1, open: Open::All };
         let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
         let lowest = answer.associations[0].levels.last().unwrap();
         assert_eq!((lowest.siblings.len(), lowest.siblings_total), (200, 4999), "{user}");
         let least = lowest.siblings.iter().map(|it| it.usage).fold(f64::INFINITY, f64::min);
-        assert_eq!(1e6 - least, f64::from(first), "{user}");
+        assert_eq!(1e6 - least, f64::from(best), "{user}");
     }
 }
 
@@ -72,19 +72,19 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
-    // Each level shows 200 users, or the 15 other banks. Two associations are in no tree and show none. The tenth of
-    // the others brings the page above 2,000.
+    // Each association shows 200 users and the 15 other banks, except two that are not in the tree. So the page has more than 2,000 nodes
+    // after ten associations of the tree.
     let (first, next) = page(None, Open::All);
     assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
     let (rest, next) = page(next.as_deref(), Open::All);
     assert_eq!((rest.as_slice(), next), (&banks[10..], None));
-    // Without users the answer is one page.
+    // Answers that show no other users fit into one page.
     for open in [Open::Banks, Open::Own] {
         assert_eq!((page(None, open).0.len(), page(None, open).1), (16, None), "{open:?}");
     }
 }
 
-/// Each of 700 queues has a limit.
+/// Each association shows the limits of 700 queues, so three associations fill a page.
 #[test]
 fn a_page_of_standings_ends_when_its_limits_are_many() {
     let name = |number: u32| format!("q{number:03}");
@@ -106,7 +106,7 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
     assert_eq!(page(Some("C")), (2, None));
 }
 
-/// A bank competes through the associations below it, and has no rank itself. An inactive association does not compete.
+/// Sibling 9 is an inactive association, which does not compete for resources.
 #[test]
 fn only_siblings_that_compete_have_a_value() {
     let mut host = live(Policy::FairTree);

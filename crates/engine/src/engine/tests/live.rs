@@ -19,6 +19,7 @@ fn bank(name: &str, parent: Option<&str>) -> Bank {
     Bank { name: name.into(), parent, shares: Shares::Count(1), usage: None, active: true }
 }
 
+/// Returns the tree's entry of a user in `bank`, with a usage that covers jobs that ended by `until`.
 pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
     Leaf {
         user: Some(UserId(user)),
@@ -31,6 +32,7 @@ pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
     }
 }
 
+/// Returns a tree with banks A and B, and usages of the time `at`.
 pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
     SitePart {
         rule: Some(Rule {
@@ -64,13 +66,14 @@ pub fn leaves() -> Vec<Leaf> {
     vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0), leaf(7, "B", 0.0, 0.0)]
 }
 
+/// Returns a host with live fair-share under `policy`, without usage.
 pub fn live(policy: Policy) -> Host {
     let mut host = Host::new();
     host.event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
     host
 }
 
-fn posted(host: &Host, id: JobId) -> i64 {
+fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
@@ -80,6 +83,7 @@ pub fn usage(host: &Host, user: u32, bank: &str) -> f64 {
     standing.usage(standing.find(UserId(user), &bank.into()).unwrap(), host.now).unwrap()
 }
 
+/// Checks that the priority of each job in Flux equals the posted priority of the engine.
 fn assert_explained(host: &Host) {
     for (id, job) in host.jobs.iter().filter(|(_, job)| job.state == State::Sched) {
         let priced = host.engine.view().priced(*id).unwrap();
@@ -91,10 +95,10 @@ fn assert_explained(host: &Host) {
 fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
     let mut host = live(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    assert_eq!(posted(&host, mine), posted(&host, other));
+    assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.start(runs);
     host.refresh(30.0);
-    assert!(posted(&host, mine) < posted(&host, other));
+    assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
     let last = host.engine.view().live_snapshot().last.unwrap();
@@ -173,7 +177,7 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
     assert!(usage(&host, 7, "B") > 40.0);
 }
 
-/// The association comes while the job runs. Usage counts from the start of the job.
+/// Until the push comes, the running job has no association.
 #[test]
 fn a_job_counts_from_its_start_if_its_association_comes_later() {
     let mut host = live(Policy::FairTree);
@@ -189,13 +193,13 @@ fn a_job_counts_from_its_start_if_its_association_comes_later() {
 fn the_pushed_fair_share_counts_without_a_tree_and_with_live_off() {
     let mut host = live(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
-    assert_ne!(posted(&host, id), 50_000);
+    assert_ne!(posted_priority(&host, id), 50_000);
     host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
-    assert_eq!(posted(&host, id), 50_000, "the setting takes effect at once");
+    assert_eq!(posted_priority(&host, id), 50_000, "the setting takes effect at once");
     host.event(Event::Settings(Settings::default()));
-    assert_ne!(posted(&host, id), 50_000);
+    assert_ne!(posted_priority(&host, id), 50_000);
     host.event(Event::Policy(accounts(), SitePart::default()));
-    assert_eq!(posted(&host, id), 50_000);
+    assert_eq!(posted_priority(&host, id), 50_000);
     assert!(!host.engine.view().live_snapshot().is_on);
     assert_explained(&host);
 }
@@ -205,12 +209,12 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     let mut host = Host::new();
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
     let id = host.submit(HostJob::new(8)).unwrap();
-    assert_eq!(posted(&host, id), 50_000);
-    // flux-accounting's own pushes leave the tree in force.
+    assert_eq!(posted_priority(&host, id), 50_000);
+    // A push by flux-accounting's methods leaves the tree in force.
     host.event(Event::Associations(accounts().associations));
     host.event(Event::Reprioritize);
     let mine = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(posted(&host, mine), 100_000);
+    assert_eq!(posted_priority(&host, mine), 100_000);
 }
 
 #[test]
@@ -228,7 +232,7 @@ fn the_timer_runs_at_the_period_of_the_settings() {
     );
 }
 
-/// `flux account jobs -v` recomputes a priority from the fair-share in the memo.
+/// `flux account jobs -v` recomputes a priority from the fair-share in the memo, so the two must agree.
 #[test]
 fn the_memo_has_the_fair_share_of_the_posted_priority() {
     let mut host = live(Policy::Classic);
@@ -237,14 +241,14 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
     let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let first = host.jobs[&waits].priority;
     host.start(runs);
-    // User 7 falls behind user 8 by a little.
+    // The running job puts user 7 behind user 8.
     host.refresh(30.0);
     assert_ne!(host.jobs[&waits].priority, first);
     for id in [waits, behind] {
         let job = &host.jobs[&id];
         assert_eq!(job.stored_memos, 1, "later memos are in no eventlog");
-        let of_memo = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
-        assert_eq!(of_memo, job.priority);
+        let recomputed = job.memos.last().map(|fairshare| (fairshare * 100_000.0).round() as i64);
+        assert_eq!(recomputed, job.priority);
     }
 }
 
@@ -257,10 +261,10 @@ fn a_refused_priority_is_posted_again_at_the_next_refresh() {
     host.refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
     assert_explained(&host);
-    assert_eq!(posted(&host, mine), posted(&host, other));
+    assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.refuse_priorities = None;
     host.refresh(30.0);
-    assert!(posted(&host, mine) < posted(&host, other));
+    assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
 }
 
@@ -271,11 +275,11 @@ fn jobs_at_urgency_0_and_31_keep_their_priority() {
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
     host.start(runs);
     host.refresh(30.0);
-    assert_eq!([held, first].map(|id| posted(&host, id)), [0, i64::from(u32::MAX)]);
+    assert_eq!([held, first].map(|id| posted_priority(&host, id)), [0, i64::from(u32::MAX)]);
     let changed = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(changed, 0);
     host.refresh(30.0);
-    assert_eq!(posted(&host, changed), 0);
+    assert_eq!(posted_priority(&host, changed), 0);
     assert_explained(&host);
 }
 
@@ -296,21 +300,21 @@ fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
     let last = host.engine.view().live_snapshot().last.unwrap();
     assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
     assert!(host.posts - before < 700, "{}", host.posts - before);
-    let by = |priority: &dyn Fn(&HostJob, JobId) -> i64| {
+    let first_ten = |priority: &dyn Fn(&HostJob, JobId) -> i64| {
         let mut jobs: Vec<_> = host.jobs.iter().filter(|(_, job)| job.state == State::Sched).collect();
         jobs.sort_by_key(|(id, job)| (-priority(job, **id), **id));
         jobs.into_iter().map(|(id, _)| *id).take(10).collect::<Vec<_>>()
     };
     let exact = |_: &HostJob, id: JobId| i64::from(host.engine.view().priced(id).unwrap().exact.priority);
-    assert_eq!(by(&|job, _| job.priority.unwrap()), by(&exact));
+    assert_eq!(first_ten(&|job, _| job.priority.unwrap()), first_ten(&exact));
     assert_explained(&host);
 }
 
-/// The engine posts few priorities by id, and many by Flux's loop. It requests no loop that would block the job manager
-/// for too long.
+/// The engine posts few priorities by id, and many by Flux's loop. It posts by id again if the loop would block the job manager for too
+/// long.
 #[test]
 fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
-    let after = |pending: usize, by_loop: bool| {
+    let check_refresh = |pending: usize, by_loop: bool| {
         let mut host = live(Policy::Classic);
         host.engine.batches.posted = 100_000;
         let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -332,9 +336,9 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
             assert_eq!(job.priority, Some(i64::from(exact.priority)), "job {id}");
         }
     };
-    after(60, false);
-    after(900, true);
-    after(4_000, false);
+    check_refresh(60, false);
+    check_refresh(900, true);
+    check_refresh(4_000, false);
 }
 
 #[test]
@@ -365,7 +369,7 @@ fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
     }
 }
 
-/// If only ages change priorities, refreshes are far less frequent.
+/// Ages alone need a refresh each thousandth of age_max. Live fair-share needs the shorter period of the settings.
 #[test]
 fn a_tree_shortens_the_refresh_period_of_ages() {
     let mut host = Host::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random histories of jobs under live fair-share: usages equal a recount, heads of queues are in order after a
-//! refresh, and each priority equals its explanation.
+//! Random histories of jobs under live fair-share. Usages must equal a recount, the head of each queue must be in order after a refresh, and
+//! each priority must equal its explanation.
 
 use super::FEW;
 use super::host::Host;
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 const USERS: [(u32, &str); 3] = [(7, "A"), (8, "A"), (7, "B")];
 const HALF_LIFE: f64 = 1000.0;
+/// The number of jobs at the head of a queue that a refresh puts in order.
 const DEPTH: usize = 3;
 
 #[derive(Clone, Debug)]
@@ -27,13 +28,13 @@ enum Act {
     Wait(f64),
     Refresh(f64),
     Push,
-    /// A push by flux-accounting's own methods.
-    Upstream,
+    /// A push by flux-accounting's methods.
+    UpstreamPush,
     Weight(i64),
     Replay(bool),
 }
 
-fn act() -> impl Strategy<Value = Act> {
+fn any_act() -> impl Strategy<Value = Act> {
     let which = 0..64usize;
     let urgency = || prop_oneof![4 => Just(16), 1 => Just(0), 1 => Just(31), 2 => 1..31i64];
     prop_oneof![
@@ -44,13 +45,14 @@ fn act() -> impl Strategy<Value = Act> {
         2 => (0.0..2000.0).prop_map(Act::Wait),
         5 => (0.0..300.0).prop_map(Act::Refresh),
         1 => Just(Act::Push),
-        1 => Just(Act::Upstream),
+        1 => Just(Act::UpstreamPush),
         1 => (0..100_000i64).prop_map(Act::Weight),
         1 => any::<bool>().prop_map(Act::Replay),
     ]
 }
 
-struct Ran {
+/// A job that has run, and the index of its association in `USERS`.
+struct StartedJob {
     account: usize,
     nodes: u64,
     start: f64,
@@ -61,16 +63,17 @@ struct World {
     host: Host,
     policy: Policy,
     weight: i64,
-    /// Every job that ever ran.
-    ran: BTreeMap<JobId, Ran>,
+    /// All jobs that have started, ended ones too.
+    started: BTreeMap<JobId, StartedJob>,
 }
 
 impl World {
-    fn used(&self, account: usize, is_in: impl Fn(&Ran) -> bool, now: f64) -> f64 {
-        let jobs = self.ran.values().filter(|ran| ran.account == account && is_in(ran));
-        jobs.map(|ran| {
-            let until = ran.end.unwrap_or(now).min(now);
-            ran.nodes as f64 * integral(ran.start, until, now, Some(HALF_LIFE))
+    /// Returns the usage of an association at the time `now`, from the jobs for which `counts` returns true.
+    fn recount_usage(&self, account: usize, counts: impl Fn(&StartedJob) -> bool, now: f64) -> f64 {
+        let jobs = self.started.values().filter(|job| job.account == account && counts(job));
+        jobs.map(|job| {
+            let until = job.end.unwrap_or(now).min(now);
+            job.nodes as f64 * integral(job.start, until, now, Some(HALF_LIFE))
         })
         .sum()
     }
@@ -78,11 +81,13 @@ impl World {
     /// Returns the leaves that a database pushes if it has fetched all jobs that ended by `until`.
     fn leaves(&self, until: f64) -> Vec<Leaf> {
         let now = self.host.now;
-        let is_in = |ran: &Ran| ran.end.is_some_and(|end| end <= until);
+        let is_fetched = |job: &StartedJob| job.end.is_some_and(|end| end <= until);
         USERS
             .iter()
             .enumerate()
-            .map(|(account, (user, bank))| leaf(*user, bank, self.used(account, is_in, now), until))
+            .map(|(account, (user, bank))| {
+                leaf(*user, bank, self.recount_usage(account, is_fetched, now), until)
+            })
             .collect()
     }
 
@@ -92,7 +97,7 @@ impl World {
         self.host.event(Event::Policy(accounts, tree(self.policy, self.host.now, self.leaves(until))));
     }
 
-    fn step(&mut self, act: &Act) {
+    fn apply(&mut self, act: &Act) {
         let pick = |host: &Host, at: usize| host.jobs.keys().nth(at % host.jobs.len().max(1)).copied();
         match act {
             Act::Submit(account, nodes, is_queued, urgency) => {
@@ -109,14 +114,15 @@ impl World {
                     let is =
                         |(user, bank): &(u32, &str)| job.user == *user && job.bank.as_deref() == Some(bank);
                     let account = USERS.iter().position(is).unwrap();
-                    self.ran.entry(id).or_insert(Ran { account, nodes: job.size.nodes, start, end: None });
+                    let job = StartedJob { account, nodes: job.size.nodes, start, end: None };
+                    self.started.entry(id).or_insert(job);
                 }
             }
             Act::End(at) => {
                 let Some(id) = pick(&self.host, *at) else { return };
                 self.host.end(id);
-                if let Some(ran) = self.ran.get_mut(&id) {
-                    ran.end = Some(self.host.now);
+                if let Some(job) = self.started.get_mut(&id) {
+                    job.end = Some(self.host.now);
                 }
             }
             Act::Urgency(at, urgency) => {
@@ -127,7 +133,7 @@ impl World {
             Act::Wait(seconds) => self.host.now += seconds,
             Act::Refresh(seconds) => self.host.refresh(*seconds),
             Act::Push => self.push(self.host.now - 50.0),
-            Act::Upstream => {
+            Act::UpstreamPush => {
                 self.host.event(Event::Associations(accounts().associations));
                 self.host.event(Event::Reprioritize);
             }
@@ -142,21 +148,22 @@ impl World {
         }
     }
 
-    fn usages_are_exact(&self) {
+    fn check_usages(&self) {
         let standing = &self.host.engine.standing;
         for (account, (user, bank)) in USERS.iter().enumerate() {
             let index = standing.find(UserId(*user), &(*bank).into()).unwrap();
-            let (ours, wanted) =
-                (standing.usage(index, self.host.now).unwrap(), self.used(account, |_| true, self.host.now));
+            let usage = standing.usage(index, self.host.now).unwrap();
+            let wanted = self.recount_usage(account, |_| true, self.host.now);
             let wanted = if wanted < 1e-9 { 0.0 } else { wanted };
             assert!(
-                (ours - wanted).abs() <= 1e-9 * wanted.max(1.0),
-                "{user} in {bank}: {ours}, recounted {wanted}"
+                (usage - wanted).abs() <= 1e-9 * wanted.max(1.0),
+                "{user} in {bank}: {usage}, recounted {wanted}"
             );
         }
     }
 
-    fn priorities_are_explained(&self) {
+    /// Checks that the priority of each job in Flux is the posted priority, and that its terms add up.
+    fn check_priorities(&self) {
         for (id, job) in self.host.jobs.iter().filter(|(_, job)| job.is_scheduled()) {
             let posted = self.host.engine.view().priced(*id).unwrap().posted;
             assert_eq!(Some(i64::from(posted.priority)), job.priority, "job {id}");
@@ -167,9 +174,9 @@ impl World {
         assert_eq!(self.host.engine.view().live_snapshot().pending, pending);
     }
 
-    /// Asserts that the first jobs of each queue by posted priority are the first by current priority, as far as the posts of a refresh
-    /// allowed.
-    fn heads_are_in_order(&self) {
+    /// Checks that the first jobs of each queue by posted priority are also the first by current priority. The refresh reports the depth up
+    /// to which it could post.
+    fn check_heads_of_queues(&self) {
         let Some(last) = self.host.engine.view().live_snapshot().last else { return };
         for queue in [None, Some("q1")] {
             let here = |(_, job): &(&JobId, &HostJob)| job.is_scheduled() && job.queue.as_deref() == queue;
@@ -206,18 +213,18 @@ proptest! {
     fn every_history_of_jobs_is_counted_ordered_and_explained(
         policy in prop::sample::select(Policy::ALL.to_vec()), posted in prop_oneof![Just(2), Just(2000)],
         longest_loop in prop_oneof![Just(0), Just(50_000)],
-        acts in prop::collection::vec(act(), 1..80),
+        acts in prop::collection::vec(any_act(), 1..80),
     ) {
         let mut host = Host::new();
         host.engine.batches = Batches { ordered: DEPTH, posted, longest_loop, ..FEW };
-        let mut world = World { host, policy, weight: 100_000, ran: BTreeMap::new() };
+        let mut world = World { host, policy, weight: 100_000, started: BTreeMap::new() };
         world.push(NOW);
         for act in &acts {
-            world.step(act);
-            world.usages_are_exact();
-            world.priorities_are_explained();
+            world.apply(act);
+            world.check_usages();
+            world.check_priorities();
             if matches!(act, Act::Refresh(_) | Act::Push) {
-                world.heads_are_in_order();
+                world.check_heads_of_queues();
             }
         }
     }

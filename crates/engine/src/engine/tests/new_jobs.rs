@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How the engine takes in a new job: which jobspec keys it sets, which facts it stores, and which of them an update changes.
+//! New jobs: the jobspec keys that the plugin sets, the facts that the engine stores, and the facts that an update changes.
 
 use super::examples::site;
 use super::host::Host;
@@ -34,23 +34,24 @@ fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
     }
 }
 
-/// Another plugin may hold a job without dependencies of ours in the next turn. A held job and a job known to be blocked need no check.
+/// If a job without dependencies of ours is still in DEPEND in the next turn, another plugin blocks it. For a held job and a job that is
+/// known to be blocked, this check is not needed.
 #[test]
 fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
-    for (limit, is_kept, arms_turn) in
+    for (limit, is_blocked, arms_turn) in
         [(9, false, true), (9, true, false), (0, false, false), (0, true, false)]
     {
         let mut host = site(|a| a.max_sched_jobs = Limit(limit));
         let job = job_with(Some("A"), Some("*"));
-        host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_kept });
+        host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
-        if is_kept {
+        if is_blocked {
             host.engine.handle(NOW, Event::Dependency { id: ID, name: "keep=x", added: true });
         }
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::Depend(ID));
         let is_armed = effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn)));
-        assert_eq!(is_armed, arms_turn, "limit {limit}, kept {is_kept}");
+        assert_eq!(is_armed, arms_turn, "limit {limit}, blocked {is_blocked}");
     }
 }
 
@@ -79,8 +80,8 @@ fn a_job_whose_size_cannot_be_counted_is_logged() {
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
 }
 
-/// Flux counts a new duration from the start of the job. An unchanged duration changes nothing, since the scheduler may have set an
-/// earlier end.
+/// Flux counts a new duration from the start of the job. An unchanged duration must keep the end, because the scheduler may have set an
+/// earlier one.
 #[test]
 fn a_new_duration_of_a_running_job_changes_its_end() {
     for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
@@ -95,18 +96,18 @@ fn a_new_duration_of_a_running_job_changes_its_end() {
     }
 }
 
-/// The ledger subtracts a job with the size that it added.
+/// The ledger must subtract a counted job with the size with which it added the job, so an update does not change that size.
 #[test]
 fn a_new_size_is_stored_until_the_job_is_counted() {
-    for (state, is_taken) in [(State::Depend, true), (State::Sched, false)] {
+    for (state, is_stored) in [(State::Depend, true), (State::Sched, false)] {
         let mut host = site(|_| ());
         let job = HostJob::new(7);
-        let id = host.submit(if is_taken { job.after("afterany:1") } else { job }).unwrap();
+        let id = host.submit(if is_stored { job.after("afterany:1") } else { job }).unwrap();
         assert_eq!(host.state(id), Some(state));
         let updated = host.jobs[&id].clone().size(5, 6);
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
         let size = host.engine.ledger().job(id).unwrap().size;
-        assert_eq!((size.nodes, size.cores), if is_taken { (5, 6) } else { (1, 1) });
+        assert_eq!((size.nodes, size.cores), if is_stored { (5, 6) } else { (1, 1) });
     }
 }
 

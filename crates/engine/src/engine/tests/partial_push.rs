@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Between the parts of a push after a reload or a restart: no replayed job is released while limits are missing.
+//! A push in several requests after a reload or a restart. No replayed job may be released while limits are missing.
 
 use super::examples::assert_no_drift;
 use super::host::Host;
@@ -10,11 +10,11 @@ use crate::ids::{Amount, JobId, Limit};
 use crate::limits::OVERTAKEN;
 use State::{Depend, Priority, Sched};
 
-fn one_job_record() -> Queue {
+fn one_job_queue() -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue("q1") }
 }
 
-fn in_queue() -> HostJob {
+fn job_in_queue() -> HostJob {
     HostJob::new(7).queue("q1")
 }
 
@@ -26,19 +26,19 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Pushes the queues, and reprioritizes.
+/// Pushes the queues, and sends the reprioritize that ends the push.
 fn finish_push(host: &mut Host) {
-    host.event(Event::Queues(vec![one_job_record()]));
+    host.event(Event::Queues(vec![one_job_queue()]));
     host.event(Event::Reprioritize);
 }
 
-/// The queue q1 allows one running job. One job runs there, three are held, and another job is in no queue. Then the
-/// plugin is replayed without data, and the associations are pushed.
-fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_record()]);
-    let running = host.submit(in_queue()).unwrap();
+/// Returns a host in the middle of a push, with a running job, three held jobs and a job in no queue. Queue q1 allows one running job. The
+/// plugin was reloaded (`is_reload`) or the job manager restarted, without data, and so far only the associations were pushed.
+fn host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
+    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
+    let running = host.submit(job_in_queue()).unwrap();
     host.start(running);
-    let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
+    let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
     let other = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host, &held), [Depend; 3]);
     host.replay(is_reload, Engine::small());
@@ -46,27 +46,27 @@ fn half_pushed(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     (host, running, held, other)
 }
 
-/// An event before the queues are pushed.
+/// An event in the middle of the push, about the running job and the job in no queue.
 type Act = fn(&mut Host, JobId, JobId);
 
 #[test]
 fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
-    let ends: Act = |host, running, _| host.end(running);
-    let runs: Act = |host, running, other| {
+    let end: Act = |host, running, _| host.end(running);
+    let start: Act = |host, running, other| {
         host.start(other);
         host.end(running);
     };
-    let moves: Act = |host, running, other| {
+    let move_job: Act = |host, running, other| {
         host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
         host.end(running);
     };
-    let rests: Act = |host, running, other| {
+    let set_urgency_0: Act = |host, running, other| {
         host.set_urgency(other, 0);
         host.end(running);
     };
     for is_reload in [true, false] {
-        for (at, act) in [ends, runs, moves, rests].into_iter().enumerate() {
-            let (mut host, running, held, other) = half_pushed(is_reload);
+        for (at, act) in [end, start, move_job, set_urgency_0].into_iter().enumerate() {
+            let (mut host, running, held, other) = host_in_push(is_reload);
             act(&mut host, running, other);
             assert_eq!(states(&host, &held), [Depend; 3], "{is_reload} {at}");
             finish_push(&mut host);
@@ -78,10 +78,11 @@ fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
 
 #[test]
 fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
-    let starts: Act = |host, _, other| host.start(other);
-    let moves: Act = |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
-    for (at, act) in [starts, moves].into_iter().enumerate() {
-        let (mut host, running, held, other) = half_pushed(true);
+    let start: Act = |host, _, other| host.start(other);
+    let move_job: Act =
+        |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
+    for (at, act) in [start, move_job].into_iter().enumerate() {
+        let (mut host, running, held, other) = host_in_push(true);
         act(&mut host, running, other);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
         finish_push(&mut host);
@@ -95,8 +96,8 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
 #[test]
 fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     for is_reload in [true, false] {
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_record()]);
-        let jobs = [(); 4].map(|()| host.submit(in_queue().after("afterany:1")).unwrap());
+        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
+        let jobs = [(); 4].map(|()| host.submit(job_in_queue().after("afterany:1")).unwrap());
         host.replay(is_reload, Engine::small());
         host.event(records());
         for id in jobs {
@@ -110,8 +111,8 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     }
 }
 
-/// A site may push data without a reprioritize indefinitely. A job from before the data waits for a reprioritize, and
-/// makes no other job wait.
+/// A site may push data and never send a reprioritize. A job that was submitted before the data waits for it, and must not delay other
+/// jobs.
 #[test]
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
@@ -128,9 +129,9 @@ fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     assert_no_drift(&host);
 }
 
-/// A bank of two users allows four running jobs. One job of user 7 runs, and the queue's limit holds three. Then the
-/// plugin is replayed without data, and the associations are pushed.
-fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
+/// Returns a host in the middle of a push, with a running job of user 7 and three jobs of that user that the queue's limit holds. Users 7
+/// and 8 share a bank that allows four running jobs.
+fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     let limits = vec![SiteLimit {
         target: Target::Bank("A".into()),
         queue: None,
@@ -143,9 +144,9 @@ fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     host.event(settings());
     host.event(both());
     finish_push(&mut host);
-    let running = host.submit(in_queue()).unwrap();
+    let running = host.submit(job_in_queue()).unwrap();
     host.start(running);
-    let held = [(); 3].map(|()| host.submit(in_queue()).unwrap());
+    let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
     let mut engine = Engine::small();
     engine.handle(NOW, settings());
     host.replay(true, engine);
@@ -153,13 +154,13 @@ fn half_pushed_bank() -> (Host, JobId, [JobId; 3]) {
     (host, running, held)
 }
 
-/// A release scan that starts at another user of the bank releases none of the held jobs either.
+/// The end of a job of user 8 starts a scan of the whole bank. It must not release the held jobs of user 7.
 #[test]
 fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
-    let (mut host, running, held) = half_pushed_bank();
-    let theirs = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
-    theirs.into_iter().for_each(|id| host.start(id));
-    theirs.into_iter().for_each(|id| host.end(id));
+    let (mut host, running, held) = host_in_push_with_bank_limit();
+    let jobs_of_8 = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
+    jobs_of_8.into_iter().for_each(|id| host.start(id));
+    jobs_of_8.into_iter().for_each(|id| host.end(id));
     assert_eq!(states(&host, &held), [Depend; 3]);
     finish_push(&mut host);
     assert_eq!(states(&host, &held), [Depend; 3]);
@@ -168,11 +169,10 @@ fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
     assert_no_drift(&host);
 }
 
-/// The end of the push is unknown. A job that waits for it keeps no headroom from other jobs, however often it is
-/// overtaken.
+/// The push may never end. So a job that waits for its end must not keep headroom from other jobs, however many overtake it.
 #[test]
 fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
-    let (mut host, running, held) = half_pushed_bank();
+    let (mut host, running, held) = host_in_push_with_bank_limit();
     let submit_other = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
     for _ in 0..=OVERTAKEN {
         let id = submit_other(&mut host);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs that are past DEPEND when limits begin to apply to them. They are held in PRIORITY, or in SCHED at priority 0, and are released
-//! in the same order as other held jobs.
+//! Jobs that are past DEPEND when limits begin to apply to them. The engine holds them in PRIORITY, or in SCHED at priority 0, and releases
+//! them in the same order as other held jobs.
 //! Rules: L16
 
 use super::examples::{assert_no_drift, site, submit};
@@ -16,30 +16,32 @@ pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Returns for each of the jobs, all of them in SCHED, whether it may run.
-pub fn go(host: &Host, jobs: &[JobId]) -> Vec<bool> {
+/// Returns, for each of the jobs, whether it is in SCHED and not held there. All jobs must be in SCHED.
+pub fn may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
 
-fn limited(run: i64) -> AssociationRecord {
+fn limited_record(run: i64) -> AssociationRecord {
     let mut one = association(7, "A");
     (one.max_running_jobs, one.max_sched_jobs) = (Limit(run), Limit(2));
     record(one, "A")
 }
 
+/// Checks the counters, and that no job is held without a reason.
 pub fn assert_settled(host: &Host) {
     assert_no_drift(host);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
 
-/// Returns three jobs that were submitted before any data and are in PRIORITY. The data then allow two of them in SCHED.
-fn before_a_push() -> (Host, [JobId; 3]) {
+/// Returns a host with three jobs that were submitted before the first push. The push allows two jobs in SCHED, so the last one is held in
+/// PRIORITY.
+fn push_after_three_jobs() -> (Host, [JobId; 3]) {
     let mut host = Host::new();
     let jobs = [(); 3].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &jobs), [Priority; 3]);
     host.event(Event::Queues(vec![queue("q1"), queue("q2")]));
-    host.event(Event::Associations(vec![limited(3)]));
+    host.event(Event::Associations(vec![limited_record(3)]));
     assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move no job");
     host.event(Event::Reprioritize);
     (host, jobs)
@@ -47,13 +49,13 @@ fn before_a_push() -> (Host, [JobId; 3]) {
 
 #[test]
 fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
-    let (mut host, jobs) = before_a_push();
+    let (mut host, jobs) = push_after_three_jobs();
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
     let late = submit(&mut host, 1);
     assert_eq!(host.state(late), Some(Depend));
     assert_settled(&host);
     host.start(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "before the job that came later");
+    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "the job goes before the later job");
     assert_eq!(host.state(late), Some(Depend));
     host.start(jobs[1]);
     assert_eq!(host.state(late), Some(Depend), "the third job has a reservation to run");
@@ -64,7 +66,7 @@ fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
 
 #[test]
 fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
-    let (host, jobs) = before_a_push();
+    let (host, jobs) = push_after_three_jobs();
     let held = crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
     let shown: Vec<(JobId, Vec<String>)> = held.into_iter().map(|(id, job)| (id, job.deps)).collect();
     assert_eq!(shown, [(jobs[2], vec!["max-sched-jobs-user-limit".to_owned()])]);
@@ -82,10 +84,10 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
     assert_eq!(held, 1);
 }
 
-/// A job held in PRIORITY has no dependency that could be removed.
+/// The request removes dependencies, and a job held in PRIORITY has none.
 #[test]
 fn a_job_held_in_priority_ignores_a_request_to_rest() {
-    let (mut host, jobs) = before_a_push();
+    let (mut host, jobs) = push_after_three_jobs();
     assert!(!host.engine.view().may_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
@@ -96,7 +98,7 @@ fn a_job_held_in_priority_ignores_a_request_to_rest() {
 
 #[test]
 fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
-    let (mut host, jobs) = before_a_push();
+    let (mut host, jobs) = push_after_three_jobs();
     host.end(jobs[2]);
     host.end(jobs[0]);
     assert_settled(&host);
@@ -106,7 +108,7 @@ fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
 
 #[test]
 fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
-    let (mut host, jobs) = before_a_push();
+    let (mut host, jobs) = push_after_three_jobs();
     host.set_urgency(jobs[2], 0);
     host.start(jobs[0]);
     let late = submit(&mut host, 1);
@@ -120,14 +122,14 @@ fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
 fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
-            let (mut host, jobs) = before_a_push();
+            let (mut host, jobs) = push_after_three_jobs();
             let mut engine = Engine::small();
             if data_first {
-                engine.handle(NOW, Event::Associations(vec![limited(3)]));
+                engine.handle(NOW, Event::Associations(vec![limited_record(3)]));
             }
             host.replay(is_reload, engine);
             if !data_first {
-                host.event(Event::Associations(vec![limited(3)]));
+                host.event(Event::Associations(vec![limited_record(3)]));
                 host.event(Event::Reprioritize);
             }
             assert_eq!(states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
@@ -147,7 +149,7 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(go(&host, &[a, b]), [true, false]);
+    assert_eq!(may_run(&host, &[a, b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().accounts().usage(id).unwrap().total.charged.sched.jobs(),
@@ -156,7 +158,7 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     );
     assert_settled(&host);
     host.end(a);
-    assert_eq!(go(&host, &[b]), [true]);
+    assert_eq!(may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
@@ -169,7 +171,7 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
     assert_eq!(host.update(b, Some("q1"), None), Ok(()));
-    assert_eq!(go(&host, &[a, b]), [true; 2]);
+    assert_eq!(may_run(&host, &[a, b]), [true; 2]);
     assert_settled(&host);
 }
 
@@ -185,13 +187,13 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
     let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(go(&host, &[a, b, c]), [true, false, true], "bank B is full");
+    assert_eq!(may_run(&host, &[a, b, c]), [true, false, true], "bank B is full");
     assert_settled(&host);
     host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(go(&host, &[c]), [true], "the job still counts in its bank");
+    assert_eq!(may_run(&host, &[c]), [true], "the job still counts in its bank");
     host.end(a);
-    assert_eq!(go(&host, &[b]), [true]);
+    assert_eq!(may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
@@ -201,12 +203,12 @@ fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
     host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q2", RunningLimits::Strict)])));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [b, a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(go(&host, &[a, b]), [true; 2]);
+    assert_eq!(may_run(&host, &[a, b]), [true; 2]);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(go(&host, &[a, b]), [true, false]);
+    assert_eq!(may_run(&host, &[a, b]), [true, false]);
     assert_settled(&host);
     host.end(a);
-    assert_eq!(go(&host, &[b]), [true]);
+    assert_eq!(may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
@@ -217,23 +219,23 @@ fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_stric
     {
         let mut host = site(|a| a.max_running_jobs = Limit(1));
         host.event(Event::Settings(settings));
-        let rests = submit(&mut host, 1);
-        host.set_urgency(rests, 0);
+        let at_urgency_0 = submit(&mut host, 1);
+        host.set_urgency(at_urgency_0, 0);
         let next = submit(&mut host, 1);
-        assert_eq!(go(&host, &[rests, next]), [true; 2]);
-        host.set_urgency(rests, 16);
-        assert_eq!(go(&host, &[rests, next]), wanted);
+        assert_eq!(may_run(&host, &[at_urgency_0, next]), [true; 2]);
+        host.set_urgency(at_urgency_0, 16);
+        assert_eq!(may_run(&host, &[at_urgency_0, next]), wanted);
         host.end(next);
-        assert_eq!(go(&host, &[rests]), [true]);
+        assert_eq!(may_run(&host, &[at_urgency_0]), [true]);
         assert_settled(&host);
     }
 }
 
-/// The engine asks for the urgency of the last job, and then posts its priority.
+/// Before the engine releases a job from PRIORITY, it looks up the urgency, and then posts the priority. Flux may refuse either request.
 #[test]
 fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_its_priority() {
     for is_priority in [true, false] {
-        let (mut host, jobs) = before_a_push();
+        let (mut host, jobs) = push_after_three_jobs();
         let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
         *(if is_priority { &mut host.refuse_priorities } else { &mut host.refuse_urgency_requests }) = why;
         host.start(jobs[0]);
@@ -252,19 +254,19 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
     host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    let rests = submit(&mut host, 1);
+    let at_urgency_0 = submit(&mut host, 1);
     let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(go(&host, &[rests, next]), [true; 2], "its score is 0");
+    assert_eq!(may_run(&host, &[at_urgency_0, next]), [true; 2], "its score is 0");
     host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
     host.event(Event::Reprioritize);
-    assert_eq!(go(&host, &[rests, next]), [false, true]);
+    assert_eq!(may_run(&host, &[at_urgency_0, next]), [false, true]);
     assert_settled(&host);
     host.end(next);
-    assert_eq!(go(&host, &[rests]), [true]);
+    assert_eq!(may_run(&host, &[at_urgency_0]), [true]);
     assert_settled(&host);
 }
 
-/// Between a push and its reprioritize the jobs have their association, and no limit was checked yet.
+/// Between a push and its reprioritize the jobs have their association, but no limit has been checked.
 #[test]
 fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let mut host = Host::new();
@@ -279,7 +281,8 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));
 }
 
-/// A restart found the job in SCHED without an association. The engine does not hold it, as it would not if the data had come then.
+/// The reload found the job in SCHED without an association. The update brings an association with a full limit, which must not hold a job
+/// that is in SCHED already.
 #[test]
 fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() {
     let mut host = site(|_| ());
@@ -296,10 +299,10 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     assert_settled(&host);
 }
 
-/// Flux accepts no dependency on a job past DEPEND.
+/// Flux refuses a new dependency of a job past DEPEND.
 #[test]
 fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
-    let (mut host, jobs) = before_a_push();
+    let (mut host, jobs) = push_after_three_jobs();
     let mut moved = host.jobs[&jobs[2]].clone();
     moved.queue = Some("q2".to_owned());
     let effects = host.engine.handle(NOW, Event::Updated(Host::facts(jobs[2], &moved)));
@@ -310,7 +313,8 @@ fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
     assert_settled(&host);
 }
 
-/// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority when it moves.
+/// After a restart the job has no association and stays in PRIORITY. Flux does not ask for its priority after the update, so the engine must
+/// post it.
 #[test]
 fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() {
     for was_sched in [true, false] {
@@ -332,7 +336,7 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
     }
 }
 
-/// The job may have been between two reprioritizes when the plugin was loaded, and no push comes.
+/// No push follows that would ask for the priority of a job that was in PRIORITY when the plugin was loaded.
 #[test]
 fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
     for is_reload in [true, false] {

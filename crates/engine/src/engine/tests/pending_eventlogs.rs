@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits hold while eventlogs are being read after a reload, even as other jobs come and go.
+//! No limit may be exceeded while eventlogs are unread after a reload, even if jobs are submitted, start and end meanwhile.
 
 use super::examples::assert_no_drift;
 use super::host::Host;
@@ -9,7 +9,7 @@ use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Priority, Sched};
 
-fn data(host: &mut Host, association: &Association, queue: &Queue) {
+fn push_data(host: &mut Host, association: &Association, queue: &Queue) {
     host.event(Event::Queues(vec![queue.clone()]));
     host.event(Event::Associations(vec![record(association.clone(), "A")]));
 }
@@ -31,13 +31,13 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Four jobs of one node depend on another job, which ends before the plugin knows their dependency names.
+/// Four jobs of one node depend on another job, which ends before their eventlogs are read. The queue allows one node.
 #[test]
 fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unread() {
     let (own, narrow) = (association(7, "A"), Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") });
     for is_readable in [true, false] {
         let mut host = Host::new();
-        data(&mut host, &own, &narrow);
+        push_data(&mut host, &own, &narrow);
         let jobs = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
         host.has_job_list = false;
         if is_readable {
@@ -50,11 +50,7 @@ fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unrea
             host.remove_dependency(id, "afterany:1");
         }
         host.settle();
-        assert_eq!(
-            states(&host, &jobs),
-            [Priority; 4],
-            "no scan runs before the eventlogs are deliver_eventlog"
-        );
+        assert_eq!(states(&host, &jobs), [Priority; 4], "no scan runs before the eventlogs are read");
         host.unreadable.clear();
         jobs.into_iter().for_each(|id| deliver_eventlog(&mut host, id));
         assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
@@ -65,12 +61,12 @@ fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unrea
     }
 }
 
-/// A job held in PRIORITY has no dependencies, so it does not wait for its unreadable eventlog.
+/// The eventlog would show the dependencies. A job past DEPEND has none, so its unreadable eventlog must not keep it in PRIORITY.
 #[test]
 fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched() {
     let (own, wide) = (association(7, "A"), queue("q1"));
     let mut host = Host::new();
-    data(&mut host, &own, &wide);
+    push_data(&mut host, &own, &wide);
     let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
     host.has_job_list = false;
     host.unreadable = [id].into();
@@ -84,13 +80,13 @@ fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched()
     assert_no_drift(&host);
 }
 
-/// The plugin does not know whether a job in SCHED was held and has a reservation.
+/// The eventlog shows whether a job in SCHED was held and so has a reservation. Until it is read, the engine assumes a reservation.
 #[test]
 fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
     let (own, wide) = (Association { max_running_jobs: Limit(1), ..association(7, "A") }, queue("q1"));
     for was_held in [true, false] {
         let mut host = Host::new();
-        data(&mut host, &own, &wide);
+        push_data(&mut host, &own, &wide);
         let first = host.submit(HostJob::new(7)).unwrap();
         if was_held {
             host.start(first);
@@ -109,7 +105,7 @@ fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
     }
 }
 
-/// Headroom goes to a job that was held before the reload, even if the plugin does not know yet which job that is.
+/// Headroom must go to a job that was held before the reload, although the engine cannot see yet which limits hold that job.
 #[test]
 fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
@@ -131,8 +127,8 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
         assert_eq!(host.state(next), Some(if ends_before { Priority } else { Depend }));
         host.end(first);
         deliver_eventlog(&mut host, held);
-        let waits = host.state(next).unwrap();
-        assert_eq!((states(&host, &[held, other]), waits == Sched), (vec![Sched, Depend], false));
+        let state_of_next = host.state(next).unwrap();
+        assert_eq!((states(&host, &[held, other]), state_of_next == Sched), (vec![Sched, Depend], false));
         for id in [held, other] {
             host.start(id);
             host.end(id);
@@ -142,7 +138,7 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     }
 }
 
-/// The new job is of another association that shares a limit with the held job.
+/// The new job is of another association, and comes under the same limit on the bank as the held job.
 #[test]
 fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     let limit = SiteLimit {

@@ -45,6 +45,7 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
     (preview, before, priorities(host))
 }
 
+/// Checks a preview against the priorities before and after the commit.
 fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTreeMap<JobId, i64>) {
     for job in &preview.moves {
         assert_eq!([before[&job.id], after[&job.id]], job.priority.map(i64::from), "job {}", job.id);
@@ -107,16 +108,15 @@ fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
 fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations() {
     let mut host = Host::new();
     let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
-    let known = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let valid = host.submit(HostJob::new(7).bank("A")).unwrap();
     stage(&mut host, accounts(), SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
-    let text = "user 9".to_owned();
     assert!(
         matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waits, UserId(9))),
-        "{text}: {preview:?}"
+        "the job of user 9: {preview:?}"
     );
     host.event(Event::PolicyCommit);
-    assert!(host.jobs[&known].priority.is_some());
+    assert!(host.jobs[&valid].priority.is_some());
     let mut fewer = accounts();
     fewer.associations = vec![record(association(8, "A"), "A")];
     stage(&mut host, fewer, SitePart::default());
@@ -159,7 +159,7 @@ fn a_kind_that_the_answer_to_a_push_lacks_has_no_changes() {
     assert_eq!((changes.difference.others, changes.is_dry_run), (others, false));
 }
 
-/// A job that was accepted before the plugin was loaded waits for the push that brings its association.
+/// A job that was accepted before the reload stays in PRIORITY until a push brings its association, so the push does not end it.
 #[test]
 fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
     for is_reload in [true, false] {
@@ -183,7 +183,7 @@ fn a_preview_reports_an_invalid_tree() {
     assert!(fault.contains("nowhere"), "{fault}");
 }
 
-/// The preview uses the settings in force, and the ages and usages of the present time.
+/// The preview must use the settings in force, and the ages and usages at the present time. Otherwise priorities would differ.
 #[test]
 fn a_preview_of_an_unchanged_push_moves_no_job() {
     for (settings, rule) in [

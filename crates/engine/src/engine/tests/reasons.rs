@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reasons that the plugin gives for posted priorities: the change that a test makes is the reason.
+//! The reasons that the plugin gives for a posted priority. Each test makes one change, which must be the reason.
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
@@ -26,11 +26,11 @@ fn reasons(host: &Host, id: JobId) -> Vec<Note> {
     why(host, id).posted.expect("a priority").reasons
 }
 
-fn posted(host: &Host, id: JobId) -> i64 {
+fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// A site in which user 7 runs a job, so that usages always change, and users 7 and 8 have pending jobs.
+/// A site with a running job of user 7, whose usage changes with time, and pending jobs of users 7 and 8.
 struct Site {
     host: Host,
     of_7: JobId,
@@ -50,16 +50,17 @@ impl Site {
         site
     }
 
-    /// Changes a push and handles it. Checks that each job whose priority changed has the reasons `wanted`, and returns their number.
+    /// Sends a push with a change. Checks that each job whose priority changed has the reasons `wanted`, and returns the number of these
+    /// jobs.
     fn push(&mut self, change: impl FnOnce(&mut Accounts, &mut SitePart), wanted: &[&str]) -> usize {
-        let before = [self.of_7, self.of_8].map(|id| (id, posted(&self.host, id)));
+        let before = [self.of_7, self.of_8].map(|id| (id, posted_priority(&self.host, id)));
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
         change(&mut accounts, &mut site);
         self.host.now += 1.0;
         self.host.event(Event::Policy(accounts, site));
         self.host.settle();
         self.host.refresh(30.0);
-        let moved = before.into_iter().filter(|(id, before)| posted(&self.host, *id) != *before);
+        let moved = before.into_iter().filter(|(id, before)| posted_priority(&self.host, *id) != *before);
         let moved: Vec<JobId> = moved.map(|(id, _)| id).collect();
         for id in &moved {
             assert_eq!(codes(&self.host, *id), wanted, "job {id}");
@@ -125,18 +126,18 @@ fn several_changes_of_a_push_are_all_named() {
 fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
     let mut host = live(Policy::FairTree);
     let [runs, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    // The push changes shares in a bank without pending jobs, so it changes no fair-share below A.
+    // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
     let mut site = tree(Policy::Classic, host.now, leaves());
     host.event(Event::Policy(accounts(), site.clone()));
     host.settle();
-    let before = posted(&host, of_8);
+    let before = posted_priority(&host, of_8);
     site.associations[2].shares = Shares::Count(9);
     host.event(Event::Policy(accounts(), site));
     host.settle();
-    assert_eq!(posted(&host, of_8), before);
+    assert_eq!(posted_priority(&host, of_8), before);
     host.start(runs);
     host.refresh(30.0);
-    assert!(posted(&host, of_7) < before);
+    assert!(posted_priority(&host, of_7) < before);
     assert_eq!(codes(&host, of_7), ["usage"]);
 }
 
@@ -144,11 +145,11 @@ fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
 fn a_push_that_changes_nothing_keeps_the_reason() {
     let mut site = Site::new();
     let when = site.host.engine.view().priced(site.of_7).unwrap().when;
-    let number = posted(&site.host, site.of_7);
+    let number = posted_priority(&site.host, site.of_7);
     site.host.now += 1.0;
     site.host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     site.host.settle();
-    assert_eq!(posted(&site.host, site.of_7), number);
+    assert_eq!(posted_priority(&site.host, site.of_7), number);
     let priced = site.host.engine.view().priced(site.of_7).unwrap();
     assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage".into()], when));
 }
@@ -204,7 +205,7 @@ fn a_pushed_fair_share_is_named_without_live_fair_share() {
     host.settle();
     assert_eq!(codes(&host, id), ["fairshare"]);
     assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
-    // flux-accounting's own push sends its parts one by one.
+    // A push by flux-accounting's methods sends each list in its own request.
     host.event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
     host.event(Event::Reprioritize);
     host.settle();
@@ -219,11 +220,11 @@ fn a_pushed_fair_share_is_named_without_live_fair_share() {
     changed.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
     host.event(Event::Policy(changed.clone(), SitePart::default()));
     host.settle();
-    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["weight".into()], 0));
+    assert_eq!((codes(&host, id), posted_priority(&host, id)), (vec!["weight".into()], 0));
     changed.config.zero_score = ZeroScore::Floor;
     host.event(Event::Policy(changed, SitePart::default()));
     host.settle();
-    assert_eq!((codes(&host, id), posted(&host, id)), (vec!["zero-score".into()], 1));
+    assert_eq!((codes(&host, id), posted_priority(&host, id)), (vec!["zero-score".into()], 1));
     host.event(Event::Config(ConfigPatch { zero_score: Some(ZeroScore::Hold), deny_unknown_queues: None }));
     host.event(Event::Reprioritize);
     host.settle();
@@ -261,22 +262,22 @@ fn settings_that_change_priorities_are_named() {
     assert_eq!(codes(&host, id), ["accounting"]);
 }
 
-/// If running limits are strict, a job whose urgency rises from 0 is held while they are full, and released afterwards.
+/// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held until that job ends.
 #[test]
 fn a_job_that_was_held_again_is_named_released() {
     let mut host = Host::with(vec![one_job_record(7, "A")], vec![queue("q1")]);
     host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
-    let rests = host.submit(HostJob::new(7)).unwrap();
-    host.set_urgency(rests, 0);
+    let at_urgency_0 = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(at_urgency_0, 0);
     let next = host.submit(HostJob::new(7)).unwrap();
     host.start(next);
-    host.set_urgency(rests, 16);
+    host.set_urgency(at_urgency_0, 16);
     host.settle();
-    assert!(host.engine.view().is_held(rests));
+    assert!(host.engine.view().is_held(at_urgency_0));
     host.end(next);
     host.settle();
-    assert!(!host.engine.view().is_held(rests));
-    assert_eq!(codes(&host, rests), ["released"]);
+    assert!(!host.engine.view().is_held(at_urgency_0));
+    assert_eq!(codes(&host, at_urgency_0), ["released"]);
 }
 
 #[test]
@@ -299,7 +300,7 @@ fn the_last_change_before_usage_is_named_too() {
     }
 }
 
-/// The dry run counts the same changes as the push. A record that differs in two fields counts once.
+/// The dry run must report the same numbers as the push. A record that differs in two fields counts once.
 #[test]
 fn a_push_counts_each_record_that_it_changes_by_kind() {
     type Act = fn(&mut Accounts, &mut SitePart);
@@ -378,7 +379,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
         let (before, site) = base();
         host.event(Event::Policy(before, site));
         let (mut next, mut site) = base();
-        // The order of the banks changes, but records are compared by name.
+        // The order of the banks also changes, which must not count, because records are compared by name.
         next.banks.swap(0, 1);
         act(&mut next, &mut site);
         let wanted =

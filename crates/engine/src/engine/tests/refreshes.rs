@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The turns of a refresh, the requests to job-list at a start, and the usages that a query returns, compared with computed figures.
+//! Refreshes in several turns, the requests to job-list after a start, and queries of usages and of the tree.
 //! Rules: F13, F17
 
 use super::FEW;
@@ -17,7 +17,7 @@ use fairshare::{Builder, Options, Policy};
 const HOUR: f64 = 3_600.0;
 
 /// Returns the requests for pages of ended jobs.
-pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
+pub fn page_requests(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
     let ask = |effect: &Effect| match effect {
         Effect::ListEnded { since, before, most } => Some((*since, *before, *most)),
         _ => None,
@@ -25,7 +25,8 @@ pub fn asks(effects: &[Effect]) -> Vec<(f64, Option<f64>, usize)> {
     effects.iter().filter_map(ask).collect()
 }
 
-fn armed(effects: &[Effect]) -> Option<f64> {
+/// Returns the time until the refresh timer fires, if the effects arm it.
+fn armed_refresh(effects: &[Effect]) -> Option<f64> {
     effects.iter().find_map(|effect| match effect {
         Effect::ArmIn(Timer::Refresh, seconds) => Some(*seconds),
         _ => None,
@@ -36,7 +37,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-pub fn pushed(policy: SitePart) -> Engine {
+pub fn engine_with_tree(policy: SitePart) -> Engine {
     let mut engine = Engine::small();
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
@@ -56,12 +57,12 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
             engine.standing.usages.started(&job).unwrap();
         }
         engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
-        let mut ours = 0;
+        let mut slices = 0;
         while engine.view().live_snapshot().is_refreshing {
-            ours += 1;
-            engine.handle(NOW + f64::from(ours), Event::Timer(Timer::Slice));
+            slices += 1;
+            engine.handle(NOW + f64::from(slices), Event::Timer(Timer::Slice));
         }
-        assert_eq!(ours, turns, "{users}: usages, ranks, changes, priorities");
+        assert_eq!(slices, turns, "{users}: usages, ranks, changes, priorities");
         let last = engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.worked_out, last.ranked), (users, true), "{users}");
         assert_eq!(engine.refresh.totals(), (1, 0), "{users}");
@@ -78,7 +79,7 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
             let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
             tree(Policy::Classic, NOW, leaves)
         };
-        // One loop posts all priorities and few jobs have turns, so the counted slices only compute priorities.
+        // One loop posts all priorities, so the counted slices only compute priorities.
         host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
         host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
         host.event(Event::Policy(all.clone(), site()));
@@ -106,9 +107,9 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
     }
 }
 
-/// A job at the maximum age costs 11 of the 20,000 units of work in a turn: 1 to find it, and 10 to compute its priority.
+/// A turn does 20,000 units of work. A job at the maximum age takes 11 of them: 1 to find the job, and 10 to compute its priority.
 #[test]
-fn jobs_at_the_maximum_age_are_priced_in_several_turns() {
+fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
         let mut host = live(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
@@ -120,13 +121,13 @@ fn jobs_at_the_maximum_age_are_priced_in_several_turns() {
         host.refresh(200.0);
         let now = host.now + 10.0;
         host.engine.handle(now, Event::Timer(Timer::Refresh));
-        let mut ours = 0;
+        let mut slices = 0;
         while host.engine.view().live_snapshot().is_refreshing {
-            ours += 1;
+            slices += 1;
             host.engine.handle(now, Event::Timer(Timer::Slice));
         }
         let last = host.engine.view().live_snapshot().last.unwrap();
-        assert_eq!((ours, last.lagging), (turns, jobs), "all priorities fell by the same amount");
+        assert_eq!((slices, last.lagging), (turns, jobs), "all priorities fell by the same amount");
     }
 }
 
@@ -134,7 +135,11 @@ fn jobs_at_the_maximum_age_are_priced_in_several_turns() {
 fn unchanged_settings_have_no_effects() {
     let mut host = live(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
-    assert_eq!(asks(&effects).len(), 1, "the plugin could not ask job-list while it was loaded: {effects:?}");
+    assert_eq!(
+        page_requests(&effects).len(),
+        1,
+        "the plugin could not ask job-list while it was loaded: {effects:?}"
+    );
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
     assert!(effects.is_empty(), "{effects:?}");
 }
@@ -158,10 +163,10 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
         let mut engine = Engine::small();
         let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
         let has_tree = policy.rule.is_some();
-        assert_eq!(armed(&first), has_tree.then_some(30.0), "{what}: the default");
-        assert_eq!(armed(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
+        assert_eq!(armed_refresh(&first), has_tree.then_some(30.0), "{what}: the default");
+        assert_eq!(armed_refresh(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
         let again = engine.handle(NOW, Event::Policy(accounts(), policy));
-        assert_eq!(armed(&again), None, "{what}: the timer runs already");
+        assert_eq!(armed_refresh(&again), None, "{what}: the timer runs already");
     }
 }
 
@@ -186,7 +191,7 @@ fn a_refresh_follows_ages_that_reach_the_maximum() {
     }
 }
 
-/// A tree built from the pages ranks as the plugin does.
+/// A tree that is built from the pages must give the same fair-shares as the plugin.
 #[test]
 fn the_pages_of_the_live_tree_form_the_whole_tree() {
     for policy in Policy::ALL {
@@ -219,14 +224,14 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
         assert_eq!(rows.len(), 25);
         for row in rows {
             let wanted = rebuilt.leaf(&row.name, &row.bank).and_then(|leaf| ranking.fairshare(leaf));
-            let is_close = row.fairshare.zip(wanted).is_some_and(|(own, wanted)| (own - wanted).abs() < 1e-9);
+            let is_close = row.fairshare.zip(wanted).is_some_and(|(a, b)| (a - b).abs() < 1e-9);
             assert!(is_close, "{policy}: {row:?}, not {wanted:?}");
         }
         engine.handle(NOW, Event::Settings(Settings { live: false, ..Settings::default() }));
         assert_eq!(
             crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW),
             None,
-            "fair-share is not live any more"
+            "fair-share is no longer live"
         );
     }
 }
@@ -264,7 +269,7 @@ fn usages_are_returned_in_pages() {
     }
 }
 
-pub fn ended(id: u64, end: f64) -> EndedJob {
+pub fn ended_job(id: u64, end: f64) -> EndedJob {
     let (user, bank) = (UserId(8), Some("A".into()));
     EndedJob { id: JobId(id), user, bank, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
 }
@@ -274,44 +279,44 @@ fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
     let mut engine = Engine::small();
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     let since = NOW - RESET;
-    assert_eq!(asks(&effects), [(since, None, 1_000)]);
+    assert_eq!(page_requests(&effects), [(since, None, 1_000)]);
     let oldest = NOW - 1_000.0;
     let page = |first: u64, end: &dyn Fn(u64) -> f64| {
-        Event::Ended(Some((first..first + 1_000).map(|id| ended(id, end(id))).collect()))
+        Event::Ended(Some((first..first + 1_000).map(|id| ended_job(id, end(id))).collect()))
     };
     let effects = engine.handle(NOW, page(1, &|id| NOW - id as f64));
-    assert_eq!(asks(&effects), [(since, Some(oldest), 1_000)]);
+    assert_eq!(page_requests(&effects), [(since, Some(oldest), 1_000)]);
     let effects = engine.handle(NOW, page(2_001, &|_| oldest));
     assert_eq!(
-        asks(&effects),
+        page_requests(&effects),
         [(since, Some(oldest), 2_000)],
         "all jobs of the page ended at one time, so the next page is larger"
     );
-    let effects = engine.handle(NOW, Event::Ended(Some(vec![ended(5_000, oldest - 1.0)])));
-    assert_eq!(asks(&effects), []);
+    let effects = engine.handle(NOW, Event::Ended(Some(vec![ended_job(5_000, oldest - 1.0)])));
+    assert_eq!(page_requests(&effects), []);
     assert_eq!(engine.view().live_snapshot().ended, 2_001);
-    engine.handle(NOW, Event::Ended(Some(vec![ended(5_001, oldest)])));
+    engine.handle(NOW, Event::Ended(Some(vec![ended_job(5_001, oldest)])));
     assert_eq!(engine.view().live_snapshot().ended, 2_001, "the plugin did not ask");
 }
 
 #[test]
 fn the_plugin_asks_job_list_at_most_twelve_times() {
-    let mut engine = pushed(tree(Policy::Classic, NOW, leaves()));
+    let mut engine = engine_with_tree(tree(Policy::Classic, NOW, leaves()));
     for tried in 1.. {
         let effects = engine.handle(NOW, Event::Ended(None));
         if !effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry))) {
             assert_eq!(tried, 12);
             break;
         }
-        assert_eq!(asks(&engine.handle(NOW, Event::Timer(Timer::Retry))).len(), 1);
+        assert_eq!(page_requests(&engine.handle(NOW, Event::Timer(Timer::Retry))).len(), 1);
     }
 }
 
 #[test]
 fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
-    for (before, known) in [(0, true), (199_999, true), (200_000, false)] {
+    for (before, is_stored) in [(0, true), (199_999, true), (200_000, false)] {
         let mut host = Host::new();
-        // job-list would report these jobs too.
+        // Without job-list, only the stored jobs can count.
         host.has_job_list = false;
         host.event(Event::Policy(accounts(), SitePart::default()));
         for id in 0..before {
@@ -328,13 +333,13 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
             host.engine.view().live_snapshot().ended
         };
         let after = run(&mut host);
-        assert_eq!(after, before as usize + usize::from(known));
+        assert_eq!(after, before as usize + usize::from(is_stored));
         host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
         let standing = &host.engine.standing;
         let used = |usage: Option<f64>| usage.is_some_and(|usage| usage > 90.0);
         let index = standing.find(UserId(8), &"A".into()).unwrap();
-        assert_eq!(used(standing.usage(index, host.now)), known, "{before}");
-        if !known {
+        assert_eq!(used(standing.usage(index, host.now)), is_stored, "{before}");
+        if !is_stored {
             assert_eq!(run(&mut host), after + 1, "a site with refreshes has no such limit");
         }
     }
@@ -362,7 +367,7 @@ fn an_r_with_an_invalid_time_is_logged() {
     assert!(host.logged.iter().any(|text| text.contains("is not counted")), "{:?}", host.logged);
 }
 
-/// Flux's loop asks for all priorities. A job outside the refresh's selection keeps its priority.
+/// Flux's loop asks for the priorities of all jobs. The engine must answer the posted priority for a job that the refresh did not select.
 #[test]
 fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
     let mut host = live(Policy::Classic);
@@ -379,13 +384,13 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
     let last = host.engine.view().live_snapshot().last.unwrap();
     let moved =
         before.iter().filter(|(id, posted_priority)| host.jobs[id].priority != *posted_priority).count();
-    let lags = |(id, job): (&JobId, &HostJob)| {
+    let is_stale = |(id, job): (&JobId, &HostJob)| {
         job.state == State::Sched
             && job.priority != Some(i64::from(host.engine.view().priced(*id).unwrap().exact.priority))
     };
-    let lagging = host.jobs.iter().filter(|job| lags(*job)).count();
-    assert!(moved > 75 && lagging > 50, "{last:?}");
-    assert_eq!((last.touched, last.lagging, last.right_to), (moved, lagging, Some(250)));
+    let stale = host.jobs.iter().filter(|job| is_stale(*job)).count();
+    assert!(moved > 75 && stale > 50, "{last:?}");
+    assert_eq!((last.touched, last.lagging, last.right_to), (moved, stale, Some(250)));
 }
 
 #[test]
@@ -414,7 +419,7 @@ fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
     assert_eq!(
         host.engine.view().pending_after(None, 9),
         [other],
-        "of two jobs that change places the engine posts one"
+        "of two jobs that change places, the engine posts one"
     );
 }
 

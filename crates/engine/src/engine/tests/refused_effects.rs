@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Effects that Flux refuses, and jobs that end out of turn. These cases cannot be provoked from outside a broker.
+//! Effects that Flux refuses, and a job that ends between its allocation and its start. A test outside the broker cannot cause these cases.
 //! Rules: R18
 
 use super::host::Host;
@@ -10,7 +10,7 @@ use crate::ids::{JobId, Limit};
 use crate::limits::{HoldName, RULES};
 use fairshare::Policy;
 
-/// Returns a job in SCHED and a second one that `max_sched_jobs` 1 holds.
+/// Returns a host with a job in SCHED and a job that is held, because `max_sched_jobs` is 1.
 fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
     let mut one = association(7, "A");
     one.max_sched_jobs = Limit(1);
@@ -24,8 +24,8 @@ fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
     engine.refused(effect, why)
 }
 
-/// Returns the first removal of a dependency.
-fn removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
+/// Returns the job and the name of the first removal of a dependency.
+fn find_removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     effects.iter().find_map(|effect| match effect {
         Effect::RemoveDependency(id, name) => Some((*id, *name)),
         _ => None,
@@ -55,7 +55,7 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
 fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     let (mut host, first, held) = submit_scheduled_and_held();
     let effects = host.engine.handle(NOW, Event::Inactive(first));
-    let Some((id, name)) = removal(&effects) else { panic!("no removal") };
+    let Some((id, name)) = find_removal(&effects) else { panic!("no removal") };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
     let why = Refusal::Other("out of memory".to_owned());
     let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
@@ -64,23 +64,23 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
-    // The job kept no reservation, so the scan goes on, and the next scan tries again.
-    let rest = effects
+    // The job has no reservation. The scan continues with other jobs, and the next scan tries to release the job again.
+    let steps = effects
         .into_iter()
         .filter_map(|effect| if let Effect::Then(step) = effect { Some(step) } else { None });
-    for step in rest {
-        let on = host.engine.step(step);
-        assert_eq!(removal(&on), None, "once in a scan");
-        host.apply(on);
+    for step in steps {
+        let effects = host.engine.step(step);
+        assert_eq!(find_removal(&effects), None, "a scan tries once");
+        host.apply(effects);
     }
-    assert_eq!(removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
+    assert_eq!(find_removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
 }
 
 #[test]
 fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
         let (mut host, first, held) = submit_scheduled_and_held();
-        let (id, name) = removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
+        let (id, name) = find_removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
         let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(outcome.is_empty(), "{outcome:?}");
         assert_eq!(names(&host.engine, held), Vec::<String>::new());
@@ -90,7 +90,7 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
 #[test]
 fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     let (mut host, first, held) = submit_scheduled_and_held();
-    // The allocation arrives after the job was cancelled, so the plugin sees no RUN.
+    // The job is cancelled before the allocation arrives, so the plugin gets no RUN event.
     host.engine.handle(NOW, Event::Priority(first, 16));
     host.end(first);
     assert_eq!(host.state(held), Some(State::Sched), "the first job's headroom is free, once");
@@ -112,7 +112,7 @@ fn count_stale(host: &Host) -> usize {
         .count()
 }
 
-/// Nothing else has changed by then: the job ran before, and the order of the usages is the same.
+/// At the next refresh no usage has changed, so only the refusal can be the reason for the loop.
 #[test]
 fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = live(Policy::Classic);
@@ -143,7 +143,7 @@ fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     assert_eq!(host.loops - loops, 1, "the loop runs once");
 }
 
-/// No priority changed, but jobs without a priority have to be asked for.
+/// The push changed no priority. It still needs the loop, in which Flux asks for the priorities of jobs that have none.
 #[test]
 fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = live(Policy::Classic);

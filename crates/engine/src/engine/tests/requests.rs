@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The requests to Flux that each event causes or does not cause. A superfluous request would leave no other trace.
+//! The requests to Flux that an event causes, and those that it must not cause. No other test would fail because of a superfluous request.
 //! Rules: L8
 
 use super::examples::{site, submit};
@@ -19,22 +19,21 @@ fn has(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> bool {
     effects.iter().any(which)
 }
 
-fn defers(effects: &[Effect]) -> bool {
+fn defers_work(effects: &[Effect]) -> bool {
     has(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
 }
 
-/// Answers a priority request inside a loop that the engine began.
+/// Returns the effects of a priority request inside a loop that the engine requested.
 fn answer_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
     engine.step(Step::LoopBegins);
     engine.handle(NOW, Event::PriorityGet(id, urgency))
 }
 
-fn reads(effects: &[Effect]) -> bool {
+fn reads_eventlog(effects: &[Effect]) -> bool {
     has(effects, |effect| matches!(effect, Effect::ReadEventlog(_)))
 }
 
-/// Returns an engine with a record of user 7 and a limit of one running job, and a job of user 7 that a reload shows in
-/// `state`.
+/// Returns an engine with a limit of one running job for user 7, and a job of this user that a reload shows in `state`.
 fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
     let mut engine = Engine::small();
     let mut one = association(7, "A");
@@ -71,7 +70,7 @@ fn the_end_of_a_foreign_dependency_starts_a_release_scan_only_for_a_held_job() {
         assert_eq!(host.engine.ledger().job(blocked).unwrap().is_held(), is_held);
         let effects =
             host.engine.handle(NOW, Event::Dependency { id: blocked, name: "afterany:1", added: false });
-        assert_eq!(defers(&effects), is_held);
+        assert_eq!(defers_work(&effects), is_held);
     }
 }
 
@@ -82,7 +81,7 @@ fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_no
         engine.handle(NOW, Event::Timer(Timer::Turn));
         let effects = answer_in_loop(&mut engine, ID, 16);
         assert!(has(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
-        assert_eq!(defers(&effects), is_moved, "{state:?}");
+        assert_eq!(defers_work(&effects), is_moved, "{state:?}");
     }
 }
 
@@ -90,7 +89,7 @@ fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_no
 fn a_due_priority_is_dropped_when_its_job_ends() {
     let (mut engine, _) = replay_job(State::Priority, |_| ());
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert!(defers(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its priority is due");
+    assert!(defers_work(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its priority is due");
     engine.handle(NOW, Event::Inactive(ID));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
     assert!(!has(&effects, |e| matches!(e, Effect::AskUrgency(_))), "{effects:?}");
@@ -127,13 +126,13 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     let records = || vec![record(one.clone(), "A")];
-    assert!(!reads(&host.engine.handle(NOW, Event::Associations(records()))));
-    // A job that a reload shows before data come has an unknown history.
+    assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
+    // The engine has no history of a job that a reload shows before the data come.
     let mut engine = Engine::small();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
     engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert!(reads(&engine.handle(NOW, Event::Associations(records()))));
+    assert!(reads_eventlog(&engine.handle(NOW, Event::Associations(records()))));
 }
 
 #[test]
@@ -180,7 +179,6 @@ fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
     assert_eq!(text, "user/bank entry has been disabled from flux-accounting DB");
 }
 
-/// The engine logs no refusal that only says that the job is ending, and logs each other refusal once.
 #[test]
 fn a_refusal_is_logged_unless_the_job_is_ending() {
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
@@ -251,10 +249,10 @@ fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
     assert_eq!(waiting(&host), [8]);
 }
 
-/// A job gives a reservation back only if it has one and its urgency becomes 0.
+/// Only under strict running limits does the job have a reservation, and only at urgency 0 does it give the reservation back.
 #[test]
 fn only_a_returned_reservation_starts_a_release_scan() {
-    for (running, before, urgency, passes) in [
+    for (running, before, urgency, is_scanned) in [
         (RunningLimits::Upstream, 16, 0, false),
         (RunningLimits::Strict, 16, 0, true),
         (RunningLimits::Strict, 0, 16, false),
@@ -264,25 +262,25 @@ fn only_a_returned_reservation_starts_a_release_scan() {
         let id = submit(&mut host, 1);
         host.set_urgency(id, before);
         let effects = answer_in_loop(&mut host.engine, id, urgency);
-        assert_eq!(defers(&effects), passes, "{running:?}: {before} to {urgency}");
+        assert_eq!(defers_work(&effects), is_scanned, "{running:?}: {before} to {urgency}");
     }
 }
 
-/// The engine does not see the end of a loop that it did not begin, so it releases jobs in the next reactor turn.
+/// No event reports the end of a loop that the engine did not request. So the engine releases jobs in the next reactor turn.
 #[test]
 fn a_foreign_loop_releases_no_job_before_the_next_turn() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [first, held] = [(); 2].map(|()| submit(&mut host, 1));
-    let goes =
+    let is_released =
         |effects: &[Effect]| has(effects, |e| matches!(e, Effect::RemoveDependency(id, _) if *id == held));
     let mut send = |event| host.engine.handle(NOW, event);
     assert_eq!(
-        [(); 2].map(|()| defers(&send(Event::PriorityGet(first, 16)))),
+        [(); 2].map(|()| defers_work(&send(Event::PriorityGet(first, 16)))),
         [true, false],
         "one request for the next turn"
     );
-    assert!(!goes(&send(Event::Run(first, Resources::None))));
-    assert!(goes(&send(Event::Timer(Timer::Turn))));
+    assert!(!is_released(&send(Event::Run(first, Resources::None))));
+    assert!(is_released(&send(Event::Timer(Timer::Turn))));
 }
 
 #[test]
@@ -305,7 +303,7 @@ fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
     }
 }
 
-/// The job has a reservation, and the removal of its dependency is on its way.
+/// The engine has released the job, but Flux has not removed its dependency yet.
 #[test]
 fn a_job_that_is_being_released_gets_no_dependency_when_it_moves() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -329,7 +327,7 @@ fn an_unchanged_annotation_is_not_posted_again() {
         let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
         effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
     };
-    // A new generation that gives the same priority.
+    // The push makes the engine compute the priority again, with the same result.
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(notes(&mut host, 16), 0);
     assert_eq!(notes(&mut host, 17), 0, "another priority, and the same fair-share");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A reservation made before a reload holds whenever a limit on running jobs comes within reach.
+//! A reservation from before a reload must count as soon as a limit on running jobs is within reach.
 
 use super::examples::{assert_no_drift, site, submit};
 use super::host::Host;
@@ -19,14 +19,15 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Returns a job that was held and released before a reload, in SCHED. One job may run then. The new engine has `data`.
+/// Returns a host and a job in SCHED that was held and released before a reload. One job may run before the reload. The reloaded engine has
+/// `data`.
 fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let running = host.submit(job()).unwrap();
     host.start(running);
-    let freed = host.submit(job()).unwrap();
+    let released = host.submit(job()).unwrap();
     host.end(running);
-    assert_eq!(host.state(freed), Some(Sched));
+    assert_eq!(host.state(released), Some(Sched));
     let mut engine = Engine::small();
     for event in data {
         host.oracle.apply_event(&event);
@@ -34,17 +35,17 @@ fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, J
     }
     host.requested_reads = 0;
     host.replay(true, engine);
-    (host, freed)
+    (host, released)
 }
 
-/// Returns the same with an unlimited association, so that no eventlog is read.
+/// Returns the host and the job of [`reload_with`]. The reloaded engine has an association without limits, so it reads no eventlog.
 fn reload_unlimited() -> (Host, JobId) {
-    let (host, freed) = reload_with(|| HostJob::new(7), vec![records(UNLIMITED)]);
+    let (host, released) = reload_with(|| HostJob::new(7), vec![records(UNLIMITED)]);
     assert_eq!(host.requested_reads, 0);
-    (host, freed)
+    (host, released)
 }
 
-fn one_job_record(name: &str) -> Queue {
+fn one_job_queue(name: &str) -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue(name) }
 }
 
@@ -52,12 +53,12 @@ fn one_job_record(name: &str) -> Queue {
 fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
     for is_reload in [true, false] {
         let mut host = site(|a| a.max_running_jobs = Limit(2));
-        let [first, second, freed] = [(); 3].map(|()| {
+        let [first, second, released] = [(); 3].map(|()| {
             let id = submit(&mut host, 1);
             host.start(id);
             id
         });
-        assert_eq!(states(&host, &[first, second, freed]), [Run, Run, Depend]);
+        assert_eq!(states(&host, &[first, second, released]), [Run, Run, Depend]);
         host.end(first);
         host.end(second);
         let mut engine = Engine::small();
@@ -66,10 +67,10 @@ fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
         let next = submit(&mut host, 1);
         host.start(next);
         let last = submit(&mut host, 1);
-        assert_eq!(states(&host, &[freed, next, last]), [Sched, Run, Depend], "{is_reload}");
-        host.start(freed);
+        assert_eq!(states(&host, &[released, next, last]), [Sched, Run, Depend], "{is_reload}");
+        host.start(released);
         host.end(next);
-        assert_eq!(states(&host, &[freed, last]), [Run, Sched], "{is_reload}");
+        assert_eq!(states(&host, &[released, last]), [Run, Sched], "{is_reload}");
         assert_no_drift(&host);
     }
 }
@@ -90,16 +91,16 @@ fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
 #[test]
 fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
-    let (mut host, freed) = reload_with(in_queue, Vec::new());
+    let (mut host, released) = reload_with(in_queue, Vec::new());
     host.event(records(UNLIMITED));
-    host.event(Event::Queues(vec![one_job_record("q1")]));
+    host.event(Event::Queues(vec![one_job_queue("q1")]));
     assert_eq!(host.requested_reads, 0);
     host.event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 1);
     let next = host.submit(in_queue()).unwrap();
     assert_eq!(host.names(next), ["max-run-jobs-queue"]);
-    host.start(freed);
-    host.end(freed);
+    host.start(released);
+    host.end(released);
     assert_eq!(host.state(next), Some(Sched));
     assert_no_drift(&host);
 }
@@ -118,7 +119,7 @@ fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
     assert_no_drift(&host);
 }
 
-/// The job is checked when the other plugin releases it, even if other eventlogs were read meanwhile.
+/// The engine checks the job when the other plugin unblocks it, not when the push makes it read eventlogs.
 #[test]
 fn a_blocked_job_is_not_held_by_a_later_push() {
     let mut host = site(|_| ());
@@ -155,11 +156,11 @@ fn a_reservation_counts_under_a_limit_of_the_configuration() {
 
 #[test]
 fn a_reservation_moves_with_its_job_to_another_queue() {
-    let (mut host, freed) = reload_unlimited();
-    host.event(Event::Queues(vec![queue("q1"), one_job_record("q2")]));
+    let (mut host, released) = reload_unlimited();
+    host.event(Event::Queues(vec![queue("q1"), one_job_queue("q2")]));
     host.event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 0);
-    host.update(freed, Some("q2"), None).unwrap();
+    host.update(released, Some("q2"), None).unwrap();
     assert_eq!(host.requested_reads, 1);
     let next = host.submit(HostJob::new(7).queue("q2")).unwrap();
     assert_eq!(host.names(next), ["max-run-jobs-queue"]);
@@ -168,9 +169,9 @@ fn a_reservation_moves_with_its_job_to_another_queue() {
 
 #[test]
 fn an_ended_job_leaves_no_entry_for_its_eventlog() {
-    let (mut host, freed) = reload_unlimited();
-    host.update(freed, Some("q2"), None).unwrap();
+    let (mut host, released) = reload_unlimited();
+    host.update(released, Some("q2"), None).unwrap();
     assert_eq!(host.engine.recovery.counts()[0], 1);
-    host.end(freed);
+    host.end(released);
     assert_eq!(host.engine.recovery.counts()[0], 0);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Many jobs in PRIORITY without a priority after a restart: they go to SCHED in the order of Flux's list of pending jobs.
+//! After a restart, many jobs are in PRIORITY without a priority. They must go to SCHED in the order of Flux's list of pending jobs, because
+//! Flux searches that list for the place of each job.
 
 use super::examples::{assert_no_drift, submit};
 use super::host::Host;
@@ -9,19 +10,19 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-/// Up to this number of jobs get their priorities in Flux's loop. If there are more, `SLICE` jobs get them in each turn.
-const MANY: usize = 4;
+/// Up to this number of jobs get their priorities in Flux's loop. If there are more, `SLICE` jobs get theirs in each turn.
+const MAX_IN_LOOP: usize = 4;
 const SLICE: usize = 3;
 
-/// Returns the records of user 7 in A and B.
+/// Returns the records of user 7 in banks A and B.
 fn records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
-    let of = |bank| record(association(7, bank), "A");
     [("A", fairshares[0]), ("B", fairshares[1])]
-        .map(|(bank, fairshare)| AssociationRecord { fairshare, ..of(bank) })
+        .map(|(bank, fairshare)| AssociationRecord { fairshare, ..record(association(7, bank), "A") })
         .into()
 }
 
-/// Restarts a host without data: all jobs go from SCHED to PRIORITY. The last two are urgent, and the banks alternate.
+/// Submits jobs in alternating banks, the last two at urgency 20, and restarts the job manager without data. Then pushes the data. All jobs
+/// are in PRIORITY.
 fn restart(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>) {
     let mut host = Host::new();
     let data = |host: &mut Host| {
@@ -59,7 +60,7 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
     assert_no_drift(&host);
 }
 
-/// For priorities in the upper half Flux searches its list from the other end.
+/// For priorities in the upper half of the range, Flux searches its list from the other end.
 #[test]
 fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
     let (mut host, ids) = restart(11, [0.2, 0.9], i64::from(u32::MAX));
@@ -75,19 +76,19 @@ fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
 
 #[test]
 fn few_jobs_get_their_priorities_in_flux_s_loop() {
-    for (jobs, at_once) in [(MANY, true), (MANY + 1, false)] {
+    for (jobs, at_once) in [(MAX_IN_LOOP, true), (MAX_IN_LOOP + 1, false)] {
         let (mut host, ids) = restart(jobs, [0.5, 0.5], 100_000);
         let effects = host.engine.handle(NOW, Event::Reprioritize);
         host.apply(effects);
-        let gone = ids.iter().filter(|id| host.state(**id) == Some(Sched)).count();
-        assert_eq!(gone, if at_once { jobs } else { 0 });
+        let scheduled = ids.iter().filter(|id| host.state(**id) == Some(Sched)).count();
+        assert_eq!(scheduled, if at_once { jobs } else { 0 });
         host.settle();
         assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
         assert_no_drift(&host);
     }
 }
 
-/// Flux serves other requests between the turns. Jobs that end, or get a priority otherwise, are skipped.
+/// Between the turns Flux serves other requests. The engine must skip jobs that have ended or have a priority by then.
 #[test]
 fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     let (mut host, ids) = restart(4 * SLICE, [0.5, 0.5], 100_000);
@@ -105,7 +106,7 @@ fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     };
     let order = [&ids[ids.len() - 2..], &ids[..ids.len() - 2]].concat();
     assert_eq!(asked(&mut host), order[..SLICE]);
-    // Two of the next jobs end.
+    // Two of the remaining jobs end.
     for at in [SLICE, SLICE + 2] {
         let effects = host.engine.handle(NOW, Event::Inactive(order[at]));
         host.jobs.remove(&order[at]);
@@ -115,7 +116,10 @@ fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     assert_eq!(asked(&mut host), rest[..SLICE]);
     let late = submit(&mut host, 1);
     assert_eq!(host.state(late), Some(Sched));
-    assert!(rest.iter().all(|id| host.state(*id) == Some(Sched)), "submit lets the reactor run");
+    assert!(
+        rest.iter().all(|id| host.state(*id) == Some(Sched)),
+        "`submit` runs the reactor until it is idle"
+    );
     assert_eq!(asked(&mut host), []);
     assert_no_drift(&host);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Results of the comparison with Flux after a panic, and jobs that cannot be compared.
 
-use super::examples::{assert_no_drift, restarted_without_data};
+use super::examples::{assert_no_drift, restart_without_data};
 use super::host::Host;
 use super::resync;
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
@@ -69,7 +69,7 @@ fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
 fn a_refused_priority_is_posted_again() {
     let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
-    restarted_without_data(&mut host, id);
+    restart_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
     host.event(Event::Associations(vec![record(association(7, "A"), "A")]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The data that the plugin saves of a push and of ended jobs: fair-shares that the tree does not give, and nothing of an aborted push.
+//! The data for the snapshot: the associations of a push with their fair-shares, and ended jobs. An aborted push must leave no data.
 
 use super::host::Host;
 use super::live::{accounts, leaf, leaves, live, tree};
@@ -11,7 +11,7 @@ use crate::standing::{Ended, EvictedUsage, Job, Watermark};
 use fairshare::Policy;
 use fairshare::periods::Resources;
 
-/// The snapshot stores a fair-share only if the tree does not give the same value.
+/// The snapshot stores a fair-share only if it differs from the one that the tree gives.
 #[test]
 fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
     let mut host = live(Policy::FairTree);
@@ -49,7 +49,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
         crate::engine::associations_page(&host.engine.view(), None, 10, None)
             .iter()
             .all(|kept| !kept.is_reckoned),
-        "without a tree nothing is"
+        "without a tree, no fair-share is marked"
     );
 }
 
@@ -79,7 +79,7 @@ fn an_aborted_push_leaves_no_associations() {
     }
 }
 
-/// A full push replaces a staged push.
+/// A push in one message replaces the staged push.
 #[test]
 fn a_replaced_staged_push_leaves_no_associations() {
     let mut host = live(Policy::FairTree);
@@ -94,12 +94,12 @@ fn a_replaced_staged_push_leaves_no_associations() {
     assert_eq!(host.engine.standing.usages.counts(), before);
 }
 
-fn ended(id: u64) -> Job {
+fn ended_job(id: u64) -> Job {
     let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
     Job { id: JobId(id), user: UserId(7), bank: "A".into(), ran_on, start: NOW, limit: 0.0 }
 }
 
-/// Each ended job is taken once. If there are too many, `take` returns `None`.
+/// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.
 #[test]
 fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     let mut host = live(Policy::FairTree);
@@ -114,7 +114,7 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
     assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
-        (0..jobs).for_each(|id| host.engine.news().note(ended(id), NOW));
+        (0..jobs).for_each(|id| host.engine.news().note(ended_job(id), NOW));
         assert!(crate::engine::has_news(&host.engine.view(), 1));
         assert_eq!(host.engine.news().take(1).is_none(), is_too_many, "{jobs}");
         host.engine.news().clear();
@@ -126,7 +126,7 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
     host.end(id);
     assert!(!crate::engine::has_news(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();
-    host.engine.news().note(ended(1), NOW);
+    host.engine.news().note(ended_job(1), NOW);
     assert!(!crate::engine::has_news(&host.engine.view(), 1), "there is no tree yet");
     host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(crate::engine::has_news(&host.engine.view(), 1), "the job ended before there was a tree");
@@ -135,19 +135,19 @@ fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
 #[test]
 fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
     let mut host = live(Policy::FairTree);
-    let kept = Ended { job: ended(1), end: NOW + 50.0 };
-    let wrong = Ended { job: Job { start: f64::NAN, ..ended(2) }, end: NOW };
-    host.event(Event::Recalled(vec![kept.clone(), wrong], Vec::new()));
+    let valid = Ended { job: ended_job(1), end: NOW + 50.0 };
+    let invalid = Ended { job: Job { start: f64::NAN, ..ended_job(2) }, end: NOW };
+    host.event(Event::Recalled(vec![valid.clone(), invalid], Vec::new()));
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
     assert_eq!(
         crate::engine::uncovered(&host.engine.view(), Default::default(), 9),
-        (vec![kept], Vec::new(), None)
+        (vec![valid], Vec::new(), None)
     );
     assert_eq!(
         crate::engine::uncovered(&Host::new().engine.view(), Default::default(), 9),
         (Vec::new(), Vec::new(), None)
     );
-    let given_up = |sum| EvictedUsage {
+    let evicted = |sum| EvictedUsage {
         user: UserId(7),
         bank: "A".into(),
         sum,
@@ -158,7 +158,7 @@ fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
         counted: Watermark::default(),
     };
     for (sum, logged) in [(5.0, 1), (-5.0, 2)] {
-        host.event(Event::Recalled(Vec::new(), vec![given_up(sum)]));
+        host.event(Event::Recalled(Vec::new(), vec![evicted(sum)]));
         assert_eq!(host.logged.len(), logged, "{:?}", host.logged);
     }
 }

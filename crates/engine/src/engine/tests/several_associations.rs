@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Several associations in one turn: the scan of one does not delay the scan of another.
+//! Scans of several associations in one reactor turn. The scan of one association must not delay the scan of another.
 
 use super::examples::assert_no_drift;
 use super::host::Host;
@@ -10,15 +10,15 @@ use crate::ids::{JobId, Limit};
 use State::{Depend, Sched};
 
 fn records(most: Limit) -> Vec<AssociationRecord> {
-    let of = |user| {
+    let limited_record = |user| {
         let mut one = association(user, "A");
         one.max_running_jobs = most;
         record(one, "A")
     };
-    [7, 8, 9].map(of).into()
+    [7, 8, 9].map(limited_record).into()
 }
 
-fn one_job_record(name: &str) -> Queue {
+fn one_job_queue(name: &str) -> Queue {
     Queue { max_running_jobs: Limit(1), ..queue(name) }
 }
 
@@ -36,7 +36,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
     for event in [Event::Associations(records(Limit(2))), Event::Reprioritize] {
         host.oracle.apply_event(&event);
         let effects = host.engine.handle(NOW, event);
-        // The host does not begin the next turn.
+        // `apply` carries out the effects of this turn, and runs no further turn.
         host.apply(effects);
     }
     assert!(held.iter().all(|id| host.state(*id) == Some(Sched)), "{held:?}");
@@ -46,22 +46,22 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
 
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
-    let mut host = Host::with(records(UNLIMITED), vec![one_job_record("q1"), one_job_record("q2")]);
+    let mut host = Host::with(records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
     let [runs, held] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
         host.start(id);
         id
     });
-    let [ends, freed] = [(); 2].map(|()| {
+    let [ends, released] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q2")).unwrap();
         host.start(id);
         id
     });
     host.end(ends);
-    assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
+    assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
     let mut engine = Engine::small();
     for event in
-        [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_record("q1"), queue("q2")])]
+        [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_queue("q1"), queue("q2")])]
     {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
@@ -70,7 +70,7 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     host.event(Event::Associations(records(Limit(1))));
     host.end(runs);
     host.settle();
-    assert_eq!((host.state(freed), host.state(held)), (Some(Sched), Some(Depend)));
+    assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
     host.event(Event::Reprioritize);
     assert_no_drift(&host);
 }
@@ -79,7 +79,7 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
 fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() {
     let mut host =
         Host::with([records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(), vec![queue("q1")]);
-    let others = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();
+    let stays = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();
     let moves = host.submit(HostJob::new(7).bank("A").after("keep=y")).unwrap();
     host.never_answered.insert(moves);
     let mut engine = Engine::small();
@@ -89,8 +89,8 @@ fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() 
         engine.handle(NOW, event);
     }
     host.replay(true, engine);
-    assert_eq!(host.names(others), ["keep=x"]);
+    assert_eq!(host.names(stays), ["keep=x"]);
     host.force_update(moves, None, Some("B".to_owned()));
     host.settle();
-    assert_eq!(host.names(others), ["keep=x", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(stays), ["keep=x", "max-running-jobs-user-limit"]);
 }

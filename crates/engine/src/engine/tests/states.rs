@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The states by which active jobs are counted.
+//! The numbers of active jobs by state, in the statistics.
 
 use super::host::Host;
 use super::site::{HostJob, association, record};
@@ -21,7 +21,7 @@ fn each_active_job_counts_in_exactly_one_state() {
         counts
     };
     assert_eq!(states(&host), [0; 6]);
-    // The order is running, pending, held, waiting, blocked, ending.
+    // The order of the counts is running, pending, held, waiting, blocked, ending.
     let running = host.submit(HostJob::new(7)).unwrap();
     host.start(running);
     assert_eq!(states(&host), [1, 0, 0, 0, 0, 0]);
@@ -36,7 +36,7 @@ fn each_active_job_counts_in_exactly_one_state() {
     assert_eq!(states(&host), [0, 3, 0, 0, 1, 0]);
     host.start(held);
     assert_eq!(states(&host), [1, 2, 0, 0, 1, 0]);
-    // Jobs of users without data count as waiting, and not as pending too.
+    // Jobs of users without data count as waiting and not as pending.
     let mut host = Host::new();
     for user in [5, 5, 6] {
         host.submit(HostJob::new(user)).unwrap();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Strict running limits: no more jobs are in SCHED than could run at once.
+//! Strict running limits: no more jobs may be in SCHED than can run at once.
 //! Rules: L18
 
 use super::examples::{assert_no_drift, site, submit};
@@ -9,6 +9,7 @@ use crate::accounts::{RunningLimits, RunningLimitsOf};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit};
 
+/// Returns settings with the rule `others` for running limits, and other rules for `queues`.
 pub fn rules(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
     let queues = queues.iter().map(|(queue, rule)| ((*queue).into(), *rule)).collect();
     Settings { running: RunningLimitsOf { others, queues }, ..Settings::default() }
@@ -103,7 +104,7 @@ fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
     host.set_urgency(a, 0);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     assert_no_drift(&host);
-    // The urgency is still 0, so the job stays in SCHED.
+    // Job b now takes the headroom. At urgency 0, job a is not held all the same.
     host.event(Event::Reprioritize);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     assert_no_drift(&host);

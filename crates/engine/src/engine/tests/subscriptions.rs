@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Flux goes through all subscriptions of a plugin whenever one is cancelled, so the plugin subscribes to few jobs at a time. Flux does
-//! not report when another plugin releases the other jobs. They exceed no limit all the same, and none is stranded.
+//! Flux searches all subscriptions of a plugin whenever one ends, so the plugin subscribes to few jobs at a time. No event reports when
+//! another plugin unblocks an unsubscribed job. Such jobs must exceed no limit, and none may stay held without a reason.
 //! Rules: R11
 
 use super::examples::{assert_no_drift, site, submit};
@@ -21,7 +21,7 @@ fn submit_dependent(host: &mut Host) -> JobId {
     host.submit(HostJob::new(7).after(AFTER)).unwrap()
 }
 
-/// Returns a host with as many subscribed jobs as are allowed. Their dependencies are never satisfied.
+/// Returns a host that has used all subscriptions for jobs whose dependencies are never satisfied.
 fn use_all_subscriptions(change: impl FnOnce(&mut Association)) -> Host {
     let mut host = site(change);
     for _ in 0..FEW.subscribed {
@@ -31,7 +31,7 @@ fn use_all_subscriptions(change: impl FnOnce(&mut Association)) -> Host {
     host
 }
 
-/// Removes the dependencies of jobs in one reactor turn.
+/// Removes the dependencies of `jobs` in one reactor turn, and checks the counters.
 fn satisfy(host: &mut Host, jobs: &[JobId]) {
     jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
     host.settle();
@@ -44,32 +44,32 @@ fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_pl
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
         let job = HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) };
-        let kept = host.submit(job).unwrap();
-        assert!(!host.subscribed.contains(&kept));
+        let blocked = host.submit(job).unwrap();
+        assert!(!host.subscribed.contains(&blocked));
         let first = submit(&mut host, 1);
         assert_eq!(
-            (states(&host, &[kept, first]), host.names(kept)),
+            (states(&host, &[blocked, first]), host.names(blocked)),
             (vec![Depend, Sched], vec![AFTER.into()])
         );
-        satisfy(&mut host, &[kept]);
-        assert_eq!(states(&host, &[kept, first]), [Priority, Sched], "declared: {is_declared}");
+        satisfy(&mut host, &[blocked]);
+        assert_eq!(states(&host, &[blocked, first]), [Priority, Sched], "declared: {is_declared}");
         host.start(first);
-        assert_eq!(host.state(kept), Some(Sched));
+        assert_eq!(host.state(blocked), Some(Sched));
         assert_no_drift(&host);
     }
 }
 
-/// The limit was full when the job came. The plugin adds no dependency, because it could not remove it in time.
+/// The limit is full when the job is submitted. The plugin adds no dependency, because no event would report when to remove it.
 #[test]
 fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
-    let kept = submit_dependent(&mut host);
-    assert_eq!(host.names(kept), [AFTER]);
+    let blocked = submit_dependent(&mut host);
+    assert_eq!(host.names(blocked), [AFTER]);
     host.start(first);
-    satisfy(&mut host, &[kept]);
-    assert_eq!(host.state(kept), Some(Sched));
-    // An update into a full queue adds none either.
+    satisfy(&mut host, &[blocked]);
+    assert_eq!(host.state(blocked), Some(Sched));
+    // An update into a full queue adds no dependency either.
     let full = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
     host.event(Event::Queues(vec![queue("q1"), full]));
     let moved = submit_dependent(&mut host);
@@ -107,7 +107,7 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
     host.end(watched);
     let next = submit_dependent(&mut host);
     assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond));
-    // No subscription is cancelled for a job without one, whether it is rejected, cancelled or released.
+    // The model host fails if the plugin ends a subscription that it does not have. These jobs are cancelled, rejected or released.
     host.end(beyond);
     let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).after(AFTER) };
     assert!(host.submit(refused).is_err());
@@ -120,8 +120,8 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
 fn the_explanation_of_an_unsubscribed_job_is_true() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
-    let kept = submit_dependent(&mut host);
-    let outcome = why(&host, kept);
+    let blocked = submit_dependent(&mut host);
+    let outcome = why(&host, blocked);
     let others: Vec<_> = outcome.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
     assert_eq!(others, [("dependency", None)], "{:?}", outcome.others);
     assert_eq!(
@@ -129,12 +129,12 @@ fn the_explanation_of_an_unsubscribed_job_is_true() {
         (false, 0, "free")
     );
     assert!(outcome.others[0].text.contains("the name of the dependency is unknown"));
-    satisfy(&mut host, &[kept]);
-    let outcome = why(&host, kept);
+    satisfy(&mut host, &[blocked]);
+    let outcome = why(&host, blocked);
     let holds: Vec<&str> = outcome.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!((outcome.is_held, holds, outcome.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
     host.start(first);
-    assert_eq!(host.state(kept), Some(Sched));
+    assert_eq!(host.state(blocked), Some(Sched));
 }
 
 #[test]
@@ -142,24 +142,24 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|_| ());
         host.event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
-        let kept = host
+        let blocked = host
             .submit(HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) })
             .unwrap();
-        let age = |host: &Host| host.engine.ledger().job(kept).unwrap().eligible.seconds(host.now);
+        let age = |host: &Host| host.engine.ledger().job(blocked).unwrap().eligible.seconds(host.now);
         host.now += 1_000.0;
         assert!(age(&host) < 1.0, "{is_declared}: {}", age(&host));
-        satisfy(&mut host, &[kept]);
+        satisfy(&mut host, &[blocked]);
         host.now += 1_000.0;
         assert!((1_000.0..1_001.0).contains(&age(&host)), "{is_declared}: {}", age(&host));
     }
 }
 
-/// The jobs have dependencies of ours from before the reload. The plugin does not know whether another plugin keeps them, so it holds and
+/// The jobs have dependencies of ours from before the reload. No event shows whether another plugin blocks them, so the engine holds and
 /// releases them as if none did.
 #[test]
 fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    for are_kept in [true, false] {
+    for are_blocked in [true, false] {
         let mut host = site(|a| a.max_sched_jobs = Limit(1));
         let first = submit(&mut host, 1);
         let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after(AFTER) };
@@ -172,24 +172,24 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
         let beyond: Vec<JobId> = held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
         assert!(beyond.iter().all(|id| keepers(&host, id) == Keepers::NobodyElse));
-        if !are_kept {
+        if !are_blocked {
             beyond.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
         host.start(first);
-        if are_kept {
-            // The scan removed their dependencies without effect, so they are known to be blocked.
+        if are_blocked {
+            // The scan removed our dependencies, but the jobs stayed in DEPEND. So the engine marks them as blocked.
             assert_eq!(host.state(last), Some(Sched));
-            let is_out = |id: &JobId| {
+            let is_blocked = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
                 (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
             };
-            assert!(beyond.iter().all(is_out));
+            assert!(beyond.iter().all(is_blocked));
             satisfy(&mut host, &beyond);
             assert_eq!(states(&host, &beyond), vec![Priority; beyond.len()]);
             host.start(last);
         }
         for id in &beyond {
-            assert_eq!(host.state(*id), Some(Sched), "kept: {are_kept}");
+            assert_eq!(host.state(*id), Some(Sched), "blocked: {are_blocked}");
             host.start(*id);
         }
         assert_no_drift(&host);
@@ -197,7 +197,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     }
 }
 
-/// The plugin treats the job like one beyond the number of subscriptions.
+/// Without the subscription, the engine must treat the job as an unsubscribed one.
 #[test]
 fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases_it() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
@@ -217,7 +217,7 @@ fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases
     assert_eq!(host.state(first), Some(Sched));
 }
 
-/// The engine compares its state with Flux's. It needs no subscription to jobs past DEPEND.
+/// The comparison with Flux renews subscriptions, and must again subscribe to no more jobs than are allowed.
 #[test]
 fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A ninth limit on a counter, a third limit on a single job, and a fifth factor: each needs one more row in a table.
+//! Engines with one more limit on a counter, one more limit on a single job, or one more factor. Each needs only a row in a table.
 
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, queue, record};
@@ -15,7 +15,7 @@ const NINTH: Rule = Rule {
     caps: Caps::InAll(&[(Measure::Cores, |_| Limit(8))]),
 };
 
-/// The ninth limit acts as the other limits in the life of a job.
+/// The added limit must hold and release jobs as the other limits do.
 #[test]
 fn a_ninth_limit_is_a_row() {
     let counters = [RULES.counters, &[NINTH]].concat().leak();
@@ -26,11 +26,11 @@ fn a_ninth_limit_is_a_row() {
     let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     assert_eq!(host.state(third), Some(State::Sched), "the limit has headroom for the smaller job");
-    // A reloaded plugin finds the name in the eventlog.
+    // After a reload, the engine recognizes the name in the eventlog.
     host.replay(true, site(tables));
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     host.start(first);
-    assert_eq!(host.state(second), Some(State::Sched), "released when the first job left SCHED");
+    assert_eq!(host.state(second), Some(State::Sched), "the first job has left SCHED");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -76,14 +76,14 @@ fn a_fifth_factor_is_a_row() {
     host.engine = site(Tables { factors: Factors::from_rows(&FIVE), ..Tables::default() });
     let id = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
-    // Its weight is pushed and shown like the weights of other factors.
+    // A push can set the weight of the new factor, and the query shows it.
     host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
     host.event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).factors.get("nodes"), Some(&100));
 }
 
-/// The guarantee of `max-wait-behind` includes the range of a new factor.
+/// The guarantee of `max-wait-behind` must include the range of the new factor.
 #[test]
 fn a_new_factor_keeps_the_guarantee_of_max_wait_behind() {
     static SEVEN: [Factor; 7] = {
@@ -103,7 +103,7 @@ fn a_new_factor_keeps_the_guarantee_of_max_wait_behind() {
     assert!(waiting > later, "{waiting} {later}");
 }
 
-/// Returns an engine with these tables and data.
+/// Returns an engine with `tables`, queue q1 and an association of user 7.
 fn site(tables: Tables) -> Engine {
     let mut engine = Engine::with_tables(OWNER, tables);
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Updates of a job's queue and bank: which updates the plugin rejects, with which text, and which it accepts without a check.
+//! Updates of a job's queue and bank: the updates that the plugin rejects, with their texts, and those that it always accepts.
 //! Rules: L24
 
 use super::host::Host;
@@ -70,14 +70,14 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
                 try again later";
     assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
     assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "its own bank has headroom");
-    // Flux validates each key alone first, so bank B is checked with the present queue. Two updates one after the other pass.
+    // Flux first validates each key alone, so the plugin checks bank B with the present queue q2. Two separate updates are accepted.
     assert!(host.update(id, Some("q1"), Some("B")).is_err());
     assert_eq!(host.update(id, Some("q1"), None), Ok(()));
     assert_eq!(host.update(id, None, Some("B")), Ok(()));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// The release scan checks a held job later. A job that stays in its queue is not checked again.
+/// A held job needs no check, because the release scan checks it later. A job that stays in its queue was checked before.
 #[test]
 fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     let narrow = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
@@ -106,13 +106,13 @@ fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
     let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
     let first = host.submit(HostJob::new(7).bank("B")).unwrap();
     host.start(first);
-    let freed = host.submit(HostJob::new(7).bank("B")).unwrap();
-    assert_eq!(host.names(freed), ["max-running-jobs-user-limit"]);
+    let released = host.submit(HostJob::new(7).bank("B")).unwrap();
+    assert_eq!(host.names(released), ["max-running-jobs-user-limit"]);
     let id = host.submit(HostJob::new(7)).unwrap();
     let text = "updating to bank B while it is already at max-run-jobs limit is not allowed; try again later";
     assert_eq!(host.update(id, None, Some("B")), Err(text.to_owned()));
     host.end(first);
-    assert_eq!(host.state(freed), Some(State::Sched));
+    assert_eq!(host.state(released), Some(State::Sched));
     assert_eq!(host.update(id, None, Some("B")), Ok(()));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -130,8 +130,8 @@ fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_sta
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// The moved job is the last job of bank A whose eventlog is unread, so the other jobs of A can be checked. The engine checks them
-/// after Flux has the answer that the moved job stays in PRIORITY.
+/// The moved job is the last job of bank A with an unread eventlog, so the engine can now check the other jobs of the bank. The checks follow
+/// in a later turn, not among the effects of the update.
 #[test]
 fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     let accounts = |running| {
@@ -146,7 +146,7 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
         host.start(running);
     }
     let moved = host.submit(HostJob::new(7)).unwrap();
-    let kept = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
+    let blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
     let mut engine = Engine::small();
     for event in [strict(), accounts(Limit(1))] {
         host.oracle.apply_event(&event);
@@ -154,7 +154,7 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
     }
     host.never_answered = [moved].into();
     host.replay(true, engine);
-    assert_eq!(host.names(kept), ["afterany:1"]);
+    assert_eq!(host.names(blocked), ["afterany:1"]);
     let job = HostJob { state: State::Priority, ..host.jobs[&moved].clone().bank("B") };
     let updated = host.clone().engine.handle(NOW, Event::Updated(Host::facts(moved, &job)));
     assert!(
@@ -162,5 +162,5 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
         "{updated:?}"
     );
     host.force_update(moved, None, Some("B".to_owned()));
-    assert_eq!(host.names(kept), ["afterany:1", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(blocked), ["afterany:1", "max-running-jobs-user-limit"]);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Jobs of urgency 0: they are released like other jobs, and reserve no headroom to run.
+//! Jobs at urgency 0 are released like other jobs, but reserve no headroom under limits on RUN.
 //! Rules: R7, R8
 
 use super::examples::{assert_no_drift, site, submit};
@@ -28,27 +28,27 @@ fn a_released_job_of_urgency_0_lets_the_next_one_run() {
     let mut host = site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
     host.start(a);
-    let resting = submit(&mut host, 1);
-    host.set_urgency(resting, 0);
+    let at_urgency_0 = submit(&mut host, 1);
+    host.set_urgency(at_urgency_0, 0);
     let next = submit(&mut host, 1);
     host.end(a);
-    assert_eq!([resting, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    assert_eq!([at_urgency_0, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
     host.start(next);
-    host.set_urgency(resting, 16);
+    host.set_urgency(at_urgency_0, 16);
     let later = submit(&mut host, 1);
     assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
-/// Returns held jobs of 1, 3 and 1 nodes, the first and last of `urgency`, and the job that runs. Three nodes may run, and two jobs
-/// may be in SCHED.
-fn submit_three_held(urgency: i64, kept_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
+/// Returns a host, a running job, and three held jobs of 1, 3 and 1 nodes, of which the first and the last have `urgency`. Three nodes may be
+/// in use, and two jobs may be in SCHED. The dependency `blocked_by`, if any, also blocks the held jobs.
+fn submit_three_held(urgency: i64, blocked_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
     let mut host = site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
     let running = submit(&mut host, 3);
     host.start(running);
     let held = [(1, urgency), (3, 16), (1, urgency)].map(|(nodes, urgency)| {
         let job = HostJob { urgency, ..HostJob::new(7).size(nodes, nodes) };
-        host.submit(kept_by.into_iter().fold(job, HostJob::after)).unwrap()
+        host.submit(blocked_by.into_iter().fold(job, HostJob::after)).unwrap()
     });
     (host, running, held)
 }
@@ -94,7 +94,7 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
     assert_no_drift(&host);
 }
 
-/// The job began to run before Flux answered. A running job gets no priority.
+/// The job started while the engine waited for its urgency. Flux would refuse a priority for a running job.
 #[test]
 fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
     let mut host = site(|_| ());
