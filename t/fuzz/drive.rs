@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fuzzing loop, on stable Rust: it keeps inputs with new behaviour and mutates them further.
+//! The fuzzing loop. It collects inputs that cause new behaviour, and mutates them.
 //!
-//! A target returns hashes of its behaviour (texts of refusals without numbers, kinds of effects) instead of the coverage that only
-//! nightly Rust could measure. `FUZZ_SECONDS` sets the time of each target, and `FUZZ_SEED` repeats a run. A run starts with the
-//! files of `t/fuzz/corpus/TARGET/`, which also has inputs that once failed.
+//! Only nightly Rust can measure coverage. So a target returns features instead: hashes of its behaviour, for example of the texts of
+//! refusals without numbers. `FUZZ_SECONDS` sets the duration for each target, and `FUZZ_SEED` repeats a run. A run starts with the files
+//! of `t/fuzz/corpus/TARGET/`, which include inputs that failed in the past.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A small random generator (splitmix64).
+/// A pseudo-random number generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
@@ -28,11 +28,12 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`, which is not 0.
+    /// Returns a number below `n`. `n` must not be 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }
 
+    /// Returns true with a probability of 1 in `n`.
     pub fn one_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -42,43 +43,43 @@ impl Rng {
     }
 }
 
-/// A function that changes an input, possibly with parts of a second input.
+/// A function that returns a changed copy of the first input. It may insert bytes of the second input.
 pub type Mutate = fn(&mut Rng, &[u8], &[u8]) -> Vec<u8>;
 
-/// Returns the hash of an observation.
-pub fn seen(what: impl Hash) -> u64 {
+/// Returns a feature: the hash of a piece of behaviour.
+pub fn hash_feature(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);
     hasher.finish()
 }
 
-/// Returns a text without digits and quoted parts.
+/// Returns the first 120 bytes of a text without its digits and quoted values, so that similar messages give the same feature.
 #[allow(dead_code, reason = "some programs that include this file do not use it")]
-pub fn gist(text: &str) -> String {
-    let mut gist = String::new();
-    let mut quoted = false;
+pub fn strip_values(text: &str) -> String {
+    let mut stripped = String::new();
+    let mut is_quoted = false;
     for c in text.chars().take(300) {
-        quoted ^= c == '"' || c == '\'';
-        if !quoted && !c.is_ascii_digit() && gist.len() < 120 {
-            gist.push(c);
+        is_quoted ^= c == '"' || c == '\'';
+        if !is_quoted && !c.is_ascii_digit() && stripped.len() < 120 {
+            stripped.push(c);
         }
     }
-    gist
+    stripped
 }
 
-/// Prints a text if `FUZZ_SHOW=1`.
+/// Prints a text if `FUZZ_SHOW` is set.
 #[allow(dead_code, reason = "some programs that include this file do not use it")]
-pub fn show(what: impl FnOnce() -> String) {
+pub fn show(text: impl FnOnce() -> String) {
     if std::env::var_os("FUZZ_SHOW").is_some() {
-        println!("{}", what());
+        println!("{}", text());
     }
 }
 
 /// Returns the content of the file that `FUZZ_INPUT` names.
 #[allow(dead_code, reason = "some programs that include this file do not use it")]
-pub fn chosen() -> Vec<u8> {
+pub fn read_chosen_input() -> Vec<u8> {
     let path = std::env::var_os("FUZZ_INPUT").expect("FUZZ_INPUT names a file");
-    std::fs::read(path).expect("it can be read")
+    std::fs::read(path).expect("the file that FUZZ_INPUT names can be read")
 }
 
 fn parse_variable(name: &str) -> Option<u64> {
@@ -96,9 +97,9 @@ pub fn corpus(target: &str) -> Vec<(String, Vec<u8>)> {
     files.into_iter().filter_map(|path| Some((name(&path)?, std::fs::read(&path).ok()?))).collect()
 }
 
-/// Runs a target on the corpus and the seeds, and then on mutated inputs until the time is over. If the target panics, it shrinks the input,
-/// saves it in the build directory and panics.
-pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnMut(&[u8]) -> Vec<u64>) {
+/// Runs the target `run` on the corpus and the seeds, and then on mutated inputs until the time is over. If `run` panics, this function
+/// shrinks the input, saves it in the build directory, and passes the panic on.
+pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut run: impl FnMut(&[u8]) -> Vec<u64>) {
     let seconds = parse_variable("FUZZ_SECONDS").unwrap_or(2);
     let seed = parse_variable("FUZZ_SEED").unwrap_or_else(|| {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -109,21 +110,21 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
     let mut pool: Vec<Vec<u8>> = Vec::new();
     let mut executions = 0u64;
     let mut attempt = |input: Vec<u8>, pool: &mut Vec<Vec<u8>>, executions: u64| {
-        match catch_unwind(AssertUnwindSafe(|| one(&input))) {
+        match catch_unwind(AssertUnwindSafe(|| run(&input))) {
             Ok(found) => {
                 let before = known.len();
                 known.extend(found);
-                // Small inputs are mutated sooner than large ones.
+                // Inputs of 64 KiB or more are not mutated.
                 if known.len() > before && input.len() < 1 << 16 {
                     pool.push(input);
                 }
             }
             Err(panic) => {
-                let input = smaller(input, &mut one);
-                let file = keep(target, &input);
+                let input = shrink(input, &mut run);
+                let file = save(target, &input);
                 let shown: String = String::from_utf8_lossy(&input).chars().take(2000).collect();
                 eprintln!(
-                    "fuzz {target}: FUZZ_SEED={seed}, execution {executions}, input kept in {}:\n{shown}",
+                    "fuzz {target}: FUZZ_SEED={seed}, execution {executions}, input saved in {}:\n{shown}",
                     file.display()
                 );
                 std::panic::resume_unwind(panic);
@@ -139,9 +140,9 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
         executions += 1;
         features = attempt(input, &mut pool, executions);
     }
-    assert!(!pool.is_empty(), "{target}: nothing to begin with");
+    assert!(!pool.is_empty(), "{target}: no seeds");
     while began.elapsed() < Duration::from_secs(seconds) {
-        // The newest inputs are the least explored.
+        // The newest inputs were mutated least, so every second input is one of the last 20.
         let at = if rng.one_in(2) {
             pool.len() - 1 - rng.below(pool.len().min(20))
         } else {
@@ -159,17 +160,17 @@ pub fn fuzz(target: &str, seeds: Vec<Vec<u8>>, mutate: Mutate, mut one: impl FnM
     println!("fuzz {target}: FUZZ_SEED={seed}, {executions} executions in {took:.1} s, {features} features");
 }
 
-/// Returns a smaller input that still fails, as far as it is found within a time limit.
-fn smaller(mut input: Vec<u8>, one: &mut impl FnMut(&[u8]) -> Vec<u64>) -> Vec<u8> {
+/// Returns the smallest input found in 20 seconds that still makes `run` panic.
+fn shrink(mut input: Vec<u8>, run: &mut impl FnMut(&[u8]) -> Vec<u64>) -> Vec<u8> {
     let began = Instant::now();
     let mut chunk = input.len().div_ceil(2);
     while chunk > 0 && began.elapsed() < Duration::from_secs(20) {
         let mut at = 0;
         while at < input.len() {
-            let mut less = input.clone();
-            less.drain(at..(at + chunk).min(input.len()));
-            if catch_unwind(AssertUnwindSafe(|| one(&less))).is_err() {
-                input = less;
+            let mut shorter = input.clone();
+            shorter.drain(at..(at + chunk).min(input.len()));
+            if catch_unwind(AssertUnwindSafe(|| run(&shorter))).is_err() {
+                input = shorter;
             } else {
                 at += chunk;
             }
@@ -179,15 +180,16 @@ fn smaller(mut input: Vec<u8>, one: &mut impl FnMut(&[u8]) -> Vec<u64>) -> Vec<u
     input
 }
 
-fn keep(target: &str, input: &[u8]) -> PathBuf {
+/// Writes an input that failed to a file, and returns its path.
+fn save(target: &str, input: &[u8]) -> PathBuf {
     let directory = option_env!("CARGO_TARGET_TMPDIR").map_or_else(std::env::temp_dir, PathBuf::from);
-    let path = directory.join(format!("fuzz-{target}-{:016x}", seen(input)));
+    let path = directory.join(format!("fuzz-{target}-{:016x}", hash_feature(input)));
     let _ = std::fs::write(&path, input);
     path
 }
 
-/// Changes bytes without regard to their meaning.
-pub fn bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+/// Returns `input` with a random change of its bytes, whatever the bytes mean.
+pub fn mutate_bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     const ODD: [u8; 12] = [0, 1, 0x7f, 0x80, 0xff, b'\n', b'"', b'\\', b'{', b'-', b'9', b','];
     let mut output = input.to_vec();
     if output.is_empty() {
@@ -217,7 +219,7 @@ pub fn bytes(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     output
 }
 
-/// A stream of choices from an input. After its end, each choice is the first one.
+/// Reads choices from the bytes of an input. After the last byte, each choice is the first option.
 pub struct Choices<'a>(pub &'a [u8]);
 
 impl Choices<'_> {

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Data of jobs that the plugin reads: jobspecs, R, eventlogs, and answers of job-list.
+//! Random data of jobs: jobspecs, R, eventlogs, and answers of job-list.
 
 use std::collections::BTreeSet;
 
 use fairshare_embedded::State;
 use serde_json::{Value, json};
 
-use super::drive::{Mutate, Rng, bytes, fuzz, gist, seen};
-use super::{Stand, assert_plain, json, said, seeds, with_a_tree};
+use super::drive::{Mutate, Rng, fuzz, hash_feature, mutate_bytes, strip_values};
+use super::{SiteCache, assert_no_control, check_log, document_with_tree, json, seeds};
 use crate::abi::{OWNER, SO, Site, document, job};
 
-fn parsed(input: &[u8]) -> Option<Value> {
+fn parse(input: &[u8]) -> Option<Value> {
     serde_json::from_slice(input).ok()
 }
 
-/// Checks that no job is left and all counters are 0.
+/// Checks that the plugin stores no job and that all counters are 0.
 fn assert_empty(site: &Site) {
     let check = site.check();
     assert_eq!(check["jobs"], 0, "{check}");
@@ -29,7 +29,7 @@ fn assert_empty(site: &Site) {
 
 #[test]
 fn any_jobspec() {
-    let mut stand = Stand::default();
+    let mut cache = SiteCache::default();
     let slot = json!([{"type": "slot", "count": 2, "label": "task", "with": [
         {"type": "node", "count": 1, "with": [{"type": "core", "count": 3}, {"type": "gpu", "count": 1}]}]}]);
     let mut nested = job(5002, 1).jobspec;
@@ -38,25 +38,25 @@ fn any_jobspec() {
     named["attributes"]["system"]["bank"] = json!("B");
     named["attributes"]["system"]["project"] = json!("*");
     let seeds = seeds([job(5002, 1).jobspec, nested, named]);
-    fuzz("jobspec", seeds, json::document, |input| {
-        let Some(jobspec) = parsed(input) else { return Vec::new() };
-        let site = stand.take();
+    fuzz("jobspec", seeds, json::mutate_document, |input| {
+        let Some(jobspec) = parse(input) else { return Vec::new() };
+        let site = cache.take();
         let mut submission = job(5002, 1);
         submission.jobspec = jobspec;
         let mut features = Vec::new();
-        // Two jobs, so that one exists when the counts of the other are subtracted.
+        // The counters must also be right when one of two equal jobs has ended.
         let ids: Vec<u64> = (0..2)
             .filter_map(|_| match site.host.submit(&submission) {
                 Ok(id) => Some(id),
                 Err(text) => {
                     assert!(!text.is_empty() && text.len() < 400, "{text}");
-                    features.push(seen(gist(&text)));
+                    features.push(hash_feature(strip_values(&text)));
                     None
                 }
             })
             .collect();
         site.host.settle();
-        features.push(seen(ids.iter().map(|id| site.state(*id).name()).collect::<Vec<_>>()));
+        features.push(hash_feature(ids.iter().map(|id| site.state(*id).name()).collect::<Vec<_>>()));
         for id in ids {
             let _ = site.host.cancel(id, OWNER);
             site.host.settle();
@@ -64,14 +64,14 @@ fn any_jobspec() {
             site.check();
         }
         assert_empty(&site);
-        features.extend(said(&site));
-        stand.keep(site);
+        features.extend(check_log(&site));
+        cache.put_back(site);
         features
     });
 }
 
-/// Returns the ids of an idset, or `None` if it is invalid or too large.
-fn idset(value: &Value) -> Option<BTreeSet<u32>> {
+/// Returns the ids of an idset, or `None` if it is invalid or has a range of more than 100,001 ids.
+fn parse_idset(value: &Value) -> Option<BTreeSet<u32>> {
     if let Some(number) = value.as_u64() {
         return Some(BTreeSet::from([u32::try_from(number).ok()?]));
     }
@@ -99,17 +99,17 @@ fn idset(value: &Value) -> Option<BTreeSet<u32>> {
     Some(ids)
 }
 
-/// Counts nodes, cores and GPUs of a valid R one by one.
-fn counted(r: &Value) -> Option<(u64, u64, u64)> {
+/// Returns the numbers of nodes, cores and GPUs of an R, or `None` if the R is invalid. It counts id by id, unlike the plugin.
+fn count_resources(r: &Value) -> Option<(u64, u64, u64)> {
     let (mut ranks, mut cores, mut gpus) = (BTreeSet::new(), 0, 0);
     if r["version"].as_i64()? != 1 {
         return None;
     }
     for entry in r["execution"]["R_lite"].as_array()? {
-        let here = idset(&entry["rank"])?;
+        let here = parse_idset(&entry["rank"])?;
         let of_each = |kind: &str| match entry["children"].get(kind) {
             None => Some(0),
-            Some(ids) => idset(ids).map(|ids| ids.len() as u64),
+            Some(ids) => parse_idset(ids).map(|ids| ids.len() as u64),
         };
         cores += here.len() as u64 * of_each("core")?;
         gpus += here.len() as u64 * of_each("gpu")?;
@@ -132,8 +132,8 @@ fn any_r() {
         r("0,2-3", json!("0,3,5-7"), json!("0-7")),
         r("5", json!(0), json!(1)),
     ]);
-    fuzz("resources", seeds, json::document, |input| {
-        let Some(r) = parsed(input) else { return Vec::new() };
+    fuzz("resources", seeds, json::mutate_document, |input| {
+        let Some(r) = parse(input) else { return Vec::new() };
         let mut facts = json!({
             "id": 4711, "userid": 5002, "urgency": 16, "priority": 16, "state": 16, "t_submit": 1.5,
             "jobspec": job(5002, 1).jobspec, "R": r,
@@ -148,15 +148,15 @@ fn any_r() {
         }
         site.host.settle();
         let running = site.check()["running"].clone();
-        let mut features: Vec<u64> = said(&site).into_iter().collect();
-        if let Some((nodes, cores, gpus)) = counted(&r) {
+        let mut features: Vec<u64> = check_log(&site).into_iter().collect();
+        if let Some((nodes, cores, gpus)) = count_resources(&r) {
             let is_time = |key: &str| {
                 r["execution"].get(key).is_none_or(|time| time.as_f64().is_some_and(|t| t >= 0.0))
             };
             if is_time("starttime") && is_time("expiration") {
                 let shown = [&running["nodes"], &running["cores"], &running["gpus"]].map(Value::as_u64);
                 assert_eq!(shown, [Some(nodes), Some(cores), Some(gpus)], "{r}: {running}");
-                features.push(seen(("right", nodes.min(9), cores.min(9), gpus.min(9))));
+                features.push(hash_feature(("right", nodes.min(9), cores.min(9), gpus.min(9))));
             }
         }
         facts["state"] = json!(64);
@@ -165,29 +165,29 @@ fn any_r() {
         }
         site.host.settle();
         assert_empty(&site);
-        features.extend(said(&site));
+        features.extend(check_log(&site));
         features
     });
 }
 
-/// Mutates lines of JSON: the structure of one line, or the bytes of all.
-fn lines(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+/// Returns lines of JSON with one change: a line is removed, repeated or changed in its structure, or any bytes change.
+fn mutate_lines(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = input.split(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();
     let at = rng.below(all.len());
     match rng.below(6) {
-        0 => return bytes(rng, input, other),
+        0 => return mutate_bytes(rng, input, other),
         1 => drop(all.remove(at)),
         2 => {
             let line = all[at].clone();
             all.insert(rng.below(all.len() + 1), line);
         }
-        _ => all[at] = json::document(rng, &all[at], other),
+        _ => all[at] = json::mutate_document(rng, &all[at], other),
     }
     all.truncate(500);
     all.join(&b'\n')
 }
 
-/// The plugin reads any eventlog of a held job after a restart.
+/// After a reload the plugin reads the eventlog of a held job, which may have any content.
 #[test]
 fn any_eventlog() {
     let site = Site::new();
@@ -204,27 +204,27 @@ fn any_eventlog() {
         .map(|four| String::from_utf8_lossy(four).into_owned())
         .collect();
     let key = format!("job.{}.eventlog", digits.join("."));
-    fuzz("eventlog", vec![whole, b"{}\n".to_vec()], lines as Mutate, |input| {
+    fuzz("eventlog", vec![whole, b"{}\n".to_vec()], mutate_lines as Mutate, |input| {
         let text = String::from_utf8_lossy(input).replace('\0', "");
         site.host.answers_with(&key, Some(&text));
         site.host.remove(SO).unwrap();
         site.load(&document());
         site.host.advance(6.0);
-        let features = said(&site).into_iter().chain([seen(site.state(id).name())]).collect();
+        let features = check_log(&site).into_iter().chain([hash_feature(site.state(id).name())]).collect();
         site.check();
         assert_eq!(site.state(runs), State::Run);
-        // The job is held or released, but does not run beyond the limit of one.
+        // The limit allows one running job, so this job must not run.
         assert_ne!(site.state(id), State::Run);
         site.host.answers_with(&key, None);
         if site.state(id) != State::Depend {
-            // The eventlog made the plugin release the job. A restart makes it held again.
+            // The eventlog made the plugin release the job. After a restart the job is held again.
             site.host.restart(fairshare_embedded::Order::Ascending).unwrap();
         }
         features
     });
 }
 
-/// The plugin gets any answer of job-list about dependencies, while no eventlog can be read, and about ended jobs.
+/// job-list may answer anything. The plugin asks job-list for ended jobs, and for the dependencies of a job whose eventlog it cannot read.
 #[test]
 fn any_answer_of_job_list() {
     let site = Site::new();
@@ -235,7 +235,7 @@ fn any_answer_of_job_list() {
         {"id": 77, "userid": 5002, "bank": "A", "t_run": 1.6999e9, "t_inactive": 1.69999e9, "nnodes": 2, "ncores": 8},
         {"id": 78, "userid": 5001, "t_inactive": 1.69999e9}]});
     let known = json!({"job": {"id": id, "dependencies": ["max-running-jobs-user-limit", "afterany:5"]}});
-    fuzz("job-list", seeds([ended, known, json!({"jobs": []})]), json::document, |input| {
+    fuzz("job-list", seeds([ended, known, json!({"jobs": []})]), json::mutate_document, |input| {
         let text = String::from_utf8_lossy(input).replace('\0', "");
         site.host.set_readable(id, false);
         for topic in ["job-list.list", "job-list.list-id"] {
@@ -243,13 +243,13 @@ fn any_answer_of_job_list() {
         }
         site.host.remove(SO).unwrap();
         site.host.kvs().keys().for_each(|key| site.host.kvs_put(key, None));
-        site.load(&with_a_tree());
+        site.load(&document_with_tree());
         site.host.advance(11.0);
         site.check();
         let live = site.query()["live"].to_string();
-        assert_plain("what is shown", &live);
-        let features = said(&site).into_iter().chain([seen(site.state(id).name())]).collect();
-        // When the eventlog can be read again, everything is as before.
+        assert_no_control("the query", &live);
+        let features = check_log(&site).into_iter().chain([hash_feature(site.state(id).name())]).collect();
+        // The next input begins with a readable eventlog and a held job.
         site.host.set_readable(id, true);
         for topic in ["job-list.list", "job-list.list-id"] {
             site.host.answers_with(topic, None);

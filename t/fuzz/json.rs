@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Mutates the structure of JSON: values of all types and beyond all ranges in any place, and missing, doubled or unknown keys.
+//! Mutates the structure of JSON. Any value may get another type or exceed its range, and keys may be missing, repeated or unknown.
 
 use serde_json::{Map, Value, json};
 
-use super::drive::{Rng, bytes};
+use super::drive::{Rng, mutate_bytes};
 
-/// Returns an unusual value.
-fn odd(rng: &mut Rng) -> Value {
+fn unusual_value(rng: &mut Rng) -> Value {
     match rng.below(24) {
         0 => Value::Null,
         1 => json!(true),
@@ -35,15 +34,16 @@ fn odd(rng: &mut Rng) -> Value {
     }
 }
 
-fn count(value: &Value) -> usize {
+/// Returns the number of values in `value`, itself included.
+fn count_values(value: &Value) -> usize {
     1 + match value {
-        Value::Array(list) => list.iter().map(count).sum(),
-        Value::Object(map) => map.values().map(count).sum(),
+        Value::Array(list) => list.iter().map(count_values).sum(),
+        Value::Object(map) => map.values().map(count_values).sum(),
         _ => 0,
     }
 }
 
-/// Returns the value in a place, counted depth first.
+/// Returns value number `place` of `value`, depth first from 0. Subtracts the number of values that it passed from `place`.
 fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Value> {
     if *place == 0 {
         return Some(value);
@@ -56,9 +56,9 @@ fn find_value<'a>(value: &'a mut Value, place: &mut usize) -> Option<&'a mut Val
     }
 }
 
-fn any<'a>(rng: &mut Rng, value: &'a mut Value) -> &'a mut Value {
-    let mut place = rng.below(count(value));
-    // The borrow checker would keep the borrow of a failed search.
+fn pick_value<'a>(rng: &mut Rng, value: &'a mut Value) -> &'a mut Value {
+    let mut place = rng.below(count_values(value));
+    // A first search in a copy, because a failed search would keep `value` borrowed.
     let found = find_value(&mut value.clone(), &mut place.clone()).is_some();
     if found { find_value(value, &mut place).unwrap() } else { value }
 }
@@ -72,11 +72,13 @@ fn change_map(rng: &mut Rng, map: &mut Map<String, Value>, other: &mut Value) {
             map.insert(rng.pick(&["", "data", "dry_run", "%s\n", "push", "config"]).to_string(), value);
         }
         2 => {
-            if let Value::Object(more) = any(rng, other) {
+            if let Value::Object(more) = pick_value(rng, other) {
                 map.extend(more.clone());
             }
         }
-        _ => drop(map.insert(rng.pick(&["", "id", "tree", "limits", "expires"]).to_string(), odd(rng))),
+        _ => drop(
+            map.insert(rng.pick(&["", "id", "tree", "limits", "expires"]).to_string(), unusual_value(rng)),
+        ),
     }
 }
 
@@ -84,43 +86,45 @@ fn change_list(rng: &mut Rng, list: &mut Vec<Value>, other: &mut Value) {
     match rng.below(5) {
         0 if !list.is_empty() => drop(list.remove(rng.below(list.len()))),
         1 if !list.is_empty() && list.len() < 2000 => {
-            let doubled = list[rng.below(list.len())].clone();
-            list.insert(rng.below(list.len() + 1), doubled);
+            let repeated = list[rng.below(list.len())].clone();
+            list.insert(rng.below(list.len() + 1), repeated);
         }
         2 if list.len() > 1 => {
             let (one, two) = (rng.below(list.len()), rng.below(list.len()));
             list.swap(one, two);
         }
-        3 => list.push(any(rng, other).clone()),
-        _ => list.push(odd(rng)),
+        3 => list.push(pick_value(rng, other).clone()),
+        _ => list.push(unusual_value(rng)),
     }
 }
 
 fn change_text(rng: &mut Rng, text: &mut String) {
     let mut letters: Vec<char> = text.chars().collect();
     let place = rng.below(letters.len() + 1);
-    let odd =
+    let special =
         ['\n', '\u{1b}', '"', '\\', ',', '-', '[', ':', '.', '\u{0}', '\u{9b}', '%', ' ', '9', 'A', '\u{e9}'];
     match rng.below(3) {
-        0 => letters.insert(place, *rng.pick(&odd)),
+        0 => letters.insert(place, *rng.pick(&special)),
         1 if place < letters.len() => drop(letters.remove(place)),
-        _ if place < letters.len() => letters[place] = *rng.pick(&odd),
-        _ => letters.push(*rng.pick(&odd)),
+        _ if place < letters.len() => letters[place] = *rng.pick(&special),
+        _ => letters.push(*rng.pick(&special)),
     }
     *text = letters.into_iter().collect();
 }
 
-/// Makes one change of a document, possibly with a part of `other`. If the input is not JSON, its bytes change.
-pub fn document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
-    let Ok(mut value) = serde_json::from_slice::<Value>(input) else { return bytes(rng, input, other) };
+/// Returns the JSON document `input` with one change, which may insert a value of `other`. If `input` is not JSON, changes its bytes.
+pub fn mutate_document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+    let Ok(mut value) = serde_json::from_slice::<Value>(input) else {
+        return mutate_bytes(rng, input, other);
+    };
     if rng.one_in(12) {
-        return bytes(rng, input, other);
+        return mutate_bytes(rng, input, other);
     }
     let mut other = serde_json::from_slice::<Value>(other).unwrap_or_default();
-    let place = any(rng, &mut value);
+    let place = pick_value(rng, &mut value);
     match place {
-        _ if rng.one_in(4) => *place = odd(rng),
-        _ if rng.one_in(8) => *place = any(rng, &mut other).clone(),
+        _ if rng.one_in(4) => *place = unusual_value(rng),
+        _ if rng.one_in(8) => *place = pick_value(rng, &mut other).clone(),
         Value::Object(map) => change_map(rng, map, &mut other),
         Value::Array(list) => change_list(rng, list, &mut other),
         Value::String(text) => change_text(rng, text),
@@ -130,20 +134,20 @@ pub fn document(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
                 [old.wrapping_add(1), old.wrapping_sub(1), old.wrapping_mul(2), old.wrapping_neg(), old ^ 1];
             *place = json!(*rng.pick(&new));
         }
-        _ => *place = odd(rng),
+        _ => *place = unusual_value(rng),
     }
     let text = value.to_string().into_bytes();
     if text.len() > 1 << 19 { input.to_vec() } else { text }
 }
 
-/// Acts as [`document`] on the text after the first line, which stays or is replaced by that of the other.
-pub fn after_a_line(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+/// Applies [`mutate_document`] to the text after the first line. The first line may be replaced by the first line of `other`.
+pub fn mutate_after_first_line(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let split = |input: &[u8]| {
         let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
         (input[..end].to_vec(), input.get(end + 1..).unwrap_or_default().to_vec())
     };
-    let ((mine, body), (theirs, other)) = (split(input), split(other));
-    let line = if rng.one_in(8) { theirs } else { mine };
-    let body = if rng.one_in(10) { body } else { document(rng, &body, &other) };
+    let ((line, body), (other_line, other)) = (split(input), split(other));
+    let line = if rng.one_in(8) { other_line } else { line };
+    let body = if rng.one_in(10) { body } else { mutate_document(rng, &body, &other) };
     [line, body].join(&b'\n')
 }

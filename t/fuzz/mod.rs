@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random hostile input for all code that reads foreign data. See `drive.rs` for the loop.
+//! Random hostile input for all code of the plugin that reads foreign data. See `drive.rs` for the loop.
 //!
-//! Input of the plugin goes through the real .so in the embedded job manager, as in Flux. Nothing panics, each request has one
-//! answer, log lines have no line breaks, and refused input changes nothing.
+//! The input reaches the real .so through the embedded job manager, as in Flux. The tests check that nothing panics, that each request gets
+//! one answer, that log lines have no line breaks, and that refused input changes nothing.
 
 mod callbacks;
 mod drive;
@@ -17,51 +17,53 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::abi::{Site, document};
-use drive::{gist, seen};
+use drive::{hash_feature, strip_values};
 
-/// A site that is reused for later inputs as long as inputs leave it unchanged.
+/// A site that several inputs use one after another, because a new site for each input would be slow.
 #[derive(Default)]
-struct Stand {
+struct SiteCache {
     site: Option<Site>,
-    /// The result of [`configured`], if it is known: that query takes half of the time.
-    shown: Option<Value>,
+    /// The cached result of [`configured_data`]. Without this cache, that query would take half of the time.
+    data: Option<Value>,
     used: usize,
 }
 
-impl Stand {
-    /// Takes the site, or a new one if the last input failed or changed it too often. [`Stand::keep`] gives it back.
+impl SiteCache {
+    /// Returns the cached site, or a new one if there is none. Every 500th call returns a new site. The caller gives the site back with
+    /// [`SiteCache::put_back`] if it can be used again.
     fn take(&mut self) -> Site {
         self.used += 1;
         self.site.take().filter(|_| !self.used.is_multiple_of(500)).unwrap_or_else(Site::new)
     }
 
-    fn keep(&mut self, site: Site) {
+    fn put_back(&mut self, site: Site) {
         self.site = Some(site);
     }
 }
 
-/// Checks that the log has only plain lines, that nothing panicked and that no rule of the host was broken. Returns hashes of the log texts.
-fn said(site: &Site) -> BTreeSet<u64> {
+/// Takes the log, and checks that its lines contain no control characters and that no line reports a panic. Checks that the plugin broke
+/// no rule of the host. Returns the features of the log lines.
+fn check_log(site: &Site) -> BTreeSet<u64> {
     assert_eq!(site.host.violations(), Vec::<String>::new());
     let lines = site.host.take_log();
     assert!(lines.len() < 200, "{} lines in the log", lines.len());
     for line in &lines {
         assert!(!line.text.contains("panic"), "{}", line.text);
         assert!(!line.text.contains("internal error"), "{}", line.text);
-        assert_plain("the log", &line.text);
+        assert_no_control("the log", &line.text);
         assert!(line.text.len() < 2000, "{} bytes: {}", line.text.len(), line.text);
     }
-    lines.iter().map(|line| seen(gist(&line.text))).collect()
+    lines.iter().map(|line| hash_feature(strip_values(&line.text))).collect()
 }
 
-/// Checks that a text has no control character, such as a line break or a terminal escape.
-fn assert_plain(what: &str, text: &str) {
-    let strange = text.chars().find(|c| c.is_control());
-    assert_eq!(strange, None, "{what}: {text:?}");
+/// Checks that a text contains no control character, such as a line break or a terminal escape.
+fn assert_no_control(what: &str, text: &str) {
+    let control = text.chars().find(|c| c.is_control());
+    assert_eq!(control, None, "{what}: {text:?}");
 }
 
-/// Returns the configured data of the query.
-fn configured(site: &Site) -> Value {
+/// Returns the answer to the query without the keys that change with time.
+fn configured_data(site: &Site) -> Value {
     let mut query = site.query();
     for key in ["generation", "age", "live"] {
         query.as_object_mut().unwrap().remove(key);
@@ -69,13 +71,13 @@ fn configured(site: &Site) -> Value {
     query
 }
 
-/// Returns the bytes of documents.
+/// Returns documents as inputs.
 fn seeds(documents: impl IntoIterator<Item = Value>) -> Vec<Vec<u8>> {
     documents.into_iter().map(|document| document.to_string().into_bytes()).collect()
 }
 
-/// Returns the valid document with banks, users and usages of a tree.
-fn with_a_tree() -> Value {
+/// Returns a valid document with a tree of banks and users, and their usages.
+fn document_with_tree() -> Value {
     let mut all = document();
     all["tree"] = serde_json::json!({
         "policy": "fair-tree", "at": 1.7e9, "half_life": 604_800, "node_weight": 1, "core_weight": 0.25, "gpu_weight": 0,

@@ -1,47 +1,48 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The methods of a staged push in any order, with the numbers of other pushes, compared with a model. A committed push must equal a push in
-//! one message.
+//! Calls the methods of a staged push in any order, also with the numbers of other pushes. A committed push must have the same result as a
+//! push in one message to another plugin.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
-use super::{configured, said};
+use super::drive::{Choices, Rng, fuzz, hash_feature, mutate_bytes, strip_values};
+use super::{check_log, configured_data};
 use crate::abi::{OWNER, Site, association, document, queue, topic};
 
-/// The data of an open push.
+/// A model of the staged push.
 #[derive(Clone, Default)]
-struct Open {
+struct StagedPush {
     number: u64,
     is_dry: bool,
-    /// By user and bank; the last record counts.
+    /// The records by user and bank. A later record replaces an earlier one.
     associations: BTreeMap<(u32, String), Value>,
     lists: BTreeMap<&'static str, Value>,
 }
 
-fn part(of: &mut Choices<'_>, open: &mut Open) -> Value {
+/// Chooses a part, and adds its records to `open`.
+fn choose_part(choices: &mut Choices<'_>, open: &mut StagedPush) -> Value {
     let mut part = json!({"push": open.number});
-    if of.below(4) != 3 {
-        let mut some = Vec::new();
-        for _ in 0..of.below(5) {
-            let (user, bank) = (of.pick(&[5001u32, 5002, 5003, 4_000_000_000]), of.pick(&["A", "B"]));
-            let more =
-                json!({"max_running_jobs": of.pick(&[1, 2, 1000]), "fairshare": of.pick(&[0.0, 0.25, 1.0])});
+    if choices.below(4) != 3 {
+        let mut records = Vec::new();
+        for _ in 0..choices.below(5) {
+            let (user, bank) =
+                (choices.pick(&[5001u32, 5002, 5003, 4_000_000_000]), choices.pick(&["A", "B"]));
+            let more = json!({"max_running_jobs": choices.pick(&[1, 2, 1000]), "fairshare": choices.pick(&[0.0, 0.25, 1.0])});
             let record = association(user, bank, more);
             open.associations.insert((user, bank.to_owned()), record.clone());
-            some.push(record);
+            records.push(record);
         }
-        part["associations"] = some.into();
+        part["associations"] = records.into();
     }
     let lists = [
-        ("queues", json!([queue("q", json!({"priority": of.below(9)}))])),
-        ("projects", json!([{"project": of.pick(&["*", "p1", "p2"])}])),
-        ("banks", json!([{"bank": of.pick(&["A", "B"]), "priority": of.below(5) as f64}])),
-        ("priority_factors", json!([{"factor": "fairshare", "weight": of.below(1000)}])),
+        ("queues", json!([queue("q", json!({"priority": choices.below(9)}))])),
+        ("projects", json!([{"project": choices.pick(&["*", "p1", "p2"])}])),
+        ("banks", json!([{"bank": choices.pick(&["A", "B"]), "priority": choices.below(5) as f64}])),
+        ("priority_factors", json!([{"factor": "fairshare", "weight": choices.below(1000)}])),
     ];
     for (key, list) in lists {
-        if of.below(4) != 3 && !open.lists.contains_key(key) {
+        if choices.below(4) != 3 && !open.lists.contains_key(key) {
             open.lists.insert(key, list.clone());
             part[key] = list;
         }
@@ -49,106 +50,112 @@ fn part(of: &mut Choices<'_>, open: &mut Open) -> Value {
     part
 }
 
-fn whole(open: &Open) -> Value {
-    let mut whole = document();
-    whole["associations"] = open.associations.values().cloned().collect();
+/// Returns the push as one message.
+fn complete_document(open: &StagedPush) -> Value {
+    let mut complete = document();
+    complete["associations"] = open.associations.values().cloned().collect();
     for (key, list) in &open.lists {
-        whole[*key] = list.clone();
+        complete[*key] = list.clone();
     }
-    whole
+    complete
 }
 
-fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]) -> Vec<u64> {
-    let mut of = Choices(input);
+/// Runs one input, and returns its features. Adds the number of committed pushes to `in_force`.
+fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]) -> Vec<u64> {
+    let mut choices = Choices(input);
     let (site, model) = pair.take().unwrap_or_else(|| (Site::new(), Site::new()));
     for site in [&site, &model] {
         site.rpc("policy_update", &document()).unwrap();
     }
     let mut latest: u64 = 0;
-    let mut open: Option<Open> = None;
+    let mut open: Option<StagedPush> = None;
     let mut features = Vec::new();
     let ask = |method: &str, payload: &Value| {
         let answer = site.host.request(&topic(method), Some(&payload.to_string()), OWNER);
-        let told = answer.as_ref().map_or_else(|refused| gist(&refused.text), |_| "done".to_owned());
-        (answer.is_ok(), seen((method, told)), answer.ok().flatten())
+        let text = answer.as_ref().map_or_else(|refused| strip_values(&refused.text), |_| "done".to_owned());
+        (answer.is_ok(), hash_feature((method, text)), answer.ok().flatten())
     };
-    let mut before = configured(&site);
-    while !of.is_over() {
-        // The number of the open push, or another number.
-        let number = match (of.below(5), &open) {
-            (0, _) => of.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
+    let mut before = configured_data(&site);
+    while !choices.is_over() {
+        // The number is usually that of the open push.
+        let number = match (choices.below(5), &open) {
+            (0, _) => choices.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
             (_, Some(open)) => open.number,
             (_, None) => latest,
         };
-        let is_it = open.as_ref().is_some_and(|open| open.number == number);
-        let (is_done, feature) = match of.below(10) {
+        let is_open_push = open.as_ref().is_some_and(|open| open.number == number);
+        let (is_done, feature) = match choices.below(10) {
             0 => {
-                let (is_dry, keeps) = (of.below(4) == 3, of.below(2) == 1);
+                let (is_dry, keeps) = (choices.below(4) == 3, choices.below(2) == 1);
                 let wanted = json!({"dry_run": is_dry, "keep_config": keeps, "expires": 60});
                 let (is_done, feature, answer) = ask("policy_begin", &wanted);
-                assert!(is_done, "a push may always begin");
+                assert!(is_done, "a push can always begin");
                 let answer: Value = serde_json::from_str(&answer.unwrap()).unwrap();
                 let number = answer["push"].as_u64().unwrap();
                 assert!(number > latest || open.is_none(), "{number} after {latest}");
                 latest = number;
-                open = Some(Open { number, is_dry, ..Open::default() });
+                open = Some(StagedPush { number, is_dry, ..StagedPush::default() });
                 (true, feature)
             }
             1..=4 => {
                 let mut trial = open.clone().unwrap_or_default();
                 trial.number = number;
-                let payload = part(&mut of, &mut trial);
+                let payload = choose_part(&mut choices, &mut trial);
                 let (is_done, feature, _) = ask("policy_part", &payload);
-                assert_eq!(is_done, is_it, "part {number} of {latest}");
-                if is_it {
+                assert_eq!(is_done, is_open_push, "part {number} of {latest}");
+                if is_open_push {
                     open = Some(trial);
                 }
                 (is_done, feature)
             }
             5 => {
                 let (is_done, feature, _) = ask("policy_abort", &json!({"push": number}));
-                open = open.filter(|_| !is_it);
+                open = open.filter(|_| !is_open_push);
                 (is_done, feature)
             }
             6 => {
-                site.host.advance(of.pick(&[1.0, 61.0]));
-                // A pause ends a push.
-                let gone = ask("policy_part", &json!({"push": latest}));
-                open = open.filter(|open| open.number == latest && gone.0);
-                (false, gone.1)
+                site.host.advance(choices.pick(&[1.0, 61.0]));
+                // After 60 seconds without a part, the plugin drops the push.
+                let (is_open, feature, _) = ask("policy_part", &json!({"push": latest}));
+                open = open.filter(|open| open.number == latest && is_open);
+                (false, feature)
             }
             _ => {
                 let (is_done, feature, _) = ask("policy_commit", &json!({"push": number}));
-                if is_it {
+                if is_open_push {
                     let open = open.take().unwrap();
                     let is_whole = ["queues", "projects", "banks", "priority_factors"]
                         .iter()
                         .all(|key| open.lists.contains_key(key));
                     if is_done && !open.is_dry {
                         assert!(is_whole, "a push without {:?} came into force", open.lists.keys());
-                        model.rpc("policy_update", &whole(&open)).unwrap();
-                        assert_eq!(configured(&site), configured(&model), "in parts, and at once");
+                        model.rpc("policy_update", &complete_document(&open)).unwrap();
+                        assert_eq!(
+                            configured_data(&site),
+                            configured_data(&model),
+                            "in parts, and in one message"
+                        );
                         *in_force += 1;
                     }
                     if is_done && open.is_dry {
-                        assert_eq!(configured(&site), before, "a question changed something");
+                        assert_eq!(configured_data(&site), before, "a dry run changed something");
                     }
                 } else {
                     assert!(!is_done, "commit of {number}, which is not open");
                 }
-                (is_done && is_it, feature)
+                (is_done && is_open_push, feature)
             }
         };
-        let now = configured(&site);
+        let now = configured_data(&site);
         if !is_done {
             assert_eq!(now, before, "a refused request changed something");
         }
         before = now;
-        features.push(seen((feature, open.is_some())));
+        features.push(hash_feature((feature, open.is_some())));
     }
     site.check();
-    features.extend(said(&site));
-    said(&model);
+    features.extend(check_log(&site));
+    check_log(&model);
     *pair = Some((site, model));
     features
 }
@@ -156,9 +163,9 @@ fn live_through(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[
 #[test]
 fn parts_of_pushes_in_any_order() {
     let (mut pair, mut in_force) = (None, 0);
-    // A part takes about twenty choices.
+    // A part takes about twenty choices, so the longest seeds have about thirty parts.
     let mut rng = Rng::new(1);
     let seeds = (0..60).map(|n| (0..n * 10).map(|_| rng.next() as u8).collect()).collect();
-    fuzz("push", seeds, bytes, |input| live_through(&mut pair, &mut in_force, input));
-    assert!(in_force > 0, "no push ever came into force");
+    fuzz("push", seeds, mutate_bytes, |input| run_input(&mut pair, &mut in_force, input));
+    assert!(in_force > 0, "no push was committed");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! All methods of the plugin, as owner and as guest, with any payload. An input is a line `METHOD USERID ROLE` and the payload.
+//! Calls all methods of the plugin as owner and as guest, with any payload. An input is a line `METHOD USERID ROLE` and the payload.
 
 use std::ffi::CString;
 
@@ -8,17 +8,17 @@ use mf_priority_testing::jobtap::Jobtap;
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::{Value, json};
 
-use super::drive::{Mutate, Rng, fuzz, gist, seen};
-use super::{Stand, assert_plain, configured, json, said, with_a_tree};
+use super::drive::{Mutate, Rng, fuzz, hash_feature, strip_values};
+use super::{SiteCache, assert_no_control, check_log, configured_data, document_with_tree, json};
 use crate::abi::{Site, document, job, topic};
 
 const EPERM: i32 = 1;
-/// Methods for guests.
-const GUESTS: [&str; 4] = ["explain", "standing", "jobs", "check_job"];
+/// The methods that guests may call.
+const GUEST_METHODS: [&str; 4] = ["explain", "standing", "jobs", "check_job"];
 
 /// Returns valid payloads of a method.
 fn payloads(method: &str) -> Vec<Value> {
-    let all = with_a_tree();
+    let all = document_with_tree();
     let data = |key: &str| vec![json!({"data": all[key]})];
     match method {
         "rec_update" => data("associations"),
@@ -64,9 +64,9 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Sometimes changes user or method in the first line, and mutates the structure of the payload.
+/// Returns `input` with a changed payload, and sometimes another method and user in the first line.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
-    let changed = json::after_a_line(rng, input, other);
+    let changed = json::mutate_after_first_line(rng, input, other);
     if !rng.one_in(8) {
         return changed;
     }
@@ -81,7 +81,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a site with a running job, a held job and a job of another user.
-fn busy() -> Site {
+fn site_with_jobs() -> Site {
     let site = Site::new();
     for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
         site.submit(&job(user, nodes));
@@ -90,7 +90,8 @@ fn busy() -> Site {
     site
 }
 
-fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
+/// Runs one input, and returns its features.
+fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let line = String::from_utf8_lossy(&input[..end]).into_owned();
     let mut words = line.split(' ');
@@ -100,13 +101,13 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
     let body: Vec<u8> =
         input.get(end + 1..).unwrap_or_default().iter().copied().filter(|byte| *byte != 0).collect();
     let payload = CString::new(body).unwrap();
-    let site = stand.site.take().unwrap_or_else(busy);
+    let site = cache.site.take().unwrap_or_else(site_with_jobs);
     site.host.take_log();
-    let before = stand.shown.take().unwrap_or_else(|| configured(&site));
+    let before = cache.data.take().unwrap_or_else(|| configured_data(&site));
     let answer = site.host.request_bytes(&topic(method), Some(&payload), cred);
     let mut features: Vec<u64> = Vec::new();
     let late: Vec<_> = {
-        // Time passes, so that guests get their answers.
+        // The plugin delays answers to guests.
         site.host.advance(2.0);
         site.host.take_late().into_iter().map(|late| late.answer).collect()
     };
@@ -115,39 +116,39 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
     for answer in std::iter::once(answer).chain(late) {
         match answer {
             Ok(text) => {
-                assert!(is_known, "{method} is nobody's");
+                assert!(is_known, "the plugin answered {method}, which is not one of its methods");
                 assert!(
-                    cred.is_owner() || GUESTS.contains(&method) && cred.rolemask != 0,
-                    "{cred:?} may call {method}"
+                    cred.is_owner() || GUEST_METHODS.contains(&method) && cred.rolemask != 0,
+                    "{cred:?} called {method}"
                 );
                 let text = text.unwrap_or_else(|| "{}".to_owned());
-                assert_plain("an answer", &text);
+                assert_no_control("an answer", &text);
                 let shape: Value = serde_json::from_str(&text).expect("an answer is JSON");
                 assert!(shape.is_object(), "{text}");
-                features.push(seen((method, shape.as_object().unwrap().keys().collect::<Vec<_>>())));
+                features.push(hash_feature((method, shape.as_object().unwrap().keys().collect::<Vec<_>>())));
                 changes |= cred.is_owner();
             }
             Err(refused) if refused.errno.0 == 115 => {}
             Err(refused) => {
-                assert!(!refused.text.is_empty(), "{method} is refused without a word: {refused:?}");
+                assert!(!refused.text.is_empty(), "{method} is refused without a text: {refused:?}");
                 assert!(refused.text.len() < 1000, "{} bytes: {}", refused.text.len(), refused.text);
-                assert_plain("a refusal", &refused.text);
-                if is_known && !cred.is_owner() && !GUESTS.contains(&method) {
+                assert_no_control("a refusal", &refused.text);
+                if is_known && !cred.is_owner() && !GUEST_METHODS.contains(&method) {
                     assert_eq!(refused.errno.0, EPERM, "{method} as {cred:?}: {}", refused.text);
                 }
-                features.push(seen((method, refused.errno.0, gist(&refused.text))));
+                features.push(hash_feature((method, refused.errno.0, strip_values(&refused.text))));
             }
         }
     }
-    features.extend(said(&site));
+    features.extend(check_log(&site));
     if changes {
         site.check();
-        // The document again: this also drops an open push.
-        let whole = document().to_string();
-        let again = site.host.request(&topic("policy_update"), Some(&whole), crate::abi::OWNER);
-        assert!(again.is_ok(), "a good document after {line}: {again:?}");
+        // A complete push restores the data and drops an open push.
+        let push = document().to_string();
+        let result = site.host.request(&topic("policy_update"), Some(&push), crate::abi::OWNER);
+        assert!(result.is_ok(), "a valid push after {line}: {result:?}");
         site.host.take_log();
-        // Jobs of removed associations are held or ended, so the next input gets a new site.
+        // The input may have changed the jobs, or the associations of jobs. So all jobs end, and new ones are submitted.
         if site.host.jobs().len() > 40 || method.starts_with("rec_") || method.starts_with("policy_") {
             let ended: Vec<u64> = site.host.jobs();
             ended.iter().for_each(|id| drop(site.host.cancel(*id, crate::abi::OWNER)));
@@ -157,21 +158,21 @@ fn call(stand: &mut Stand, input: &[u8]) -> Vec<u64> {
                 for (user, nodes) in [(5001, 2), (5001, 1), (5002, 1)] {
                     site.submit(&job(user, nodes));
                 }
-                stand.keep(site);
+                cache.put_back(site);
             }
             return features;
         }
     } else {
-        let now = configured(&site);
+        let now = configured_data(&site);
         assert_eq!(now, before, "{line} changed something");
-        stand.shown = Some(now);
+        cache.data = Some(now);
     }
-    stand.keep(site);
+    cache.put_back(site);
     features
 }
 
 #[test]
 fn any_payload_of_any_method() {
-    let mut stand = Stand::default();
-    fuzz("rpc", seeds(), mutate as Mutate, |input| call(&mut stand, input));
+    let mut cache = SiteCache::default();
+    fuzz("rpc", seeds(), mutate as Mutate, |input| run_input(&mut cache, input));
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::drive::{Choices, bytes, fuzz, gist, seen};
+use super::drive::{Choices, fuzz, hash_feature, mutate_bytes, strip_values};
 use crate::site::Site;
 use fairshare::{InactiveUsage, Options, Policy};
 use fairshare_accounting::store::{Access, Database};
@@ -15,18 +15,18 @@ fn read(path: &Path) -> Vec<u64> {
     let mut features = Vec::new();
     let mut database = match Database::open(path, Access::Read, Duration::from_millis(1)) {
         Ok(database) => database,
-        Err(error) => return vec![seen(gist(&error.to_string()))],
+        Err(error) => return vec![hash_feature(strip_values(&error.to_string()))],
     };
     let snapshot = match database.snapshot() {
         Ok(snapshot) => snapshot,
-        Err(error) => return vec![seen(gist(&error.to_string()))],
+        Err(error) => return vec![hash_feature(strip_values(&error.to_string()))],
     };
     let mut tell = |what: &str, text: Result<usize, String>| match text {
-        Ok(count) => features.push(seen((what, count.min(9)))),
+        Ok(count) => features.push(hash_feature((what, count.min(9)))),
         Err(text) => {
             assert!(!text.is_empty(), "{what}");
             // A name may have any length: the command cuts its output (`a_name_of_any_length`).
-            features.push(seen((what, gist(&text))));
+            features.push(hash_feature((what, strip_values(&text))));
         }
     };
     match snapshot.tree(InactiveUsage::Count, &mut |_| ()) {
@@ -74,7 +74,7 @@ fn make_small_site(test: &str) -> Site {
 #[test]
 fn any_damage_to_a_file() {
     let site = make_small_site("fuzz-damage");
-    fuzz("database", vec![site.bytes()], bytes, |input| {
+    fuzz("database", vec![site.bytes()], mutate_bytes, |input| {
         std::fs::write(&site.path, input).unwrap();
         let features = read(&site.path);
         assert!(std::fs::read(&site.path).unwrap() == input, "who only looked has written");
@@ -155,7 +155,7 @@ fn any_value_in_any_column() {
     let site = make_small_site("fuzz-values");
     let whole = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
-    fuzz("values", seeds, bytes, |input| {
+    fuzz("values", seeds, mutate_bytes, |input| {
         std::fs::write(&site.path, &whole).unwrap();
         scribble(&site, &mut Choices(input), &COLUMNS, &VALUES);
         read(&site.path)

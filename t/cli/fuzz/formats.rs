@@ -7,7 +7,7 @@ use fairshare::{InactiveUsage, NodeId, Options, Policy, Shares, Tree};
 use fairshare_import::{Extras, Format, load};
 use serde_json::{Value, json};
 
-use super::drive::{Rng, bytes, fuzz, gist, seen};
+use super::drive::{Rng, fuzz, hash_feature, mutate_bytes, strip_values};
 use super::json;
 use crate::{golden, imports, imports_pbs};
 
@@ -57,7 +57,7 @@ fn seeds() -> Vec<Vec<u8>> {
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let body = input.iter().position(|byte| *byte == b'\n').map_or(input, |at| &input[at + 1..]);
     if body.first() == Some(&b'{') && !rng.one_in(6) {
-        return json::after_a_line(rng, input, other);
+        return json::mutate_after_first_line(rng, input, other);
     }
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').collect();
     let theirs: Vec<&[u8]> = other.split(|byte| *byte == b'\n').collect();
@@ -78,7 +78,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
             all[at] = line;
             return all.join(&b'\n');
         }
-        _ => return bytes(rng, input, other),
+        _ => return mutate_bytes(rng, input, other),
     }
     lines.join(&b'\n')
 }
@@ -131,24 +131,25 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
     std::fs::write(&files.input, input.get(end + 1..).unwrap_or_default()).unwrap();
     let document = match load(&files.input, named, Extras::default(), InactiveUsage::Count) {
         Ok(Some(document)) => document,
-        Ok(None) => return vec![seen("a database")],
+        Ok(None) => return vec![hash_feature("a database")],
         Err(error) => {
             let text = error.to_string();
             // The message may contain a field of any length: the command cuts its output.
             assert!(!text.is_empty());
-            return vec![seen((
+            return vec![hash_feature((
                 named.map(|format| format as u8),
-                gist(&text.replace(&files.input.display().to_string(), "")),
+                strip_values(&text.replace(&files.input.display().to_string(), "")),
             ))];
         }
     };
     let kind = document.format as u8;
-    let mut features: Vec<u64> = document.notes.iter().map(|note| seen((kind, gist(note)))).collect();
+    let mut features: Vec<u64> =
+        document.notes.iter().map(|note| hash_feature((kind, strip_values(note)))).collect();
     let tree = match document.builder.build() {
         Ok(tree) => tree,
-        Err(error) => return vec![seen((kind, gist(&error.to_string())))],
+        Err(error) => return vec![hash_feature((kind, strip_values(&error.to_string())))],
     };
-    features.push(seen((kind, tree.len().min(20))));
+    features.push(hash_feature((kind, tree.len().min(20))));
     let first = write_plain_document(&tree);
     std::fs::write(&files.document, first.to_string()).unwrap();
     let again = load(&files.document, Some(Format::Tree), Extras::default(), InactiveUsage::Count);
@@ -175,14 +176,15 @@ fn any_list_of_usages() {
     let binary =
         std::fs::read(imports_pbs::usage_file("fuzz-usages-seed", &[("ann", 12.5), ("ben", 0.0)])).unwrap();
     let seeds = vec![binary, b"ann 12\nben = 13.5\n".to_vec(), b"ann:1e300\n# none\n".to_vec()];
-    fuzz("usages", seeds, bytes, |input| {
+    fuzz("usages", seeds, mutate_bytes, |input| {
         std::fs::write(&list, input).unwrap();
         let beside = Extras { usage: Some(&list), unknown_shares: None };
         match load(&groups, Some(Format::ResourceGroup), beside, InactiveUsage::Count) {
-            Err(error) => vec![seen(gist(&error.to_string()))],
+            Err(error) => vec![hash_feature(strip_values(&error.to_string()))],
             Ok(document) => {
                 let document = document.expect("no database");
-                let notes: Vec<u64> = document.notes.iter().map(|note| seen(gist(note))).collect();
+                let notes: Vec<u64> =
+                    document.notes.iter().map(|note| hash_feature(strip_values(note))).collect();
                 let tree = document.builder.build().expect("the groups are a tree");
                 rank_under_each_policy(&tree);
                 notes

@@ -10,7 +10,7 @@ use fairshare_accounting::store::{Access, Database};
 use serde_json::Value;
 
 use super::database::scribble;
-use super::drive::{Choices, Rng, bytes, fuzz, gist, seen};
+use super::drive::{Choices, Rng, fuzz, hash_feature, mutate_bytes, strip_values};
 use crate::pipeline::{END, with_jobs};
 use crate::site::{Site, rows_of};
 use crate::{PROGRAM, directory};
@@ -50,7 +50,7 @@ const NUMBERS: [&str; 19] = [
 /// Changes a number, doubles or removes lines, or changes bytes.
 fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     if rng.one_in(5) {
-        return bytes(rng, input, other);
+        return mutate_bytes(rng, input, other);
     }
     let text = String::from_utf8_lossy(input).into_owned();
     let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
@@ -123,7 +123,7 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
         assert_eq!(status, Some(2), "{err}");
         assert!(err.starts_with("flux-fairshare: ") && err.lines().count() == 1, "{err}");
         assert_eq!(err.trim_end().find(char::is_control), None, "{err:?}");
-        return vec![seen(gist(&err.replace(path, "")))];
+        return vec![hash_feature(strip_values(&err.replace(path, "")))];
     }
     let told: Value = serde_json::from_str(&out).expect("JSON");
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
@@ -137,11 +137,11 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
         let is_sound = number.map_or(may_lack, |number| (0.0..=most).contains(&number));
         assert!(is_sound, "{name} is {number:?}: {told}");
     });
-    let mut features = vec![seen((count(&told["jobs"]), count(&told["skipped"])))];
+    let mut features = vec![hash_feature((count(&told["jobs"]), count(&told["skipped"])))];
     for scenario in told["scenarios"].as_array().expect("a list") {
         let of = |name: &str| count(&scenario[name]);
         assert!(of("jobs") + of("rejected") + of("never") <= count(&told["jobs"]), "{told}");
-        features.push(seen((of("jobs"), of("rejected"), of("never"))));
+        features.push(hash_feature((of("jobs"), of("rejected"), of("never"))));
     }
     features
 }
@@ -171,7 +171,7 @@ fn count_usage(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
     plan.write(&snapshot, &mut |_| ()).map_err(|error| told(&error))?;
     snapshot.commit().map_err(|error| told(&error))?;
     let tally = &plan.tally;
-    Ok(seen((
+    Ok(hash_feature((
         tally.counted.min(9),
         tally.late.min(3),
         tally.from_the_future.min(3),
@@ -190,7 +190,7 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
         Err(text) => {
             assert!(!text.is_empty());
             assert_eq!(rows_of(&site.open(), TABLES), before, "{text}");
-            seen((rule.to_string(), gist(&text)))
+            hash_feature((rule.to_string(), strip_values(&text)))
         }
         Ok(feature) => {
             let connection = site.open();
@@ -208,7 +208,7 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
                 count_usage(site, rule, now).expect("it was counted once");
                 assert_eq!(rows_of(&site.open(), TABLES), after, "a second run");
             }
-            seen((rule.to_string(), feature))
+            hash_feature((rule.to_string(), feature))
         }
     }
 }
@@ -266,7 +266,7 @@ fn any_record_of_a_job() {
     site.sql("PRAGMA page_size = 512; VACUUM");
     let whole = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n / 5, n.wrapping_mul(7), n % 4, n / 3, n, 2]).collect();
-    fuzz("records", seeds, bytes, |input| {
+    fuzz("records", seeds, mutate_bytes, |input| {
         std::fs::write(&site.path, &whole).unwrap();
         let mut of = Choices(input);
         let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
