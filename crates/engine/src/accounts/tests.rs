@@ -158,7 +158,7 @@ fn an_aborted_push_leaves_nothing() {
     book.stage(part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort();
     assert_eq!((shown(&book), book.generation(), book.is_staging()), (before, 1, false));
-    // The values of the aborted push appear neither in the book nor among removed associations.
+    // The values of the aborted push are neither in the book nor among the removed associations.
     book.begin(false);
     book.stage(part(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
@@ -276,7 +276,7 @@ fn associations_are_listed_from_the_next_one_after_any_key() {
     assert_eq!(after(Some((UserId(u32::MAX), ""))), []);
 }
 
-/// A model of the book that uses maps and shares no code with the book.
+/// A model of the book, which uses maps and shares no code with the book.
 #[derive(Default)]
 struct Model {
     present: BTreeMap<(u32, &'static str), f64>,
@@ -311,8 +311,8 @@ impl Model {
 }
 
 proptest::proptest! {
-    /// The pushes are whole documents, documents in parts, abandoned pushes, and updates during a push. Each association keeps
-    /// its first id.
+    /// The pushes are complete documents, documents in parts, abandoned pushes, and updates during a push. Each association must keep the id
+    /// that it got first.
     #[test]
     fn a_book_equals_a_model_after_random_pushes(
         steps in proptest::collection::vec(

@@ -184,7 +184,8 @@ fn a_recount_repairs_counters_and_drift_reports_them() {
     assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
 }
 
-/// A job that changes without its counters makes one difference.
+/// Each row changes a stored job without its counters. The recount must report one difference of the right kind, or none if nothing counts
+/// that value.
 #[test]
 fn drift_names_the_kind_of_counter_that_differs() {
     let book = book(1);
@@ -207,7 +208,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
         assert_eq!(kinds, wanted);
     }
-    // Of two held jobs of one class, one is no longer held.
+    // The same for one of two held jobs of a class.
     let mut ledger = Ledger::new(RULES);
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), held(&book)));
     ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
@@ -215,7 +216,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
     assert_eq!(kinds, ["lines of held jobs"]);
 }
 
-/// The scan finds both jobs before it releases the first, and then the second is removed.
+/// The scan finds the candidates of both queues before it releases job 1. Then job 2 is removed.
 #[test]
 fn a_scan_skips_a_job_that_is_no_longer_held() {
     let book = book(9);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Priorities of scores, and their explanations.
+//! The priority that a score gives, and its explanation.
 
 use super::*;
 use crate::accounts::{Weights, ZeroScore};
 
-/// Returns the explanation of terms with these weights and values.
-fn explained(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
+/// Returns the explanation of four terms, each with a weight and a value.
+fn explain_terms(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
     let named = FACTORS.iter().zip(terms).map(|(factor, (weight, value))| (factor.name, weight, value));
     Explanation::from_terms(named, zero)
 }
@@ -44,38 +44,38 @@ fn a_score_becomes_a_priority() {
         ),
     ] {
         for (zero, outcome, priority) in [(ZeroScore::Hold, held, hold), (ZeroScore::Floor, raised, floor)] {
-            let explained = explained(terms, zero);
-            assert_eq!((explained.outcome, explained.priority), (outcome, priority), "{what}");
-            assert_eq!(explained.rounded, explained.sum.round(), "{what}");
-            assert_eq!(explained.terms().len(), 4, "{what}");
+            let explain_terms = explain_terms(terms, zero);
+            assert_eq!((explain_terms.outcome, explain_terms.priority), (outcome, priority), "{what}");
+            assert_eq!(explain_terms.rounded, explain_terms.sum.round(), "{what}");
+            assert_eq!(explain_terms.terms().len(), 4, "{what}");
         }
     }
 }
 
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
-    // In another order the ones would be lost next to the large product.
-    let explained = explained([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
-    assert_eq!((explained.sum, explained.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
-    let products: Vec<f64> = explained.terms().iter().map(|term| term.product).collect();
+    // In another order, the small products would be lost in the rounding of the large one.
+    let explain_terms = explain_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
+    assert_eq!((explain_terms.sum, explain_terms.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
+    let products: Vec<f64> = explain_terms.terms().iter().map(|term| term.product).collect();
     assert_eq!(products, [1.0, 1e16, -1e16, 1.0]);
 }
 
 #[test]
 fn opposite_infinities_make_a_score_of_0() {
-    let explained =
-        explained([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
-    assert_eq!((explained.sum, explained.priority), (0.0, 0));
+    let explain_terms =
+        explain_terms([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
+    assert_eq!((explain_terms.sum, explain_terms.priority), (0.0, 0));
 }
 
 #[test]
 fn urgency_alone_decides_without_terms() {
-    for (explained, outcome, priority) in [
+    for (explain_terms, outcome, priority) in [
         (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
         (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
     ] {
-        assert!(explained.terms().is_empty() && !explained.is_by_terms());
-        assert_eq!((explained.outcome, explained.priority), (outcome, priority));
+        assert!(explain_terms.terms().is_empty() && !explain_terms.is_by_terms());
+        assert_eq!((explain_terms.outcome, explain_terms.priority), (outcome, priority));
     }
 }
 
@@ -102,8 +102,8 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
-    for (urgency, explained) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
-        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explained);
+    for (urgency, explain_terms) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
+        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explain_terms);
     }
     let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Examples of each rule. `figures` has numbers computed by hand, `recount` and `turns` have properties.
+//! Examples of each rule. The tests in `figures` compare with numbers that were computed by hand, and those in `recount` and `turns` check
+//! random histories.
 mod export;
 mod figures;
 mod late;
@@ -35,7 +36,7 @@ fn leaf(user: u32, bank: &str, usage: f64, counted: Watermark) -> Leaf {
     Leaf { user: Some(UserId(user)), name, bank: bank.into(), shares, active: true, usage, counted }
 }
 
-/// Users 1 and 2 in A, user 3 in B, all without usage.
+/// Returns a site with users 1 and 2 in bank A and user 3 in bank B, all without usage.
 fn site(policy: Policy) -> Site {
     Site {
         rule: Rule {
@@ -76,8 +77,8 @@ fn fairshare(standing: &Standing, user: u32, bank: &str) -> Option<f64> {
 }
 
 #[track_caller]
-fn near(ours: f64, expected: f64) {
-    assert!((ours - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{ours}, expected {expected}");
+fn assert_close(value: f64, expected: f64) {
+    assert!((value - expected).abs() <= 1e-9 * expected.abs().max(1.0), "{value}, expected {expected}");
 }
 
 #[test]
@@ -94,7 +95,7 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
     }
 }
 
-/// The policy pbs has an absolute usage among its options, so time alone can change its ranks.
+/// Under the policy pbs, time alone can change ranks, because its option `pbs.min_usage` is an absolute usage. So only pbs ranks again.
 #[test]
 fn a_refresh_without_changes_computes_nothing() {
     for policy in Policy::ALL {
@@ -126,7 +127,7 @@ fn a_negligible_usage_counts_as_0() {
     assert_eq!(standing.refresh(T0 + 30.0 * DAY).worked_out, 1);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
     assert_eq!(usage(&standing, 1, "A", T0 + 30.0 * DAY), 0.0);
-    // The clock goes back.
+    // The clock now jumps back.
     standing.refresh(T0 + DAY);
     assert_eq!(fairshare(&standing, 1, "A"), before);
 }
@@ -240,7 +241,7 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
     standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
     let whole = { standing.clone().refresh(T0 + 60.0) };
-    // After each number of steps.
+    // The push comes after each possible number of steps.
     for steps in 0..8 {
         let mut sliced = standing.clone();
         sliced.begin(T0 + 60.0);
@@ -291,7 +292,7 @@ fn clock_jumps_do_not_change_usage() {
         }
         for at in 0..3 {
             let (ours, expected) = (standing.fairshare(Index(at)), plain.fairshare(Index(at)));
-            near(ours.expect("ranked"), expected.expect("ranked"));
+            assert_close(ours.expect("ranked"), expected.expect("ranked"));
         }
     }
 }

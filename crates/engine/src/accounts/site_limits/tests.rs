@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which limits apply to a user in a bank, and how targets are parsed.
+//! The limits that apply to a user in a bank, and the parsing of targets.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
             "user 8: run-gpus=32",
         ]
     );
-    // `EachBank` does not include banks that have banks below them.
+    // `EachBank` applies only to banks without banks below them.
     assert_eq!(list_limits(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
     assert!(SiteLimits::default().limits_for(UserId(7), &"small".into()).is_empty());
 }

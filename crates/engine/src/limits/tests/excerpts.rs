@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Answers about one association: the use of its limits, the places of its held jobs, and the jobs that may go before a job.
+//! Answers about one association: the use of its limits, the places of its held jobs, and the jobs that may be released before a job.
 
 use super::*;
 use crate::ids::{Measure, Stage};
@@ -52,7 +52,7 @@ fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
     }
 }
 
-/// Jobs that other plugins keep come after jobs that none keeps, in any queue. At equal rank the earlier id comes first.
+/// Blocked jobs come after jobs that are not blocked, whatever their queue. Otherwise the lower id comes first.
 #[test]
 fn the_place_of_a_held_job_is_by_keepers_and_id() {
     let book = book(0);
@@ -75,18 +75,18 @@ fn the_place_of_a_held_job_is_by_keepers_and_id() {
     assert_eq!(found(6), None);
 }
 
-/// A held job.
+/// A generated held job.
 #[derive(Clone, Debug)]
-struct Stands {
-    is_kept: bool,
+struct HeldJob {
+    is_blocked: bool,
     queue: bool,
     nodes: u64,
     cores: u64,
 }
 
-fn stands() -> impl Strategy<Value = Stands> {
-    (any::<bool>(), any::<bool>(), 1..4u64, 1..4u64).prop_map(|(is_kept, queue, nodes, cores)| Stands {
-        is_kept,
+fn any_held_job() -> impl Strategy<Value = HeldJob> {
+    (any::<bool>(), any::<bool>(), 1..4u64, 1..4u64).prop_map(|(is_blocked, queue, nodes, cores)| HeldJob {
+        is_blocked,
         queue,
         nodes,
         cores,
@@ -94,24 +94,24 @@ fn stands() -> impl Strategy<Value = Stands> {
 }
 
 proptest! {
-    /// The rivals of a job are all jobs before it, and jobs after it that request less or are of another class. Jobs that other plugins
-    /// keep are no rivals of a job that none keeps.
+    /// The rivals of a job are all earlier jobs, and later jobs that request less or are of another class. A blocked job is not a rival of a
+    /// job that is not blocked.
     #[test]
-    fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(stands(), 1..20), at in 0..20usize, most in 0..20usize) {
+    fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
         let book = book(0);
         let at = at % all.len();
         let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
-            let keepers = if it.is_kept { Keepers::Others } else { Keepers::NobodyElse };
+            let keepers = if it.is_blocked { Keepers::Others } else { Keepers::NobodyElse };
             let size = Size { nodes: it.nodes, cores: it.cores, gpus: 0 };
             let queue = it.queue.then(|| "other".into());
             ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..held(&book) });
         }
         let own = &all[at];
-        let may = |id: usize, it: &Stands| {
-            let is_like = (it.is_kept, it.queue) == (own.is_kept, own.queue);
+        let may = |id: usize, it: &HeldJob| {
+            let is_like = (it.is_blocked, it.queue) == (own.is_blocked, own.queue);
             id != at
-                && (!it.is_kept || own.is_kept)
+                && (!it.is_blocked || own.is_blocked)
                 && (id < at || !is_like || it.nodes < own.nodes || it.cores < own.cores)
         };
         let mut wanted: Vec<u64> =

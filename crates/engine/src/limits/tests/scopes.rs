@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes: after which changes the ledger places or checks an association again. `engine/tests/scopes.rs` tests which jobs
-//! the ledger releases.
+//! Limits over scopes: the changes after which the ledger places an association again in the order of its scopes. `engine/tests/scopes.rs`
+//! tests which jobs are released.
 
 use super::super::place::Unplaced;
 use super::*;
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 
 const LAST: u32 = 50;
 
-/// Users 1 and 2 are in bank A below science, user 3 is in B below science, and users from 4 on are in C. One job of each bank may be in
-/// SCHED or RUN, and two of science.
+/// Returns a book with users 1 and 2 in bank A below science, user 3 in bank B below science, and users from 4 on in bank C. One job of each
+/// bank and two jobs of science may be in SCHED or RUN.
 fn site() -> (Book, Ledger) {
     let record_of = |user: u32, bank: &str| {
         let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
@@ -60,11 +60,11 @@ fn held_of(book: &Book, user: u32) -> Job {
 }
 
 /// Places all unplaced associations, at equal priorities. Returns the jobs whose priorities were needed.
-fn place_unplaced(ledger: &mut Ledger, book: &Book, walk: &mut ScanCursor) -> Vec<JobId> {
-    let due = walk.unplaced(ledger, book);
+fn place_unplaced(ledger: &mut Ledger, book: &Book, cursor: &mut ScanCursor) -> Vec<JobId> {
+    let due = cursor.unplaced(ledger, book);
     let heads: Vec<JobId> = due.iter().flat_map(Unplaced::heads).collect();
     for unplaced in due {
-        walk.place_association(ledger, book, unplaced, &[]);
+        cursor.place_association(ledger, book, unplaced, &[]);
     }
     heads
 }
@@ -74,14 +74,14 @@ fn one_held_association_is_not_placed_and_two_are() {
     let (book, mut ledger) = site();
     add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, held_of(&book, 1));
-    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
-    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), []);
+    let mut cursor = ScanCursor::new(association_of(&book, 1), Line::All);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut cursor), []);
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
-    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
-    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [], "placed once");
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut cursor), [], "placed once");
     ledger.note_priorities_changed();
     assert_eq!(
-        place_unplaced(&mut ledger, &book, &mut walk),
+        place_unplaced(&mut ledger, &book, &mut cursor),
         [JobId(2), JobId(3)],
         "placed again when priorities changed"
     );
@@ -101,7 +101,8 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     assert_eq!((ledger.accounts.iter().count() > 1, members(&ledger)), (true, 1));
 }
 
-/// A job comes to an association that has a held job, and leaves it.
+/// The job is added to an association that has a held job, and removed again. Only a change of held jobs or counters can move the
+/// association's place.
 #[test]
 fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
     let (book, mut ledger) = site();
@@ -117,28 +118,28 @@ fn a_job_that_is_neither_held_nor_counted_displaces_no_association() {
     ] {
         ledger.held.take_unplaced();
         add_job(&mut ledger, &book, 7, one);
-        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, comes");
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, added");
         ledger.held.take_unplaced();
         ledger.remove(JobId(7));
-        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, goes");
+        assert_eq!(!ledger.held.unplaced().is_empty(), is_displaced, "{what}, removed");
     }
 }
 
-/// A scan that releases no job of an association may show that another scope holds its jobs, if it has a place in a scope.
+/// If a scan releases no job of an association that has a place in a scope, another scope may hold its jobs. So its place is computed again.
 #[test]
 fn an_association_without_a_released_job_is_placed_again_if_it_has_a_place_in_a_scope() {
     let (book, mut ledger) = site();
     add_job(&mut ledger, &book, 1, job_of(&book, 1, Phase::Sched));
     add_job(&mut ledger, &book, 2, held_of(&book, 1));
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
-    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
-    place_unplaced(&mut ledger, &book, &mut walk);
-    assert_eq!(walk.release_next(&mut ledger, &book, &BTreeSet::new()), None);
+    let mut cursor = ScanCursor::new(association_of(&book, 1), Line::All);
+    place_unplaced(&mut ledger, &book, &mut cursor);
+    assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
     assert_eq!(*ledger.held.unplaced(), [association_of(&book, 1)].into());
     ledger.held.take_unplaced();
     add_job(&mut ledger, &book, 4, job_of(&book, 3, Phase::Depend));
-    let mut walk = ScanCursor::new(association_of(&book, 3), Line::All);
-    assert_eq!(walk.release_next(&mut ledger, &book, &BTreeSet::new()), None);
+    let mut cursor = ScanCursor::new(association_of(&book, 3), Line::All);
+    assert_eq!(cursor.release_next(&mut ledger, &book, &BTreeSet::new()), None);
     assert_eq!(*ledger.held.unplaced(), [].into());
 }
 
@@ -159,7 +160,7 @@ fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
     }
 }
 
-/// A scan stops only at a job that can be released or lose a dependency.
+/// A scan must examine all held jobs, and return only a job that it can release or that loses a dependency.
 #[test]
 fn a_scan_skips_jobs_that_a_shared_limit_holds() {
     for (is_bank_full, own_cap, may_change) in
@@ -187,7 +188,7 @@ fn a_scan_skips_jobs_that_a_shared_limit_holds() {
     }
 }
 
-/// Jobs that other plugins keep come after jobs that none keeps, and take no part in a scan over the latter.
+/// Blocked jobs come after jobs that are not blocked. A scan of jobs that are not blocked must not return them.
 #[test]
 fn a_scan_of_jobs_that_no_other_plugin_keeps_skips_the_others() {
     for (line, wanted) in [(Line::All, vec![3, 2]), (Line::KeptByNobodyElse, vec![3])] {
@@ -196,12 +197,12 @@ fn a_scan_of_jobs_that_no_other_plugin_keeps_skips_the_others() {
         ledger.change(JobId(1), |job| job.knowledge = Knowledge::Unreadable);
         add_job(&mut ledger, &book, 2, Job { keepers: Keepers::Others, ..held_of(&book, 2) });
         add_job(&mut ledger, &book, 3, held_of(&book, 3));
-        let mut walk = ScanCursor::new(association_of(&book, 1), line);
-        place_unplaced(&mut ledger, &book, &mut walk);
+        let mut cursor = ScanCursor::new(association_of(&book, 1), line);
+        place_unplaced(&mut ledger, &book, &mut cursor);
         let mut freed = Vec::new();
-        while let Some(released) = walk.release_next(&mut ledger, &book, &BTreeSet::new()) {
+        while let Some(released) = cursor.release_next(&mut ledger, &book, &BTreeSet::new()) {
             freed.push(released.id.0);
-            place_unplaced(&mut ledger, &book, &mut walk);
+            place_unplaced(&mut ledger, &book, &mut cursor);
         }
         assert_eq!(freed, wanted, "{line:?}");
     }
@@ -225,7 +226,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     assert_eq!(ledger.drift(), []);
 }
 
-/// The headroom in a queue is the headroom under the association's own limits and under those that it shares.
+/// The headroom of an association in a queue is the least headroom under its own limits and under the shared limits.
 #[test]
 fn the_headroom_of_an_association_includes_shared_limits() {
     let (book, mut ledger) = site();
@@ -249,8 +250,8 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     add_job(&mut ledger, &book, 3, held_of(&book, 2));
     let unread = Job { knowledge: Knowledge::Unread, ..job_of(&book, 3, Phase::Depend) };
     add_job(&mut ledger, &book, 4, unread);
-    let mut walk = ScanCursor::new(association_of(&book, 1), Line::All);
-    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    let mut cursor = ScanCursor::new(association_of(&book, 1), Line::All);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
     let count = |ledger: &Ledger| {
         let scopes = ledger.accounts.scopes.iter().map(|(_, scope)| (scope.line.len(), scope.since.len()));
         (
@@ -262,8 +263,8 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
         ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.recompute_all_places();
-    for unplaced in walk.unplaced(&mut ledger, &book) {
-        walk.place_association(&mut ledger, &book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
+    for unplaced in cursor.unplaced(&mut ledger, &book) {
+        cursor.place_association(&mut ledger, &book, unplaced, &[(JobId(2), 1), (JobId(3), 1)]);
     }
     let (overtaken, (lines, since)) = count(&ledger);
     assert!(overtaken > 0 && lines > 0 && since > 0);
@@ -273,6 +274,6 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
     assert_eq!(*ledger.held.unplaced(), [association_of(&book, 1), association_of(&book, 2)].into());
     ledger.remove(JobId(4));
     assert!(!ledger.accounts.shares_with_unread(association_of(&book, 1), None), "no eventlog is unread");
-    assert_eq!(place_unplaced(&mut ledger, &book, &mut walk), [JobId(2), JobId(3)]);
+    assert_eq!(place_unplaced(&mut ledger, &book, &mut cursor), [JobId(2), JobId(3)]);
     assert_eq!(ledger.drift(), []);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Sets of limits, and the dependency names that jobs have and had.
+//! Sets of limits, and the dependency names that a job has or had.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn hold_sets_support_union_intersection_and_difference() {
     assert_eq!([few, HoldSet::NONE].map(HoldSet::is_empty), [false, true]);
 }
 
-/// The eventlog contains the addition and removal of names. Each name can hold the job once.
+/// The eventlog contains the addition and the removal of names. Flux ignores a name that was removed once.
 #[test]
 fn a_name_that_was_used_before_neither_holds_nor_releases_a_job() {
     let name = |use_count| HoldName { hold: hold(2), use_count };

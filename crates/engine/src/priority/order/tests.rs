@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Checks the order after a plan by sorting, and its size against all sets of jobs.
+//! Checks the order after a plan by sorting all jobs, and the size of a plan by trying all sets of jobs.
 
 use proptest::prelude::*;
 
@@ -14,53 +14,57 @@ fn incomparable(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { is_incomparable: true, ..job(id, posted, current) }
 }
 
-/// Returns the ids in the order of `priority`: higher first, equal ones by id.
-fn sorted(jobs: &[PendingJob], priority: impl Fn(&PendingJob) -> u32) -> Vec<JobId> {
+/// Returns the ids of `jobs` by descending `priority`, and by ascending id if priorities are equal.
+fn sort_ids(jobs: &[PendingJob], priority: impl Fn(&PendingJob) -> u32) -> Vec<JobId> {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| priority(b).cmp(&priority(a)).then(a.id.cmp(&b.id)));
     jobs.iter().map(|job| job.id).collect()
 }
 
-fn special(priority: u32) -> bool {
+/// Returns true for the priorities of held and expedited jobs.
+fn is_special(priority: u32) -> bool {
     priority == 0 || priority == u32::MAX
 }
 
-fn is_right(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+/// Returns true if the first `depth` jobs are in the order of their current priorities once the touched jobs are posted. Special priorities
+/// must be up to date in the whole queue.
+fn is_correct(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let after: Vec<PendingJob> = jobs
         .iter()
         .map(|job| if touched(job) { PendingJob { posted: job.current, ..*job } } else { *job })
         .collect();
     let head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
-    let settled =
-        after.iter().all(|job| job.posted == job.current || !special(job.posted) && !special(job.current));
-    settled && head(sorted(&after, |job| job.posted)) == head(sorted(&after, |job| job.current))
+    let settled = after
+        .iter()
+        .all(|job| job.posted == job.current || !is_special(job.posted) && !is_special(job.current));
+    settled && head(sort_ids(&after, |job| job.posted)) == head(sort_ids(&after, |job| job.current))
 }
 
-/// Returns true if no job of the head by current priority keeps an incomparable posted priority.
-fn keeps_no_incomparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+/// Returns true if none of the first `depth` jobs by current priority keeps a stale and incomparable posted priority.
+fn is_head_comparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
     jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || touched(job))
 }
 
-/// Returns the size of the smallest correct set of posted jobs.
-fn smallest(jobs: &[PendingJob], depth: usize) -> usize {
+/// Returns the size of the smallest set of jobs whose posts give a correct order.
+fn smallest_plan_size(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
             let touched = |job: &PendingJob| set >> job.id.0 & 1 == 1;
-            is_right(jobs, touched, depth) && keeps_no_incomparable(jobs, touched, depth)
+            is_correct(jobs, touched, depth) && is_head_comparable(jobs, touched, depth)
         })
         .map(u32::count_ones)
         .min()
         .expect("all of them") as usize
 }
 
-fn priority() -> impl Strategy<Value = u32> {
+fn any_priority() -> impl Strategy<Value = u32> {
     prop_oneof![12 => 1..9u32, 1 => Just(0), 1 => Just(u32::MAX)]
 }
 
-fn jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
-    let one = (priority(), prop::option::of(priority()), prop::bool::weighted(0.2));
+fn any_jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
+    let one = (any_priority(), prop::option::of(any_priority()), prop::bool::weighted(0.2));
     prop::collection::vec(one, 0..most).prop_map(|rows| {
         let numbered = rows.into_iter().enumerate();
         let row = |(id, (posted, current, is_incomparable)): (usize, (u32, Option<u32>, bool))| PendingJob {
@@ -154,7 +158,7 @@ fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
     assert!(both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
 }
 
-/// 100 jobs at the head of a queue must fall behind job 200, and each plan may post 30.
+/// 100 jobs at the head of a queue must fall behind job 200. Each plan may post 30 jobs.
 #[test]
 fn a_first_place_that_needs_more_posts_than_the_budget_is_correct_after_several_plans() {
     let mut pending = Pending::default();
@@ -174,7 +178,7 @@ fn a_first_place_that_needs_more_posts_than_the_budget_is_correct_after_several_
     }
 }
 
-/// In one queue job 2 must overtake job 1. In a queue of its own job 2 is first anyway.
+/// If both jobs are in one queue, a plan must post job 2, which overtakes job 1. In separate queues no post is needed.
 #[test]
 fn a_moved_job_is_compared_with_its_new_queue() {
     let [a, b] = ["a", "b"].map(QueueName::from);
@@ -196,13 +200,13 @@ fn a_moved_job_is_compared_with_its_new_queue() {
     assert_eq!(touched(&pending), [0u64; 0]);
 }
 
-/// All priorities changed equally, so the order is the same.
+/// All priorities rose or fell by the same amount, so the order is right without a post. Incomparable priorities must be posted all the same.
 #[test]
 fn incomparable_priorities_do_not_stay_in_the_head() {
     let rose = [incomparable(1, 50, 150), incomparable(2, 40, 140), incomparable(3, 30, 130)];
     let fell = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 30)];
     let one_passed = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 45)];
-    let reversed = [incomparable(1, 110, 50), incomparable(2, 120, 40), incomparable(3, 130, 30)];
+    let reversed_jobs = [incomparable(1, 110, 50), incomparable(2, 120, 40), incomparable(3, 130, 30)];
     let held = [
         incomparable(1, 150, 50),
         incomparable(2, 140, 40),
@@ -216,7 +220,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
         ("all jobs that fell", &fell, 2, 3, vec![1, 2, 3], None),
         ("no job, to keep the head before the others", &fell, 2, 2, vec![], None),
         ("a job that changes places", &one_passed, 2, 2, vec![2], None),
-        ("too many jobs change places: the last of them", &reversed, 2, 1, vec![2], Some(0)),
+        ("too many jobs change places: the last of them", &reversed_jobs, 2, 1, vec![2], Some(0)),
         ("held jobs come first", &held, 2, 1, vec![3], Some(0)),
     ] {
         let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
@@ -246,8 +250,8 @@ fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     assert_eq!((plan.touch, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
-/// Returns `many` jobs with ids from `first` on, whose order is reversed: for a depth as many jobs must be posted.
-fn reversed(first: u64, many: u64, base: u32) -> Vec<PendingJob> {
+/// Returns `many` jobs with ids from `first` on whose order is reversed. To correct the first N places, a plan must post N jobs.
+fn reversed_jobs(first: u64, many: u64, base: u32) -> Vec<PendingJob> {
     (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
 
@@ -255,7 +259,7 @@ fn reversed(first: u64, many: u64, base: u32) -> Vec<PendingJob> {
 fn queues_with_equal_needs_share_the_budget_equally() {
     let mut both = Pending::default();
     for (name, first) in [("debug", 0), ("batch", 100)] {
-        for job in reversed(first, 20, 100) {
+        for job in reversed_jobs(first, 20, 100) {
             both.put(Some(&QueueName::from(name)), job, ());
         }
     }
@@ -266,11 +270,11 @@ fn queues_with_equal_needs_share_the_budget_equally() {
 
 #[test]
 fn a_queue_within_the_budget_does_not_limit_the_depth() {
-    let small = reversed(0, 6, 100);
+    let small = reversed_jobs(0, 6, 100);
     let need = least(&small, 500).len();
-    // A hundred jobs with posted priorities that are up to date precede the jobs of the large queue.
+    // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
     let right = (100..200).map(|id| job(id, 9_000, 9_000));
-    let large: Vec<PendingJob> = right.chain(reversed(200, 40, 100)).collect();
+    let large: Vec<PendingJob> = right.chain(reversed_jobs(200, 40, 100)).collect();
     let mut both = Pending::default();
     for (name, jobs) in [("small", small), ("large", large)] {
         for job in jobs {
@@ -286,23 +290,23 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_posts_the_fewest_jobs(jobs in jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
+    fn a_plan_posts_the_fewest_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
         let touch = least(&jobs, depth);
         let touched = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
-        prop_assert!(is_right(&jobs, touched, depth), "{touch:?}");
-        prop_assert_eq!(touch.len(), smallest(&jobs, depth));
+        prop_assert!(is_correct(&jobs, touched, depth), "{touch:?}");
+        prop_assert_eq!(touch.len(), smallest_plan_size(&jobs, depth));
         prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::is_stale));
     }
 
     #[test]
-    fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
+    fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
         let pending = pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
         let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
         let to = plan.correct_depth.unwrap_or(depth);
-        prop_assert!(to == 0 || is_right(&jobs, touched, to), "{plan:?}");
-        // The plan reaches the largest possible depth.
+        prop_assert!(to == 0 || is_correct(&jobs, touched, to), "{plan:?}");
+        // No plan within the budget reaches a larger depth.
         if plan.correct_depth.is_some() && to < jobs.len() {
             let kept = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
@@ -310,9 +314,9 @@ proptest! {
         }
         let still = jobs.iter().filter(|job| job.is_stale() && !touched(job)).count();
         prop_assert_eq!(still, plan.stale);
-        let of_order = jobs.is_empty() || sorted(&jobs, |job| job.posted) == sorted(&jobs, |job| job.current);
-        // An unchanged order posts nothing (live 4 #6), unless a job becomes held or expedited or ceases to be: its new priority
-        // may pass stale ones.
+        let of_order = jobs.is_empty() || sort_ids(&jobs, |job| job.posted) == sort_ids(&jobs, |job| job.current);
+        // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited, whose new
+        // priority may pass stale ones.
         if !refreshes_stale && of_order && !jobs.iter().any(PendingJob::is_urgent) {
             prop_assert_eq!(plan.touch, []);
         }
@@ -322,7 +326,7 @@ proptest! {
     }
 
     #[test]
-    fn pending_jobs_equal_a_list_after_random_changes(acts in prop::collection::vec((0..6u8, 0..12u64, priority(), 0..3usize), 0..80)) {
+    fn pending_jobs_equal_a_list_after_random_changes(acts in prop::collection::vec((0..6u8, 0..12u64, any_priority(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let mut list: Vec<(usize, PendingJob)> = Vec::new();
@@ -365,7 +369,7 @@ proptest! {
             let in_queue = list.iter().filter(|(of, _)| *of == queue);
             let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_incomparable: false, ..*job }).collect();
             let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
-            prop_assert!(is_right(&jobs, touched, 3));
+            prop_assert!(is_correct(&jobs, touched, 3));
             expected += least(&jobs, 3).len();
         }
         prop_assert_eq!(plan.touch.len(), expected);

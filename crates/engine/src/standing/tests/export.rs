@@ -6,7 +6,7 @@ use super::*;
 use fairshare::{InactiveUsage, Ties};
 use proptest::prelude::*;
 
-/// Users 1 to 3 of [`site`] with different usages and watermarks, under options that are not the defaults.
+/// Returns [`site`] with a different usage and watermark for each user, and with options that are not the defaults.
 fn varied() -> Site {
     let mut varied = site(Policy::Pbs);
     varied.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
@@ -109,12 +109,12 @@ fn uncovered_usage_is_exported_in_pages_and_restored() {
     second.push(varied()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
         let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
-        near(theirs, ours);
+        assert_close(theirs, ours);
         assert!(user == 2 || ours > 0.0);
     }
 }
 
-/// The pages are exported in different turns and restored in the same order.
+/// Jobs are evicted between two pages of an export. They must not be in a page and also in an evicted sum of a later page.
 #[test]
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
@@ -143,12 +143,13 @@ fn jobs_evicted_during_an_export_count_once() {
             }
         }
         second.push(site(Policy::Classic)).expect("a site");
-        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        assert_close(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
         second.usages.assert_positions();
     }
 }
 
-/// The clock may go back. Such a job is exported as part of the sum: outside of it, the restore would treat it as an evicted job.
+/// If the clock jumps back, a job may end before jobs that are already evicted. The export must add such a job to the evicted sum, because the
+/// restore would otherwise take it for an evicted job and drop it.
 #[test]
 fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
@@ -174,8 +175,8 @@ fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
             }
         }
         second.push(site(Policy::Classic)).expect("a site");
-        near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        near(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
+        assert_close(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+        assert_close(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
         second.usages.assert_positions();
     }
 }
@@ -233,8 +234,8 @@ fn ended_jobs_are_summed_once() {
     );
 }
 
-/// Sites with a few banks, some of which have no usage, equal usages, or are inactive.
-fn sites() -> impl Strategy<Value = Site> {
+/// Generates sites with a few banks. Usages may be absent or equal, and banks may be inactive.
+fn any_site() -> impl Strategy<Value = Site> {
     let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
     let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
     let of_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
@@ -276,9 +277,9 @@ fn bank_of_root() -> Bank {
 }
 
 proptest! {
-    /// The same tree in another order has the same ranking; running jobs do not change it.
+    /// The export may list the tree in another order than the push. Neither that order nor running jobs may change the ranking as pushed.
     #[test]
-    fn an_exported_tree_has_the_same_ranking_as_pushed(given in sites(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
+    fn an_exported_tree_has_the_same_ranking_as_pushed(given in any_site(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
         let fresh = standing(given.clone());
         let wanted = fresh.as_pushed().expect("a tree");
         let mut ranked = fresh.clone();

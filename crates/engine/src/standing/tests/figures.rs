@@ -10,7 +10,8 @@ fn a_slice_uses_its_whole_budget() {
     let mut six = site(Policy::FairTree);
     six.associations = (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
     let six = standing(six);
-    // Steps for the usages, one for the ranking, and steps for comparisons, four times as many in each.
+    // The refresh takes steps for the usages, one step for the ranking, and steps for comparisons. A step of the last kind does four times as
+    // many associations.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
         let mut standing = six.clone();
         standing.begin(T0);
@@ -70,7 +71,7 @@ fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
     }
 }
 
-/// A rounding would make one of two equal usages larger.
+/// If the usages were rounded, one of two equal usages could become larger.
 #[test]
 fn a_pushed_usage_stays_the_same_bit_by_bit() {
     let mut thirds = site(Policy::Classic);
@@ -122,7 +123,7 @@ fn new_usage_after_negligible_usage_decays_again() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// The end comes from a clock that is ahead. The job accrues usage until then, and its end is not recorded again.
+/// The reported end comes from a clock that is ahead. The job must accrue usage until that end, without another report.
 #[test]
 fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
@@ -146,7 +147,7 @@ fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// The scale of the tree changes as time passes.
+/// Usages decay with time, but the ranking as pushed must always use the pushed usages.
 #[test]
 fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     let mut used = site(Policy::Classic);
@@ -163,7 +164,7 @@ fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     assert_eq!(as_pushed(&standing), live);
 }
 
-/// An association that is removed by a push still had a fair-share.
+/// The push that removes an association must report it, because its fair-share changes to none.
 #[test]
 fn removed_associations_are_reported_and_their_entries_used_again() {
     let mut standing = standing(site(Policy::FairTree));
@@ -232,7 +233,7 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     standing.usages.started(&one(6)).expect("a job");
     standing.usages.ended(&one(6), T0 + 60.0).expect("an end");
     assert_eq!(used(&standing), 165.0, "it ended after the evicted jobs");
-    // A push whose watermark splits the sum leaves the usage unchanged, even if the push has no usage.
+    // If the watermark of a push lies within the evicted sum, the usage does not change, even if the push brings no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
     plain.associations[0].usage = Some(90.0);
     standing.push(plain.clone()).expect("a site");
@@ -241,7 +242,8 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
 }
 
-/// The clock went back. The usage decays to the time of the evicted sum and is added to it.
+/// The clock jumped back, so the job ended before jobs that are evicted already. Its usage decays to the time of the evicted sum and is added
+/// to the sum.
 #[test]
 fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
@@ -254,10 +256,10 @@ fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
     let of_one = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
     let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
-    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
     standing.refresh(T0 + 5.0 * DAY);
-    assert_eq!(standing.usages.counts().2, 0, "it is evicted");
-    near(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    assert_eq!(standing.counts().2, 0, "it is evicted");
+    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
 }
 
 #[test]
@@ -347,7 +349,7 @@ fn associations_below_an_inactive_bank_are_not_ranked() {
     }
 }
 
-/// Jobs that end at the same time are evicted together.
+/// Jobs that end at the same time are evicted together, so none of these can be evicted.
 #[test]
 fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let half_life = HalfLife::new(DAY).expect("a half-life");
@@ -363,12 +365,12 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
         assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
         standing.usages.assert_positions();
     }
-    // A second call at the same time does nothing, although job 10 could be evicted.
-    standing.usages.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
-    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 10.0, half_life);
-    assert_eq!(standing.usages.counts().2, 10);
-    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
-    assert_eq!(standing.usages.counts().2, 9);
+    // A second call at the same time evicts nothing, although job 10 could be evicted.
+    standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.evict_ended_in_association_of(JobId(10), T0 + 10.0);
+    assert_eq!(standing.counts().2, 10);
+    standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
+    assert_eq!(standing.counts().2, 9);
     standing.usages.assert_positions();
     // Jobs that end later than now are not evicted.
     let mut early = Standing::new(Retention { jobs: 0, each: 0 });

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ends and evicted usage that are restored after a push count as if they had been restored before.
+//! Ended jobs and evicted usage that are restored after a push must count as if they had been restored before the push.
 
 use super::*;
 
-/// Returns a standing in which one association's jobs ended every ten seconds and all but the last were evicted, with its export.
-fn exported() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
+/// Returns a standing and its export. One job of user 1 ended every ten seconds, and all except the last were evicted.
+fn standing_with_export() -> (Standing, Vec<Ended>, Vec<EvictedUsage>) {
     let mut first = Standing::new(Retention { jobs: 0, each: 1 });
     first.push(site(Policy::Classic)).expect("a site");
     for id in 1..6 {
@@ -29,9 +29,8 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         (25.0, true, vec![]),
         (90.0, true, vec![5]),
     ] {
-        let (mut first, jobs, sums) = exported();
-        let mut push = site(Policy::Classic);
-        (push.rule.instant, push.rule.replaces_all) = (T0 + 150.0, replaces_all);
+        let (mut first, jobs, sums) = standing_with_export();
+        let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
         push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
         first.push(push.clone()).expect("a site");
         let mut second = Standing::new(Retention::default());
@@ -59,7 +58,7 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
 
 #[test]
 fn a_sum_is_restored_once() {
-    let (first, jobs, sums) = exported();
+    let (first, jobs, sums) = standing_with_export();
     let mut second = Standing::new(Retention { jobs: 0, each: 1 });
     for _ in 0..2 {
         assert!(sums.iter().cloned().all(|sum| second.restore_evicted(sum)));
@@ -68,8 +67,8 @@ fn a_sum_is_restored_once() {
         }
     }
     second.push(site(Policy::Classic)).expect("a site");
-    near(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-    // Jobs that this standing evicted itself are not replaced.
+    assert_close(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
+    // A restored sum does not replace jobs that this standing evicted itself.
     for id in 6..9 {
         second.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64).expect("an end");
     }
@@ -77,7 +76,7 @@ fn a_sum_is_restored_once() {
     assert_eq!(second.usages.counts().2, 1);
     let before = usage(&second, 1, "A", T0 + DAY);
     assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
-    near(usage(&second, 1, "A", T0 + DAY), before);
+    assert_close(usage(&second, 1, "A", T0 + DAY), before);
 }
 
 #[test]
@@ -95,13 +94,13 @@ fn a_job_has_the_largest_resource_counts_reported() {
             standing.usages.ended(&on(cores, gpus), T0 + 10.0).expect("an end");
             standing.refresh(T0 + 10.0);
         }
-        near(usage(&standing, 1, "A", T0 + 10.0), usage_of(2 + 3 * 10 + 4 * 100));
+        assert_close(usage(&standing, 1, "A", T0 + 10.0), usage_of(2 + 3 * 10 + 4 * 100));
         exports.push(standing.uncovered(Bookmark::default(), 9));
     }
     assert!(exports.windows(2).all(|pair| pair[0] == pair[1]), "{exports:?}");
 }
 
-/// Returns the usage of ten seconds at `rate`, at the end of these.
+/// Returns the usage of ten seconds at `rate`, as of the end of the ten seconds.
 fn usage_of(rate: u32) -> f64 {
     let per_second = std::f64::consts::LN_2 / DAY;
     f64::from(rate) * (1.0 - (-per_second * 10.0).exp()) / per_second

@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A site that comes in parts is the same as one that comes at once, and leaves nothing if it is not committed.
+//! A site that is pushed in parts must give the same result as in one message, and must leave no data if it is not committed.
 
 use super::*;
 
-/// Splits a site into parts with at most one association.
-fn parts(site: &Site) -> impl Iterator<Item = SitePart> {
-    let head =
-        SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), associations: Vec::new() };
+fn rule(site: &Site) -> Rule {
+    let Site { instant, half_life, reset, weights, policy, options, replaces_all, .. } = *site;
+    Rule { instant, half_life, reset, weights, policy, options, replaces_all }
+}
+
+/// Splits a site into parts with at most one association each.
+fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
+    let head = SitePart { rule: Some(rule(site)), banks: site.banks.clone(), associations: Vec::new() };
     let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
     std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
 }
 
-fn draft(site: &Site, standing: &mut Standing) -> StagedSite {
-    let mut draft = StagedSite::default();
-    parts(site).for_each(|part| draft.absorb(part, standing));
-    draft
+fn stage_site(site: &Site, standing: &mut Standing) -> StagedSite {
+    let mut staged = StagedSite::default();
+    split_site(site).for_each(|part| staged.absorb(part, standing));
+    staged
 }
 
-/// Five users, of which the tree of [`site`] has 1 to 3.
-fn larger() -> Site {
+/// Returns [`site`] with users 4 and 5 added.
+fn larger_site() -> Site {
     let mut larger = site(Policy::FairTree);
     larger.associations.extend([4, 5].map(|user| leaf(user, "B", 0.0, Watermark::default())));
     for (leaf, usage) in larger.associations.iter_mut().zip([5.0, 4.0, 3.0, 2.0, 1.0]) {
@@ -41,46 +45,46 @@ fn figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
 #[test]
 fn a_site_in_parts_equals_the_site_at_once() {
     let mut at_once = standing(site(Policy::FairTree));
-    at_once.push(larger()).expect("a site");
+    at_once.push(larger_site()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
-    let draft = draft(&larger(), &mut in_parts);
-    in_parts.push_staged(draft, Mode::Elapsed).expect("a site");
+    let staged = stage_site(&larger_site(), &mut in_parts);
+    in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(figures(&mut in_parts), figures(&mut at_once));
     assert!(figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
-/// The repeated row may be in an earlier part (specification, plugin 3.6 #3).
+/// The two rows of the association may be in different parts.
 #[test]
 fn a_repeated_association_has_the_values_of_the_last_row() {
     let mut without = standing(site(Policy::FairTree));
-    without.push(larger()).expect("a site");
-    let mut repeats = larger();
+    without.push(larger_site()).expect("a site");
+    let mut repeats = larger_site();
     for (user, bank) in [(5, "B"), (2, "A")] {
         repeats.associations.insert(0, leaf(user, bank, 9e9, Watermark::default()));
     }
     let mut at_once = standing(site(Policy::FairTree));
     at_once.push(repeats.clone()).expect("a site");
     let mut in_parts = standing(site(Policy::FairTree));
-    let draft = draft(&repeats, &mut in_parts);
-    in_parts.push_staged(draft, Mode::Elapsed).expect("a site");
+    let staged = stage_site(&repeats, &mut in_parts);
+    in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(
         [figures(&mut at_once), figures(&mut in_parts)],
         [figures(&mut without), figures(&mut without)]
     );
 }
 
-/// The indices that the parts found are used by other associations.
+/// Between two parts, another push gives the indices of the staged associations to other associations.
 #[test]
 fn indices_that_were_freed_between_two_parts_are_found_again() {
     let mut at_once = standing(site(Policy::FairTree));
-    at_once.push(larger()).expect("a site");
+    at_once.push(larger_site()).expect("a site");
     let mut standing = standing(site(Policy::FairTree));
-    let draft = draft(&larger(), &mut standing);
-    // Another site takes the same indices, in another order.
+    let staged = stage_site(&larger_site(), &mut standing);
+    // Another push uses the same indices for other users.
     let mut other = site(Policy::FairTree);
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
-    standing.push_staged(draft, Mode::Elapsed).expect("a site");
+    standing.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(figures(&mut standing), figures(&mut at_once));
     assert_eq!((standing.find(UserId(9), &"A".into()), standing.usages.counts().0), (None, 5));
 }
@@ -89,7 +93,7 @@ fn indices_that_were_freed_between_two_parts_are_found_again() {
 fn an_abandoned_site_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));
     let before = figures(&mut standing);
-    drop(draft(&larger(), &mut standing));
+    drop(stage_site(&larger_site(), &mut standing));
     assert_eq!(figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
     standing.usages.remove_unused();
     assert_eq!((standing.usages.counts().0, figures(&mut standing)), (3, before));
@@ -98,13 +102,13 @@ fn an_abandoned_site_leaves_no_association() {
 #[test]
 fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let mut wrong = larger();
+    let mut wrong = larger_site();
     wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
-    let draft = draft(&wrong, &mut standing);
-    assert!(matches!(standing.push_staged(draft, Mode::Elapsed), Err(SiteError::Tree(_))));
-    assert_eq!(standing.usages.counts().0, 3);
+    let staged = stage_site(&wrong, &mut standing);
+    assert!(matches!(standing.push_staged(staged, Mode::Elapsed), Err(SiteError::Tree(_))));
+    assert_eq!(standing.counts().0, 3);
     let mut without = StagedSite::default();
-    parts(&larger()).skip(1).for_each(|part| without.absorb(part, &mut standing));
+    split_site(&larger_site()).skip(1).for_each(|part| without.absorb(part, &mut standing));
     standing.push_staged(without, Mode::Elapsed).expect("no tree at all");
     assert_eq!((standing.usages.counts().0, standing.tree().is_none()), (0, true));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares usages after random histories with integrals over the records of the same jobs.
+//! Compares usages after random histories with usages that are computed from the records of the same jobs.
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -55,7 +55,7 @@ fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f
     all
 }
 
-/// A push of a database that has fetched all jobs up to the end of one record.
+/// A push from a database that has fetched, for each association, all jobs up to the end of one record.
 #[derive(Clone, Debug)]
 struct Pushed {
     /// The last included record of each association, if any.
@@ -109,7 +109,7 @@ enum Act {
     Restart,
 }
 
-fn records() -> impl Strategy<Value = Vec<Record>> {
+fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let start = prop_oneof![(0..10u32).prop_map(|day| f64::from(day) * DAY), 0.0..10.0 * DAY];
     let length = prop::option::weighted(0.8, prop_oneof![Just(DAY), Just(0.0), 0.0..3.0 * DAY]);
     let record = (0..USERS.len(), 1..20u64, 0..64u64, start, length);
@@ -124,14 +124,14 @@ fn records() -> impl Strategy<Value = Vec<Record>> {
     })
 }
 
-fn pushed() -> impl Strategy<Value = Pushed> {
+fn any_push() -> impl Strategy<Value = Pushed> {
     let last = prop::array::uniform5(prop::option::of(any::<Pick>()));
     (last, 0.0..2.0 * DAY).prop_map(|(last, later)| Pushed { last, later })
 }
 
-fn acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
+fn any_acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
-        2 => pushed().prop_map(Act::Push),
+        2 => any_push().prop_map(Act::Push),
         8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, start_too)| Act::Report(which, start_too)),
         2 => (-1.0..30.0f64).prop_map(|days| Act::Refresh(T0 + days * DAY)),
         u32::from(restarts) => Just(Act::Restart),
@@ -139,18 +139,19 @@ fn acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
     prop::collection::vec(act, 0..40)
 }
 
-fn half_lives() -> impl Strategy<Value = f64> {
+fn any_half_life() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(DAY), Just(7.0 * DAY), Just(3_600.0)]
 }
 
 #[track_caller]
-fn same(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
+/// Checks that the usage of each association equals the recount.
+fn assert_recounted(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
     standing.usages.assert_positions();
     let expected = recount(records, now, half_life, weights);
     for (of, &(user, bank)) in USERS.iter().enumerate() {
         let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
         let expected = expected[of] + 1e4 * (of + 1) as f64 * before;
-        near(usage(standing, user, bank, now), expected);
+        assert_close(usage(standing, user, bank, now), expected);
     }
 }
 
@@ -159,8 +160,8 @@ proptest! {
 
     #[test]
     fn each_history_ends_with_the_recounted_usage(
-        records in records(), acts in acts(true), last in pushed(), order in any::<u64>(), after in any::<bool>(),
-        half_life in half_lives(), core in prop_oneof![Just(0.0), Just(0.25)],
+        records in any_records(), acts in any_acts(true), last in any_push(), order in any::<u64>(), after in any::<bool>(),
+        half_life in any_half_life(), core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let policy = Policy::ALL[order as usize % 5];
@@ -175,7 +176,7 @@ proptest! {
                 Act::Restart => standing = Standing::new(Retention::default()),
             }
         }
-        // At last all records are reported, in some order.
+        // At the end all records are reported, in any order.
         let site = last.site(&records, half_life, weights, policy);
         if !after {
             standing.push(site.clone()).expect("a site");
@@ -189,15 +190,15 @@ proptest! {
             standing.push(site).expect("a site");
         }
         for now in [END, END + 0.5 * DAY] {
-            same(&standing, &records, now, half_life, weights);
+            assert_recounted(&standing, &records, now, half_life, weights);
             standing.refresh(now);
-            same(&standing, &records, now, half_life, weights);
+            assert_recounted(&standing, &records, now, half_life, weights);
         }
     }
 
     #[test]
     fn evicting_jobs_does_not_change_usage(
-        records in records(), acts in acts(false), half_life in half_lives(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
+        records in any_records(), acts in any_acts(false), half_life in any_half_life(), each in 0..3usize, core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
@@ -218,7 +219,7 @@ proptest! {
                 Act::Refresh(now) => { standing.refresh(*now); }
                 Act::Restart => {}
             }
-            same(&standing, &records, END, half_life, weights);
+            assert_recounted(&standing, &records, END, half_life, weights);
         }
         standing.refresh(END);
         let (_, _, kept) = standing.usages.counts();
@@ -227,7 +228,7 @@ proptest! {
 
     #[test]
     fn a_refresh_ranks_like_a_tree_of_recounted_usages(
-        records in records(), pushed in pushed(), half_life in half_lives(), nows in prop::collection::vec(0.0..4.0 * DAY, 1..4),
+        records in any_records(), pushed in any_push(), half_life in any_half_life(), nows in prop::collection::vec(0.0..4.0 * DAY, 1..4),
         inactive in 0..6usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
         let weights = Weights { node: 1.0, core: 0.25, gpu: 0.0 };
@@ -242,7 +243,7 @@ proptest! {
             }
             standing.push(site.clone()).expect("a site");
             for later in &nows {
-                // The clock sometimes goes back.
+                // The clock sometimes jumps back.
                 let now = END + later;
                 standing.begin(now);
                 let refreshed = loop {
@@ -273,8 +274,8 @@ proptest! {
 
     #[test]
     fn each_refresh_ranks_like_a_tree_of_the_reported_jobs(
-        records in records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
-        half_life in half_lives(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
+        records in any_records(), acts in prop::collection::vec((any::<Pick>(), any::<bool>(), 0.0..2.0 * DAY), 1..12),
+        half_life in any_half_life(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
         let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
         let site = Pushed { last: [None; 5], later: 0.0 }.site(&records, half_life, weights, policy);

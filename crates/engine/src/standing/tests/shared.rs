@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Leaves that share a user id, and leaves that no job matches (plugin 3.6 #3 and #4).
+//! Leaves that share a user id, as those of departed users may, and leaves that no job matches.
 
 use super::*;
 use crate::standing::{SharedIds, SitePart, StagedSite};
@@ -8,7 +8,7 @@ fn named(name: &str, user: Option<u32>, bank: &str, usage: f64) -> Leaf {
     Leaf { user: user.map(UserId), name: name.into(), ..leaf(0, bank, usage, Watermark::default()) }
 }
 
-/// Bank A has ann and two departed users who share an id; bank B has ben.
+/// Returns a site with ann and the two given departed users in bank A, and ben in bank B.
 fn departed(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
     let mut site = site(Policy::WeightedWalk);
     site.associations = vec![
@@ -20,7 +20,7 @@ fn departed(first: (&str, Option<u32>), second: (&str, Option<u32>)) -> Site {
     site
 }
 
-/// Pushes a site whole, and once more in one part for each association.
+/// Pushes a site in one message to one standing, and in parts with one association each to another.
 fn both_ways(site: &Site) -> [Standing; 2] {
     let whole = standing(site.clone());
     let (mut parts, mut draft) = (Standing::default(), StagedSite::default());
@@ -50,7 +50,7 @@ fn every_leaf_counts_in_its_bank_whatever_user_ids_they_have() {
         for standing in both_ways(&departed(("cy", ids.0), ("dan", ids.1))) {
             let ranking = standing.ranking().expect("ranked");
             assert_eq!((bank_usage(&standing, "A"), ranking.ranked()), (511.0, 4), "{ids:?}");
-            // With all usage of A counted, ben ranks first; without cy's usage ben would rank last.
+            // If all usage of bank A counts, ben ranks first. Without cy's usage ben would rank last.
             let place = standing.node(standing.find(UserId(3), &"B".into()).expect("ben")).expect("a leaf");
             assert_eq!(ranking.place(place), Some(1), "{ids:?}");
         }
@@ -69,12 +69,12 @@ fn jobs_of_a_shared_user_id_count_in_the_last_leaf() {
         assert_eq!(standing.shared_ids(), Some(&shared));
         standing.usages.started(&job(1, 65534, "A", 1, T0)).expect("a job");
         standing.refresh(T0 + 100.0);
-        near(usage(&standing, 65534, "A", T0), 1.0);
+        assert_close(usage(&standing, 65534, "A", T0), 1.0);
         assert!(usage(&standing, 65534, "A", T0 + 100.0) > 100.0);
         let tree = standing.tree().expect("a tree");
         let at = standing.node(standing.find(UserId(65534), &"A".into()).expect("known")).expect("a leaf");
         assert_eq!(tree.name(at), "dan");
-        // The next push has the rows in the other order.
+        // The next push lists the rows in the other order.
         standing.push(departed(("dan", Some(65534)), ("cy", Some(65534)))).expect("a site");
         standing.refresh(T0 + 100.0);
         let tree = standing.tree().expect("a tree");
@@ -94,7 +94,7 @@ fn repeated_rows_of_one_name_are_one_leaf_with_the_values_of_the_last() {
             assert_eq!(standing.shared_ids(), None);
         }
     }
-    // Two rows of one name, and another name with the same id, give two leaves.
+    // Two rows with one name and a third row with another name and the same user id give two leaves.
     let mut site = departed(("cy", Some(65534)), ("cy", Some(65534)));
     site.associations.push(named("dan", Some(65534), "A", 100.0));
     for standing in both_ways(&site) {

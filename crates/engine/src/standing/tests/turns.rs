@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares turns with a search through all associations before each turn, and checks the fair-shares of charged jobs.
+//! Compares the order of turns with a search of all associations before each turn, and checks the fair-shares of charged jobs.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::*;
 use crate::standing::turns::compute_fairshares_in_turn;
 use fairshare::{Charged, Tree};
 
-/// Two equal users.
+/// Returns a standing with two users of equal shares and usages.
 fn two_equal_users(policy: Policy) -> Standing {
     let mut two = site(policy);
     two.associations.truncate(2);
@@ -87,7 +87,7 @@ fn associations_without_a_target_are_equally_deserving() {
     }
 }
 
-/// Each bank is represented by its best association, and the first in the order of the tree wins.
+/// Of equal banks, the best association of each is compared. If these are equal too, the first in the order of the tree gets the turn.
 #[test]
 fn the_best_associations_of_equal_banks_are_compared() {
     let mut mixed = site(Policy::FairTree);
@@ -104,23 +104,24 @@ fn the_best_associations_of_equal_banks_are_compared() {
     assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
-/// Forty users without usage, `of_bank` of them in each bank.
-fn idle(of_bank: u32) -> Standing {
-    let mut idle = site(Policy::FairTree);
+/// Returns a standing with forty users without usage, `of_bank` of them in each bank.
+fn idle_users(of_bank: u32) -> Standing {
+    let mut idle_users = site(Policy::FairTree);
     let name = |user: u32| format!("bank{:02}", user / of_bank);
-    idle.banks = vec![bank("root", None, 1)];
-    idle.banks.extend((0..40).step_by(of_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
-    idle.associations = (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
-    let mut standing = standing(idle);
+    idle_users.banks = vec![bank("root", None, 1)];
+    idle_users.banks.extend((0..40).step_by(of_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
+    idle_users.associations =
+        (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
+    let mut standing = standing(idle_users);
     standing.refresh(T0);
     standing
 }
 
-/// Most users of a site may have no usage.
+/// Most users of a site may have no usage and so be equal. Comparing all of them would be slow.
 #[test]
 fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
     for (of_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
-        let standing = idle(of_bank);
+        let standing = idle_users(of_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
@@ -131,9 +132,9 @@ fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
 
 #[test]
 fn comparisons_of_equal_banks_use_the_budget() {
-    // The second turn searches one bank less, because the first bank has been charged.
+    // The second turn compares one bank less, because the first bank has been charged.
     for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
-        let standing = idle(of_bank);
+        let standing = idle_users(of_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
         assert!(!charging.charge(&standing, budget));
@@ -143,8 +144,8 @@ fn comparisons_of_equal_banks_use_the_budget() {
     }
 }
 
-/// Returns the associations in the order of the fair-shares of their turns.
-fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
+/// Returns the users of all turns, in the order of the fair-shares of the turns.
+fn users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut turns: Vec<(f64, u32)> = charging
         .list_fairshares(standing, 1e-6)
         .into_iter()
@@ -154,7 +155,7 @@ fn in_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     turns.into_iter().map(|(_, index)| index).collect()
 }
 
-/// A half-life after the push the usages 10,000 and 12,000 are 5,000 and 6,000, so two jobs of 600 close the gap.
+/// A half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So two jobs of 600 close the gap.
 #[test]
 fn charges_are_converted_to_the_present_units() {
     let mut faded = two_equal_users(Policy::FairTree);
@@ -171,7 +172,7 @@ fn charges_are_converted_to_the_present_units() {
             ours += 1;
         }
         assert_eq!(ours, calls, "{budget}");
-        assert_eq!(in_turn(&faded, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
+        assert_eq!(users_by_turn(&faded, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
     }
 }
 
@@ -198,8 +199,8 @@ fn under_a_formula_a_slice_has_whole_associations() {
     }
 }
 
-/// Compares two paths from the root as OpenPBS does; each level has a usage and a target. `Less` is more deserving.
-fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
+/// Compares two paths from the root as OpenPBS does. Each level has a usage and a target. `Less` means more deserving.
+fn compare_paths(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
     for (a, b) in a.iter().zip(b) {
         let order = match (a.1 > 0.0, b.1 > 0.0) {
             (false, false) => return std::cmp::Ordering::Equal,
@@ -217,7 +218,7 @@ fn compare(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// All leaves have the same depth, where the comparison is an order. Ties of usages other than 0 are improbable.
+    /// All leaves have the same depth, because only then the comparison is an order. Usages other than 0 are hardly ever equal.
     #[test]
     fn the_next_turn_goes_to_the_most_deserving_association(
         rows in prop::collection::vec((0..3usize, 0..5u64, prop_oneof![Just(0.0), 0.0..1e4f64], 1..6usize), 1..12),
@@ -259,13 +260,13 @@ proptest! {
             prop_assert!(pending.contains(&chosen));
             let chosen_path = path(chosen, &usage, tree);
             for other in pending {
-                let order = compare(&chosen_path, &path(other, &usage, tree));
-                // Quotients that were summed in another order may differ in the last digit.
-                let near = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
+                let order = compare_paths(&chosen_path, &path(other, &usage, tree));
+                // Sums in another order may differ in the last digit.
+                let assert_close = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
                     let (a, b) = (a.0 / a.1, b.0 / b.1);
                     a != b && (a - b).abs() < 1e-9 * a.abs().max(1.0)
                 });
-                prop_assert!(order.is_le() || near, "{chosen:?} before {other:?}");
+                prop_assert!(order.is_le() || assert_close, "{chosen:?} before {other:?}");
             }
             for (leaf, jobs) in &mut left {
                 *jobs -= usize::from(*leaf == chosen);
@@ -275,7 +276,7 @@ proptest! {
         }
     }
 
-    /// Whole numbers give ties on each level. Of equal paths the first leaf of the tree wins.
+    /// Usages are whole numbers, so ties occur on each level. Of equal paths, the first leaf of the tree gets the turn.
     #[test]
     fn ties_are_resolved_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),
@@ -310,7 +311,7 @@ proptest! {
                 })
             };
             let pending = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
-            let best = pending.min_by(|a, b| compare(&path(*a), &path(*b)).then(a.cmp(b)));
+            let best = pending.min_by(|a, b| compare_paths(&path(*a), &path(*b)).then(a.cmp(b)));
             prop_assert_eq!(turns.next(f64::from(*cost)), best);
             let Some(best) = best else { break };
             for (leaf, jobs) in &mut left {
