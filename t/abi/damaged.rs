@@ -62,7 +62,7 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
         is_refused(&site, why);
     }
     let site = pushed(&document());
-    site.host.kvs_fails(None, Some(Errno(5)));
+    site.host.set_kvs_errors(None, Some(Errno(5)));
     site.host.take_log();
     site.reload();
     assert!(!site.has_data() && site.said("Input/output error"));

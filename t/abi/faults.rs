@@ -24,10 +24,10 @@ fn survives(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
     // After a refused call the plugin may be wrong until the next push.
     play.is_trusting = true;
-    play.site.host.fails(Some(fault.clone()));
+    play.site.host.set_fault(Some(fault.clone()));
     play.history();
-    let (struck, _) = play.site.host.failed();
-    play.site.host.fails(None);
+    let (struck, _) = play.site.host.fault_counts();
+    play.site.host.set_fault(None);
     play.site.host.settle();
     // All payloads of the history are valid.
     let is_misread = play.refusals.iter().any(|text| text.contains("mf_priority unpack:"));
@@ -59,10 +59,10 @@ fn calls_that_fail_at_load() {
         let mut after = 0;
         loop {
             let errno = ERRNOS[after as usize % ERRNOS.len()];
-            site.host.fails(Some(Fault { call, after, times: 1, errno }));
+            site.host.set_fault(Some(Fault { call, after, times: 1, errno }));
             let loaded = site.host.load(&site.so.path(), Some(&conf));
-            let (struck, _) = site.host.failed();
-            site.host.fails(None);
+            let (struck, _) = site.host.fault_counts();
+            site.host.set_fault(None);
             if struck == 0 {
                 loaded.expect("nothing failed");
                 site.host.remove(SO).unwrap();
@@ -108,7 +108,7 @@ fn calls_that_fail_for_jobs_that_wait() {
             // flux-accounting sends the record of the owner last.
             let mut all = document();
             all["associations"].as_array_mut().unwrap().push(association(1000, "A", json!({})));
-            site.host.fails(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
+            site.host.set_fault(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
             if call == OF_WAITING[0] {
                 METHODS.iter().for_each(|(key, method)| drop(site.rpc(method, &json!({"data": all[key]}))));
                 let _ = site.rpc("reprioritize", &json!({}));
@@ -117,8 +117,8 @@ fn calls_that_fail_for_jobs_that_wait() {
                 site.load(&all);
             }
             site.host.advance(11.0);
-            let (struck, calls) = site.host.failed();
-            site.host.fails(None);
+            let (struck, calls) = site.host.fault_counts();
+            site.host.set_fault(None);
             // The plugin ends one job.
             let is_once = call == OF_WAITING[0] && n % 2 == 1;
             assert!(struck > 0 || is_once, "{call} was called {:?} times", calls.get(call));
@@ -155,9 +155,9 @@ fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
     site.push(&document());
     site.host.take_log();
     let call = "flux_jobtap_dependency_remove";
-    site.host.fails(Some(Fault { call, after: 0, times: 1, errno: Errno(12) }));
+    site.host.set_fault(Some(Fault { call, after: 0, times: 1, errno: Errno(12) }));
     let refused = site.rpc("rec_update", &json!({"data": [one_at_a_time]})).unwrap_err();
-    site.host.fails(None);
+    site.host.set_fault(None);
     assert!(refused.text.starts_with("the data are in force, but: "), "{}", refused.text);
     assert_eq!(site.state(held), State::Depend);
     site.rpc("reprioritize", &json!({})).unwrap();
@@ -171,9 +171,9 @@ fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
 fn an_answer_that_does_not_go_out_is_in_the_log() {
     let site = Site::new();
     for errno in ERRNOS {
-        site.host.fails(Some(Fault { call: "flux_respond", after: 0, times: 1, errno }));
+        site.host.set_fault(Some(Fault { call: "flux_respond", after: 0, times: 1, errno }));
         assert!(site.rpc("check", &json!({})).is_err());
-        site.host.fails(None);
+        site.host.set_fault(None);
         assert!(site.errors().iter().any(|line| line.contains("failed to answer a request")));
         assert!(site.rpc("check", &json!({})).is_ok());
     }

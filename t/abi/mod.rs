@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 pub use crate::built::plugin;
 use crate::built::{PLUGIN, strip};
-use fairshare_embedded::{Cred, Host, Options, Refused, Shape, State, Submission};
+use fairshare_embedded::{Cred, Host, Options, RequestError, Shape, State, Submission};
 use serde_json::{Value, json};
 
 mod cost;
@@ -154,7 +154,7 @@ impl Site {
         self.host.load(&self.so.path(), Some(&json!({"config": document}))).expect("the plugin loads");
     }
 
-    pub fn rpc(&self, method: &str, payload: &Value) -> Result<Option<String>, Refused> {
+    pub fn rpc(&self, method: &str, payload: &Value) -> Result<Option<String>, RequestError> {
         self.host.request(&topic(method), Some(&payload.to_string()), OWNER)
     }
 

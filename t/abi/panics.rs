@@ -206,7 +206,7 @@ fn requests_that_wait_for_others_are_answered() {
 fn parked() {
     let play = Play::new("stats");
     let host = &play.site.host;
-    host.answers_with(QUEUE_STATUS, Some(STOPPED));
+    host.set_response(QUEUE_STATUS, Some(STOPPED));
     play.site.submit(&job(5002, 4));
     let waiting = play.site.submit(&job(5002, 1));
     let payload = json!({"jobs": [waiting]}).to_string();
@@ -218,7 +218,7 @@ fn parked() {
         assert!(host.request_now(&topic("stats"), None, OWNER).unwrap_err().text.contains("internal error"));
         disarm();
         host.advance(5.0);
-        let late = host.take_late();
+        let late = host.take_late_answers();
         assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
     }
     // Guests wait for their turn, and the timer of the turn is lost.
@@ -228,7 +228,7 @@ fn parked() {
     assert!(std::env::var_os(FAULT).is_none(), "it came");
     disarm();
     host.advance(60.0);
-    let late = host.take_late();
+    let late = host.take_late_answers();
     assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
 }
 

@@ -141,7 +141,7 @@ impl Play {
             }
         }
         self.site.host.advance(60.0);
-        self.site.host.take_late();
+        self.site.host.take_late_answers();
         self.agrees();
     }
 

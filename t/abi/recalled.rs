@@ -68,7 +68,7 @@ fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
     let ended = |id: u64, end: f64| json!({"id": id, "userid": 1000, "bank": "b0", "t_run": now - 150.0, "t_inactive": end, "nnodes": 1, "ncores": 0});
     let jobs =
         json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
-    site.host.answers_with("job-list.list", Some(&jobs));
+    site.host.set_response("job-list.list", Some(&jobs));
     site.load_again(None);
     let push = &site.now("policy_begin", &json!({}))["push"];
     let mut part = without_decay(0.0, 1.6e9);

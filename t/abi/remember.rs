@@ -153,10 +153,10 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     let one = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
     let site = pushed(&one);
-    site.host.kvs_fails(Some(Errno(110)), None);
+    site.host.set_kvs_errors(Some(Errno(110)), None);
     site.ask("policy_update", &other);
     site.host.settle();
-    site.host.kvs_fails(None, None);
+    site.host.set_kvs_errors(None, None);
     // The commit was made nevertheless.
     let twin = pushed(&one);
     twin.ask("policy_update", &other);
@@ -241,11 +241,11 @@ fn a_push_that_begins_first_and_is_given_up_does_not_lose_it() {
 fn a_write_that_fails_leaves_the_record_before_it() {
     let site = pushed(&tree(300, f64::from));
     let before = site.policy();
-    site.host.kvs_fails(Some(Errno(28)), None);
+    site.host.set_kvs_errors(Some(Errno(28)), None);
     site.ask("policy_update", &document());
     site.host.settle();
     assert!(site.said("can't be saved"));
-    site.host.kvs_fails(None, None);
+    site.host.set_kvs_errors(None, None);
     site.reload();
     assert_eq!(site.policy(), before);
 }

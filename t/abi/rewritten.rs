@@ -33,7 +33,7 @@ fn a_text_that_was_taken_away_is_written_again() {
 #[test]
 fn a_push_that_comes_while_a_write_fails_is_written_a_while_later() {
     let site = pushed(&tree(300, f64::from));
-    site.host.kvs_fails(Some(Errno(28)), None);
+    site.host.set_kvs_errors(Some(Errno(28)), None);
     for next in [tree(300, |user| f64::from(user) + 1.0), document()] {
         site.host.request_now(&topic("policy_update"), Some(&next.to_string()), OWNER).unwrap();
         // The first write has failed, and the plugin has not got the answer yet.
@@ -41,7 +41,7 @@ fn a_push_that_comes_while_a_write_fails_is_written_a_while_later() {
     }
     site.host.settle();
     assert!(site.said("can't be saved"));
-    site.host.kvs_fails(None, None);
+    site.host.set_kvs_errors(None, None);
     let in_force = site.policy();
     site.host.advance(130.0);
     site.reload();

@@ -86,7 +86,8 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
             ] {
                 let asked = site.host.request(&topic(method), Some(&payload.to_string()), cred);
                 site.host.advance(2.0);
-                let late: Vec<_> = site.host.take_late().into_iter().map(|late| late.answer).collect();
+                let late: Vec<_> =
+                    site.host.take_late_answers().into_iter().map(|late| late.answer).collect();
                 for answer in std::iter::once(asked).chain(late) {
                     let place = format!("{method} {payload} as {cred:?}");
                     match answer {

@@ -173,7 +173,7 @@ pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reaso
 #[test]
 fn few_requests_wait_for_the_state_of_a_queue() {
     let site = Site::with(&document());
-    site.host.answers_with(QUEUE_STATUS, Some(STOPPED));
+    site.host.set_response(QUEUE_STATUS, Some(STOPPED));
     site.submit(&job(5002, 4));
     let waiting = [5002, 5001].map(|user| site.submit(&job(user, 1)));
     let ask = |user, id: u64| {
@@ -185,7 +185,7 @@ fn few_requests_wait_for_the_state_of_a_queue() {
     assert!(asked[8..].iter().all(|errno| errno.0 == 11), "{:?}", &asked[8..12]);
     assert_eq!(ask(5001, waiting[1]), Errno::EINPROGRESS, "others are no worse off");
     site.host.advance(5.0);
-    let late = site.host.take_late();
+    let late = site.host.take_late_answers();
     assert_eq!(late.iter().map(|it| it.cred.userid).filter(|user| *user == 5002).count(), 8);
     assert_eq!(late.len(), 9);
     for answer in late {
@@ -263,7 +263,7 @@ fn guests_without_pause_wait_and_are_answered_in_turn() {
     // The owner is not slowed down.
     assert!(site.host.request_now(&topic("explain"), Some(&payload), OWNER).is_ok());
     site.host.advance(300.0);
-    let late = site.host.take_late();
+    let late = site.host.take_late_answers();
     assert_eq!(late.len(), 8);
     for answer in &late {
         assert_eq!(answer.cred.userid, 5002);
@@ -275,7 +275,7 @@ fn guests_without_pause_wait_and_are_answered_in_turn() {
     // Requests that still wait at the removal of the plugin get an error.
     while ask(5002).is_ok() {}
     site.host.remove(super::SO).unwrap();
-    let late = site.host.take_late();
+    let late = site.host.take_late_answers();
     assert_eq!(late.len(), 1);
     assert_eq!(late[0].answer.as_ref().unwrap_err().errno, Errno::ENOSYS);
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());

@@ -53,7 +53,7 @@ impl Bench {
         self.host.submit(&job(cores)).expect("accepted")
     }
 
-    pub fn step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::Refused> {
+    pub fn step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::RequestError> {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }
 

@@ -206,7 +206,7 @@ fn any_eventlog() {
     let key = format!("job.{}.eventlog", digits.join("."));
     fuzz("eventlog", vec![whole, b"{}\n".to_vec()], mutate_lines as Mutate, |input| {
         let text = String::from_utf8_lossy(input).replace('\0', "");
-        site.host.answers_with(&key, Some(&text));
+        site.host.set_response(&key, Some(&text));
         site.host.remove(SO).unwrap();
         site.load(&document());
         site.host.advance(6.0);
@@ -215,7 +215,7 @@ fn any_eventlog() {
         assert_eq!(site.state(runs), State::Run);
         // The limit allows one running job, so this job must not run.
         assert_ne!(site.state(id), State::Run);
-        site.host.answers_with(&key, None);
+        site.host.set_response(&key, None);
         if site.state(id) != State::Depend {
             // The eventlog made the plugin release the job. After a restart the job is held again.
             site.host.restart(fairshare_embedded::Order::Ascending).unwrap();
@@ -239,7 +239,7 @@ fn any_answer_of_job_list() {
         let text = String::from_utf8_lossy(input).replace('\0', "");
         site.host.set_readable(id, false);
         for topic in ["job-list.list", "job-list.list-id"] {
-            site.host.answers_with(topic, Some(&text));
+            site.host.set_response(topic, Some(&text));
         }
         site.host.remove(SO).unwrap();
         site.host.kvs().keys().for_each(|key| site.host.kvs_put(key, None));
@@ -252,7 +252,7 @@ fn any_answer_of_job_list() {
         // The next input begins with a readable eventlog and a held job.
         site.host.set_readable(id, true);
         for topic in ["job-list.list", "job-list.list-id"] {
-            site.host.answers_with(topic, None);
+            site.host.set_response(topic, None);
         }
         if site.state(id) != State::Depend {
             site.host.restart(fairshare_embedded::Order::Ascending).unwrap();

@@ -109,7 +109,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
     let late: Vec<_> = {
         // The plugin delays answers to guests.
         site.host.advance(2.0);
-        site.host.take_late().into_iter().map(|late| late.answer).collect()
+        site.host.take_late_answers().into_iter().map(|late| late.answer).collect()
     };
     let is_known = methods().contains(&method);
     let mut changes = false;

@@ -9,36 +9,36 @@
 use super::host::Host;
 use super::job::State;
 
-/// The running loop.
-pub(super) struct Walk {
+/// A running loop over the active jobs.
+pub(super) struct ActiveLoop {
     order: Vec<u64>,
-    /// Index of the next job.
+    /// The index of the next job in `order`.
     cursor: usize,
     visits: usize,
 }
 
 impl Host {
-    /// Starts a loop. If one is running, that loop ends because it loses its cursor, and the method returns false.
-    pub(super) fn begin_walk(&self) -> bool {
+    /// Starts a loop and returns true. If a loop is running, it ends because it loses its cursor, and the method returns false.
+    pub(super) fn begin_loop(&self) -> bool {
         let mut store = self.store.borrow_mut();
-        if let Some(walk) = store.walk.as_mut() {
-            walk.cursor = walk.order.len();
+        if let Some(active_loop) = store.active_loop.as_mut() {
+            active_loop.cursor = active_loop.order.len();
             return false;
         }
         let active = store.jobs.values().filter(|job| job.state() != State::Inactive).map(|job| job.id);
         let order = active.rev().collect();
-        store.walk = Some(Walk { order, cursor: 0, visits: 0 });
+        store.active_loop = Some(ActiveLoop { order, cursor: 0, visits: 0 });
         true
     }
 
-    /// Returns the next job, or `None` at the end or if a plugin makes the loop endless.
-    pub(super) fn next_in_walk(&self) -> Option<u64> {
+    /// Returns the next job, or `None` at the end of the loop. A loop that a plugin makes endless also ends.
+    pub(super) fn next_in_loop(&self) -> Option<u64> {
         let mut store = self.store.borrow_mut();
-        let walk = store.walk.as_mut()?;
-        let id = walk.order.get(walk.cursor).copied()?;
-        walk.cursor += 1;
-        walk.visits += 1;
-        if walk.visits > 4 * walk.order.len() + 16 {
+        let active_loop = store.active_loop.as_mut()?;
+        let id = active_loop.order.get(active_loop.cursor).copied()?;
+        active_loop.cursor += 1;
+        active_loop.visits += 1;
+        if active_loop.visits > 4 * active_loop.order.len() + 16 {
             drop(store);
             self.violation("the reprioritize loop would never end".into());
             return None;
@@ -46,8 +46,8 @@ impl Host {
         Some(id)
     }
 
-    pub(super) fn end_walk(&self) {
-        self.store.borrow_mut().walk = None;
+    pub(super) fn end_loop(&self) {
+        self.store.borrow_mut().active_loop = None;
     }
 
     /// Handles a call that names a job: Flux looks the job up unless it is the job of the callback.
@@ -60,9 +60,9 @@ impl Host {
     /// Moves the cursor to a job that a plugin named, including the job of the callback.
     pub(super) fn move_cursor(&self, id: u64, call: &str) {
         let mut store = self.store.borrow_mut();
-        let Some(walk) = store.walk.as_mut() else { return };
-        if let Some(at) = walk.order.iter().position(|other| *other == id) {
-            walk.cursor = at;
+        let Some(active_loop) = store.active_loop.as_mut() else { return };
+        if let Some(at) = active_loop.order.iter().position(|other| *other == id) {
+            active_loop.cursor = at;
         }
         drop(store);
         self.violation(format!("{call} of job {id} in the reprioritize loop"));
@@ -71,8 +71,8 @@ impl Host {
     /// Ends the loop because a job was removed from the hash.
     pub(super) fn on_hash_removal(&self, id: u64) {
         let mut store = self.store.borrow_mut();
-        let Some(walk) = store.walk.as_mut() else { return };
-        walk.cursor = walk.order.len();
+        let Some(active_loop) = store.active_loop.as_mut() else { return };
+        active_loop.cursor = active_loop.order.len();
         drop(store);
         self.violation(format!("job {id} ended in the reprioritize loop"));
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::host::{Host, Options};
 use super::job::{Job, State};
-use super::reactor::Due;
+use super::reactor::DueEvent;
 
 /// Free cores per node, and the allocations of jobs.
 pub(super) struct Cluster {
@@ -182,13 +182,13 @@ impl Host {
     /// Starts the tasks of a job. They end by themselves if the job has a run time.
     pub(super) fn start_job(&self, id: u64) {
         if let Some(seconds) = self.job(id, run_time).flatten() {
-            self.store.borrow_mut().agenda.after(seconds, Due::Finish(id));
+            self.store.borrow_mut().agenda.after(seconds, DueEvent::Finish(id));
         }
     }
 
     /// Ends the tasks of a running job successfully.
     pub fn finish(&self, id: u64) {
-        self.store.borrow_mut().agenda.cancel(Due::Finish(id));
+        self.store.borrow_mut().agenda.cancel(DueEvent::Finish(id));
         if self.state(id) == Some(State::Run) {
             let _ = self.post(id, "finish", Some(json!({"status": 0})));
         }
@@ -197,9 +197,9 @@ impl Host {
     /// Schedules the end of the tasks, or the release of the scheduler's request, for a later reactor turn.
     pub(super) fn end_later(&self, id: u64) {
         let mut store = self.store.borrow_mut();
-        store.agenda.cancel(Due::Finish(id));
-        if !store.agenda.is_due(Due::Released(id)) {
-            store.agenda.after(0.0, Due::Released(id));
+        store.agenda.cancel(DueEvent::Finish(id));
+        if !store.agenda.is_due(DueEvent::Released(id)) {
+            store.agenda.after(0.0, DueEvent::Released(id));
         }
     }
 

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use super::host::Host;
 use super::job::Errno;
-use super::reactor::Wanted;
+use super::reactor::FutureRequest;
 
 thread_local! {
     /// The host whose plugin code this thread runs, or null.
@@ -26,26 +26,26 @@ pub(super) fn as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Returns `-errno` if a call that has neither plugin nor host as argument shall fail, else 0.
+/// Returns `-errno` if the fault makes a call fail that has neither plugin nor host as argument, and 0 otherwise.
 pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
     // SAFETY: abi_jobtap.c passes a string literal.
     let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or_default();
     let known = Host::FALLIBLE.iter().find(|known| **known == call);
-    // SAFETY: the host outlives its plugins, whose code calls this function; else the pointer is null.
+    // SAFETY: the host outlives its plugins, whose code calls this function. Outside of plugin code the pointer is null.
     let host = unsafe { HOST.get().as_ref() };
     known.zip(host).and_then(|(known, host)| host.inject_fault(known)).unwrap_or(0)
 }
 
-/// A function that fails.
+/// A function of Flux that fails, and when.
 #[derive(Clone, Debug)]
 pub struct Fault {
-    /// Name of Flux's function.
+    /// The name of the function.
     pub call: &'static str,
-    /// Number of calls that succeed first.
+    /// The number of calls that succeed first.
     pub after: u64,
-    /// Number of calls that fail then.
+    /// The number of calls that fail afterwards.
     pub times: u64,
-    /// The error of these calls.
+    /// The error of the calls that fail.
     pub errno: Errno,
 }
 
@@ -57,13 +57,13 @@ pub(super) struct Faults {
     failures: u64,
 }
 
-impl Wanted {
-    /// Returns the name by which a test sets the response.
+impl FutureRequest {
+    /// Returns the key by which a test sets the response with [`Host::set_response`].
     pub(super) fn name(&self) -> &str {
         match self {
-            Wanted::Key(name) | Wanted::Other(name) => name,
-            Wanted::Dependencies(_) => "job-list.list-id",
-            Wanted::Commit => "",
+            FutureRequest::Key(name) | FutureRequest::Other(name) => name,
+            FutureRequest::Dependencies(_) => "job-list.list-id",
+            FutureRequest::Commit => "",
         }
     }
 }
@@ -102,20 +102,20 @@ impl Host {
         "flux_kvs_lookup_get",
     ];
 
-    /// Injects a fault, or removes it. Counting of calls starts again.
-    pub fn fails(&self, fault: Option<Fault>) {
+    /// Sets or removes the fault, and sets the counts of calls to 0.
+    pub fn set_fault(&self, fault: Option<Fault>) {
         self.store.borrow_mut().faults = Faults { fault, ..Faults::default() };
     }
 
-    /// Returns the number of failed calls, and the number of calls of each function.
-    pub fn failed(&self) -> (u64, BTreeMap<&'static str, u64>) {
+    /// Returns the number of calls that the fault made fail, and the number of calls of each function.
+    pub fn fault_counts(&self) -> (u64, BTreeMap<&'static str, u64>) {
         let faults = &self.store.borrow().faults;
         (faults.failures, faults.calls.clone())
     }
 
-    /// Sets the response to a lookup of a KVS key or to a request with a topic, regardless of the real one. `None`
-    /// removes it.
-    pub fn answers_with(&self, key: &str, text: Option<&str>) {
+    /// Makes `text` the response to each lookup of the KVS key `key`, or to each request with the topic `key`. With `None`, the host answers
+    /// itself again.
+    pub fn set_response(&self, key: &str, text: Option<&str>) {
         let answers = &mut self.store.borrow_mut().forced_answers;
         match text {
             Some(text) => answers.insert(key.to_owned(), text.to_owned()),
@@ -123,7 +123,7 @@ impl Host {
         };
     }
 
-    /// Returns `-errno` if this call shall fail.
+    /// Counts a call. Returns `-errno` if the fault makes it fail.
     pub(super) fn inject_fault(&self, call: &'static str) -> Option<c_int> {
         let faults = &mut self.store.borrow_mut().faults;
         let count = faults.calls.entry(call).or_default();

@@ -97,10 +97,10 @@ pub(super) struct Store {
     pub(super) after: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     /// Responses that were sent after the handler had returned.
-    pub(super) late: Vec<super::service::Late>,
+    pub(super) late: Vec<super::service::LateAnswer>,
     pub(super) callbacks: u64,
     /// The loop over all jobs in `reprioritize_all`, while it runs.
-    pub(super) walk: Option<super::active::Walk>,
+    pub(super) active_loop: Option<super::active::ActiveLoop>,
     /// Errno with which `flux_jobtap_reprioritize_all` fails, if any.
     pub(super) reprioritize_fails: Option<Errno>,
 }
@@ -146,7 +146,7 @@ impl Host {
             replies: BTreeMap::new(),
             late: Vec::new(),
             callbacks: 0,
-            walk: None,
+            active_loop: None,
             reprioritize_fails: None,
         };
         Ok(Rc::new(Host {

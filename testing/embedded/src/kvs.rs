@@ -6,19 +6,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::host::Host;
 use super::job::Errno;
 
-/// Changes by key: a new value, or `None` to remove the key and all keys below it.
+/// Changes of keys. `None` removes the key and all keys below it.
 type Changes = Vec<(String, Option<String>)>;
 
 /// The KVS without eventlogs.
 #[derive(Default)]
 pub(super) struct Kvs {
     texts: BTreeMap<String, String>,
-    /// Changes that are sent and not yet applied. The sender may be unloaded by then.
+    /// Changes that plugins have sent and that are not applied yet. A plugin may be removed before its changes are applied.
     sent: Vec<Changes>,
-    fails: Option<Errno>,
-    unreadable: Option<Errno>,
+    commit_error: Option<Errno>,
+    lookup_error: Option<Errno>,
+    /// The bytes of all values that were written.
     written: u64,
-    stored: u64,
+    /// The bytes of all directories that were rewritten.
+    directory_bytes: u64,
 }
 
 /// Bytes of a directory entry without its name, and of a directory without entries (RFC 11).
@@ -33,7 +35,7 @@ impl Kvs {
     /// Applies the sent changes in order.
     pub(super) fn commit(&mut self) {
         for changes in std::mem::take(&mut self.sent) {
-            if self.fails.is_some() && !changes.is_empty() {
+            if self.commit_error.is_some() && !changes.is_empty() {
                 continue;
             }
             let keys: Vec<String> = changes.iter().map(|(key, _)| key.clone()).collect();
@@ -42,23 +44,23 @@ impl Kvs {
                     self.written += text.len() as u64;
                     self.texts.insert(key, text);
                 } else {
-                    let gone: Vec<String> = self.below(&key).cloned().collect();
-                    gone.iter().chain([&key]).for_each(|name| drop(self.texts.remove(name)));
+                    let below: Vec<String> = self.keys_below(&key).cloned().collect();
+                    below.iter().chain([&key]).for_each(|name| drop(self.texts.remove(name)));
                 }
             }
-            self.stored += self.directories(&keys) as u64;
+            self.directory_bytes += self.rewritten_directory_bytes(&keys) as u64;
         }
     }
 
-    /// Returns the size in bytes of the directories that a change of these keys rewrites.
-    fn directories(&self, keys: &[String]) -> usize {
+    /// Returns the size in bytes of the directories that a change of `keys` rewrites.
+    fn rewritten_directory_bytes(&self, keys: &[String]) -> usize {
         let above = |key: &String| -> Vec<String> {
             key.match_indices('.').map(|(at, _)| key.split_at(at).0.to_owned()).collect()
         };
         let directories: BTreeSet<String> = keys.iter().flat_map(above).collect();
         let bytes = directories.iter().map(|directory| {
             let names: BTreeSet<&str> = self
-                .below(directory)
+                .keys_below(directory)
                 .filter_map(|key| key.get(directory.len() + 1..)?.split('.').next())
                 .collect();
             DIRECTORY + names.iter().map(|name| ENTRY + name.len()).sum::<usize>()
@@ -66,8 +68,8 @@ impl Kvs {
         bytes.sum()
     }
 
-    /// Returns the keys below a key.
-    fn below(&self, key: &str) -> impl Iterator<Item = &String> {
+    /// Returns the keys below `key`.
+    fn keys_below(&self, key: &str) -> impl Iterator<Item = &String> {
         let prefix = format!("{key}.");
         self.texts
             .range(prefix.clone()..)
@@ -75,23 +77,23 @@ impl Kvs {
             .take_while(move |name| name.starts_with(&prefix))
     }
 
-    /// Drops the changes that are sent.
-    pub(super) fn lose(&mut self) {
+    /// Drops the changes that are sent and not applied.
+    pub(super) fn drop_sent(&mut self) {
         self.sent.clear();
     }
 
     /// Returns the response to a commit.
     pub(super) fn outcome(&self) -> Result<String, Errno> {
-        self.fails.map_or_else(|| Ok(String::new()), Err)
+        self.commit_error.map_or_else(|| Ok(String::new()), Err)
     }
 
     pub(super) fn look_up(&self, key: &str) -> Result<String, Errno> {
-        if let Some(errno) = self.unreadable {
+        if let Some(errno) = self.lookup_error {
             return Err(errno);
         }
         match self.texts.get(key) {
             Some(text) => Ok(text.clone()),
-            None if self.below(key).next().is_some() => Err(Errno::EISDIR),
+            None if self.keys_below(key).next().is_some() => Err(Errno::EISDIR),
             None => Err(Errno::ENOENT),
         }
     }
@@ -117,15 +119,16 @@ impl Host {
         self.store.borrow().agenda.kvs.written
     }
 
-    /// Returns these bytes plus those of the directories that Flux's KVS rewrites, by which its content store grows.
+    /// Returns the number of bytes by which Flux's content store would have grown: all values that plugins wrote, and all directories that the
+    /// KVS rewrote.
     pub fn kvs_stored(&self) -> u64 {
         let store = self.store.borrow();
-        store.agenda.kvs.written + store.agenda.kvs.stored
+        store.agenda.kvs.written + store.agenda.kvs.directory_bytes
     }
 
-    /// Makes all later lookups, and commits with changes, fail with these errors.
-    pub fn kvs_fails(&self, commits: Option<Errno>, lookups: Option<Errno>) {
+    /// Makes all later lookups fail with the error `lookups`, and all later commits with changes fail with the error `commits`.
+    pub fn set_kvs_errors(&self, commits: Option<Errno>, lookups: Option<Errno>) {
         let kvs = &mut self.store.borrow_mut().agenda.kvs;
-        (kvs.fails, kvs.unreadable) = (commits, lookups);
+        (kvs.commit_error, kvs.lookup_error) = (commits, lookups);
     }
 }

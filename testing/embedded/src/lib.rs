@@ -32,5 +32,5 @@ pub use host::{Host, LOG_ERR, LogLine, Options};
 pub use job::{Errno, Job, State, f58};
 pub use plugin::Init;
 pub use restart::Order;
-pub use service::{Cred, Late, Refused};
+pub use service::{Cred, LateAnswer, RequestError};
 pub use submit::{Shape, Submission};

@@ -21,7 +21,7 @@ use crate::queue::{Queue, UNLIMITED};
 use fairshare_embedded::{Cred, Host, Options, Order, Shape, State, Submission};
 
 const OWNER: Cred = Cred { userid: 0, rolemask: 1 };
-/// Number of records in one part of a staged push.
+/// The number of records in one part of a staged push.
 const PART: usize = 3;
 
 /// Play a scenario and print what the plugin did
@@ -62,10 +62,10 @@ pub fn run(args: &PlayArgs) -> Outcome {
     let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
         if *trace {
-            println!("{}", play.traced(index, step));
+            println!("{}", play.perform_traced_step(index, step));
             continue;
         }
-        let refused = play.step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
+        let refused = play.perform_step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
         play.host.settle();
         let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
         if let (Some(text), Some(line)) = (refused, line.as_object_mut()) {
@@ -87,7 +87,7 @@ pub fn run(args: &PlayArgs) -> Outcome {
 fn conf(document: &Value) -> Value {
     match document {
         Value::Null => json!({"remember": false}),
-        document => json!({"config": complete(document), "remember": false}),
+        document => json!({"config": add_defaults(document), "remember": false}),
     }
 }
 
@@ -95,7 +95,7 @@ struct Play {
     host: Rc<Host>,
     plugin: PathBuf,
     ids: BTreeMap<String, u64>,
-    /// Queues in Flux's configuration.
+    /// The queues in Flux's configuration.
     queues: Vec<String>,
 }
 
@@ -108,12 +108,12 @@ fn number(step: &Value, key: &str) -> u64 {
 }
 
 impl Play {
-    /// Performs one step and returns all that happened.
-    fn traced(&mut self, index: usize, step: &Value) -> Value {
+    /// Performs one step. Returns its line of the output with `--trace`.
+    fn perform_traced_step(&mut self, index: usize, step: &Value) -> Value {
         self.host.take_trace();
         let answers = match step.get("batch").and_then(Value::as_array) {
-            Some(batch) => self.batch(batch),
-            None => vec![self.step(step).unwrap_or_else(Some)],
+            Some(batch) => self.submit_batch(batch),
+            None => vec![self.perform_step(step).unwrap_or_else(Some)],
         };
         self.host.settle();
         let state = |id: &u64| (id.to_string(), json!(self.host.state(*id).map_or("INACTIVE", State::name)));
@@ -127,9 +127,9 @@ impl Play {
             "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
     }
 
-    /// Submits several jobs at once: all are accepted before the first one continues.
-    fn batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
-        let submissions: Vec<Submission> = batch.iter().map(|step| self.submission(step)).collect();
+    /// Submits several jobs at once. Flux accepts all of them before the first one continues.
+    fn submit_batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
+        let submissions: Vec<Submission> = batch.iter().map(|step| self.build_submission(step)).collect();
         let results = self.host.submit_batch(&submissions);
         let record = |(step, result): (&Value, Result<u64, String>)| {
             result.map(|id| self.ids.insert(text(step, "submit").unwrap_or_default().to_string(), id)).err()
@@ -137,8 +137,8 @@ impl Play {
         batch.iter().zip(results).map(record).collect()
     }
 
-    /// Performs one step. Returns the text of a rejection that a scenario may expect.
-    fn step(&mut self, step: &Value) -> Result<Option<String>, String> {
+    /// Performs one step. Returns the text of the rejection if the plugin or Flux rejects the step, which a scenario may expect.
+    fn perform_step(&mut self, step: &Value) -> Result<Option<String>, String> {
         let verbs = [
             "push",
             "data",
@@ -197,8 +197,8 @@ impl Play {
             "remove" => self.host.remove(&basename),
             "load" => self.host.load(&self.plugin, conf.as_ref()),
             "reprioritize" => self.request("reprioritize", &json!({})).map(drop),
-            "policy" => self.request("policy_update", &complete(value)).map(drop),
-            "parts" => self.push_in_parts(&complete(value)),
+            "policy" => self.request("policy_update", &add_defaults(value)).map(drop),
+            "parts" => self.push_in_parts(&add_defaults(value)),
             "config" => self.configure(value),
             _ => {
                 self.push_records(value)?;
@@ -208,7 +208,7 @@ impl Play {
     }
 
     fn push_records(&self, document: &Value) -> Result<(), String> {
-        let document = complete(document);
+        let document = add_defaults(document);
         let methods = [
             ("associations", "rec_update"),
             ("queues", "rec_q_update"),
@@ -239,7 +239,7 @@ impl Play {
         self.request("policy_commit", &json!({"push": push})).map(drop)
     }
 
-    /// Sets the table `[fairshare]` of Flux's configuration.
+    /// Replaces the table `[fairshare]` of Flux's configuration.
     fn configure(&self, table: &Value) -> Result<(), String> {
         let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
         self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
@@ -253,14 +253,14 @@ impl Play {
     }
 
     fn submit(&mut self, step: &Value) -> Result<(), String> {
-        let submission = self.submission(step);
+        let submission = self.build_submission(step);
         let id = self.host.submit(&submission)?;
         let name = text(step, "submit").unwrap_or_default().to_string();
         self.ids.insert(name, id);
         Ok(())
     }
 
-    fn submission(&self, step: &Value) -> Submission {
+    fn build_submission(&self, step: &Value) -> Submission {
         let attributes: Vec<(&str, &str)> = ["queue", "bank", "project"]
             .into_iter()
             .filter_map(|key| Some((key, text(step, key)?)))
@@ -358,8 +358,8 @@ fn plugin_event(event: &Value) -> Option<Value> {
     ours.then(|| json!([name, context]))
 }
 
-/// Adds default values to the records.
-fn complete(document: &Value) -> Value {
+/// Returns the document with default values for keys that its records lack.
+fn add_defaults(document: &Value) -> Value {
     let with = |defaults: Value, record: &Value| {
         let mut all = defaults.as_object().cloned().unwrap_or_default();
         all.extend(record.as_object().cloned().unwrap_or_default());

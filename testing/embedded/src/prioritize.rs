@@ -53,10 +53,10 @@ impl Host {
 
     /// Gets the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
-        if !self.begin_walk() {
+        if !self.begin_loop() {
             return self.violation("a reprioritize loop in the reprioritize loop".into());
         }
-        while let Some(id) = self.next_in_walk() {
+        while let Some(id) = self.next_in_loop() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {
                 continue;
             }
@@ -65,7 +65,7 @@ impl Host {
                 self.reprioritize_job(id, priority);
             }
         }
-        self.end_walk();
+        self.end_loop();
     }
 
     fn ask_priority(&self, id: u64) -> Result<i64, Errno> {

@@ -19,12 +19,12 @@ use super::kvs::Kvs;
 /// Virtual start time of an instance unless its options give another, so that plugins get plausible times.
 pub(super) const START: Duration = Duration::from_secs(1_700_000_000);
 
-/// An event that is due at a time.
+/// An event on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Due {
+pub(super) enum DueEvent {
     Timer(usize),
     Answer(usize),
-    /// The job's tasks end by themselves.
+    /// The tasks of the job end by themselves.
     Finish(u64),
     /// The tasks of the job have ended, or the scheduler has returned its request.
     Released(u64),
@@ -54,14 +54,14 @@ struct Watcher {
 }
 
 /// The request of a future.
-pub(super) enum Wanted {
+pub(super) enum FutureRequest {
     /// A lookup of a KVS key.
     Key(String),
     /// A commit of all events posted until now.
     Commit,
     /// A query for the outstanding dependencies of a job.
     Dependencies(u64),
-    /// Another request, by topic, to which only a test responds.
+    /// Another request, by its topic. Only a test can set a response to it.
     Other(String),
 }
 
@@ -69,7 +69,7 @@ pub(super) enum Wanted {
 struct Future {
     tag: Rc<Tag>,
     owner: usize,
-    wanted: Wanted,
+    wanted: FutureRequest,
     then: Option<(ContinuationFn, *mut c_void)>,
     due: Option<(u64, u64)>,
     text: Option<CString>,
@@ -79,7 +79,7 @@ struct Future {
 pub(super) struct Agenda {
     now: u64,
     sequence: u64,
-    due: BTreeMap<(u64, u64), Due>,
+    due: BTreeMap<(u64, u64), DueEvent>,
     watchers: HashMap<usize, Watcher>,
     futures: HashMap<usize, Future>,
     /// Plugins whose code is running, innermost last. They own the objects that they create.
@@ -88,7 +88,7 @@ pub(super) struct Agenda {
 }
 
 fn micros(seconds: f64) -> u64 {
-    // The conversion saturates: negative delays become 0, huge ones the latest time.
+    // The conversion saturates, so a negative delay becomes 0, and a huge one the latest possible time.
     (seconds * 1e6) as u64
 }
 
@@ -110,28 +110,28 @@ impl Agenda {
         self.now as f64 / 1e6
     }
 
-    pub(super) fn after(&mut self, seconds: f64, due: Due) -> (u64, u64) {
+    pub(super) fn after(&mut self, seconds: f64, due: DueEvent) -> (u64, u64) {
         self.sequence += 1;
         let at = (self.now.saturating_add(micros(seconds)), self.sequence);
         self.due.insert(at, due);
         at
     }
 
-    pub(super) fn cancel(&mut self, what: Due) {
+    pub(super) fn cancel(&mut self, what: DueEvent) {
         self.due.retain(|_, due| *due != what);
     }
 
-    pub(super) fn is_due(&self, what: Due) -> bool {
+    pub(super) fn is_due(&self, what: DueEvent) -> bool {
         self.due.values().any(|due| *due == what)
     }
 
-    fn pop_due(&mut self) -> Option<Due> {
+    fn pop_due(&mut self) -> Option<DueEvent> {
         let (&at, _) = self.due.first_key_value()?;
         if at.0 > self.now { None } else { self.due.remove(&at) }
     }
 
     /// Returns the number of existing timers and futures.
-    pub(super) fn live(&self) -> usize {
+    pub(super) fn count_live(&self) -> usize {
         self.watchers.len() + self.futures.len()
     }
 
@@ -185,7 +185,7 @@ impl Agenda {
             self.sequence += 1;
             let at = (self.now.saturating_add(watcher.after), self.sequence);
             watcher.armed = Some(at);
-            self.due.insert(at, Due::Timer(key));
+            self.due.insert(at, DueEvent::Timer(key));
         }
     }
 
@@ -195,7 +195,7 @@ impl Agenda {
         }
     }
 
-    pub(super) fn create_future(&mut self, host: *const Host, wanted: Wanted) -> *mut c_void {
+    pub(super) fn create_future(&mut self, host: *const Host, wanted: FutureRequest) -> *mut c_void {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
         let tag = Rc::new(Tag { host, key });
@@ -212,14 +212,14 @@ impl Agenda {
     ) -> Result<(), Errno> {
         let future = self.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         future.then = Some((callback, data));
-        if !matches!(future.wanted, Wanted::Commit) {
+        if !matches!(future.wanted, FutureRequest::Commit) {
             self.answer(key);
         }
         Ok(())
     }
 
     fn answer(&mut self, key: usize) {
-        let at = self.after(0.0, Due::Answer(key));
+        let at = self.after(0.0, DueEvent::Answer(key));
         if let Some(future) = self.futures.get_mut(&key) {
             future.due = Some(at);
         }
@@ -229,7 +229,7 @@ impl Agenda {
     pub(super) fn answer_committed(&mut self) -> bool {
         self.kvs.commit();
         let is_waiting =
-            |f: &Future| matches!(f.wanted, Wanted::Commit) && f.then.is_some() && f.due.is_none();
+            |f: &Future| matches!(f.wanted, FutureRequest::Commit) && f.then.is_some() && f.due.is_none();
         let mut waiting: Vec<usize> =
             self.futures.iter().filter(|(_, f)| is_waiting(f)).map(|(&k, _)| k).collect();
         waiting.sort_unstable();
@@ -258,30 +258,30 @@ impl Host {
     pub(super) fn lookup_text(&self, key: usize) -> Result<*const std::ffi::c_char, Errno> {
         let mut store = self.store.borrow_mut();
         let wanted = store.agenda.futures.get(&key).map(|future| &future.wanted);
-        let name = wanted.map_or("", Wanted::name);
+        let name = wanted.map_or("", FutureRequest::name);
         let text = match wanted {
             Some(_) if store.forced_answers.contains_key(name) => {
                 store.forced_answers.get(name).cloned().unwrap_or_default()
             }
-            Some(Wanted::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
-            Some(Wanted::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
-            Some(Wanted::Key(name)) => {
+            Some(FutureRequest::Key(name)) if name == RESOURCES => all_resources(&self.options).to_string(),
+            Some(FutureRequest::Key(name)) if !name.starts_with("job.") => store.agenda.kvs.look_up(name)?,
+            Some(FutureRequest::Key(name)) => {
                 let id = job_in_key(name).filter(|id| !store.unreadable.contains(id));
                 let job = id.and_then(|id| store.jobs.get(&id)).ok_or(Errno::ENOENT)?;
                 job.eventlog.iter().take(job.stored).map(|entry| format!("{entry}\n")).collect()
             }
-            Some(Wanted::Dependencies(_)) if !self.options.job_list => return Err(Errno::ENOSYS),
-            Some(Wanted::Dependencies(id)) => {
+            Some(FutureRequest::Dependencies(_)) if !self.options.job_list => return Err(Errno::ENOSYS),
+            Some(FutureRequest::Dependencies(id)) => {
                 let job = store.jobs.get(id).ok_or(Errno::ENOENT)?;
-                // Like job-list: the key is missing if there are no dependencies.
+                // As in job-list's answer, the key is missing if there are no dependencies.
                 match job.dependencies.is_empty() {
                     true => json!({"job": {"id": id}}),
                     false => json!({"job": {"id": id, "dependencies": job.dependencies}}),
                 }
                 .to_string()
             }
-            Some(Wanted::Commit) => store.agenda.kvs.outcome()?,
-            Some(Wanted::Other(_)) => return Err(Errno::ENOSYS),
+            Some(FutureRequest::Commit) => store.agenda.kvs.outcome()?,
+            Some(FutureRequest::Other(_)) => return Err(Errno::ENOSYS),
             None => return Err(Errno::EINVAL),
         };
         let future = store.agenda.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
@@ -300,6 +300,6 @@ impl Host {
 
     /// Returns the number of existing timers and futures, for leak checks.
     pub fn live_watchers(&self) -> usize {
-        self.store.borrow().agenda.live()
+        self.store.borrow().agenda.count_live()
     }
 }

@@ -36,30 +36,30 @@ impl Cred {
     }
 }
 
-/// A request that failed.
+/// The error of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
-    /// Error number of the response.
+pub struct RequestError {
+    /// The error number of the response.
     pub errno: Errno,
-    /// Text of the response, which may be empty.
+    /// The text of the response, which may be empty.
     pub text: String,
 }
 
-impl Refused {
-    pub(super) fn new(errno: Errno, text: &str) -> Refused {
-        Refused { errno, text: text.to_string() }
+impl RequestError {
+    pub(super) fn new(errno: Errno, text: &str) -> RequestError {
+        RequestError { errno, text: text.to_string() }
     }
 }
 
 /// A response that was sent after the handler had returned.
 #[derive(Clone, Debug)]
-pub struct Late {
+pub struct LateAnswer {
     /// Topic of the request.
     pub topic: String,
     /// User of the request.
     pub cred: Cred,
     /// Result as of [`Host::request`].
-    pub answer: Result<Option<String>, Refused>,
+    pub answer: Result<Option<String>, RequestError>,
 }
 
 /// A service method of a plugin.
@@ -76,7 +76,7 @@ pub(super) struct Reply {
     count: usize,
     /// Topic and user, if the handler referenced the message and returned without a response.
     is_late: Option<(String, Cred)>,
-    answer: Option<Result<Option<String>, Refused>>,
+    answer: Option<Result<Option<String>, RequestError>>,
 }
 
 impl Host {
@@ -85,15 +85,20 @@ impl Host {
     ///
     /// # Errors
     /// Returns errno and text of the response. A handler without a response causes ENOSYS and a violation.
-    pub fn request(&self, topic: &str, payload: Option<&str>, cred: Cred) -> Result<Option<String>, Refused> {
+    pub fn request(
+        &self,
+        topic: &str,
+        payload: Option<&str>,
+        cred: Cred,
+    ) -> Result<Option<String>, RequestError> {
         let answer = self.request_now(topic, payload, cred);
         self.settle();
         answer
     }
 
-    /// Removes and returns late responses, in the order in which they were sent. The requests themselves failed with
-    /// EINPROGRESS.
-    pub fn take_late(&self) -> Vec<Late> {
+    /// Removes and returns the late responses, in the order in which they were sent. [`Host::request`] returned EINPROGRESS for these
+    /// requests.
+    pub fn take_late_answers(&self) -> Vec<LateAnswer> {
         std::mem::take(&mut self.store.borrow_mut().late)
     }
 
@@ -106,7 +111,7 @@ impl Host {
         topic: &str,
         payload: Option<&str>,
         cred: Cred,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, RequestError> {
         let payload = payload.map(c_text);
         self.deliver(topic, payload.as_deref(), cred)
     }
@@ -120,27 +125,32 @@ impl Host {
         topic: &str,
         payload: Option<&CStr>,
         cred: Cred,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, RequestError> {
         let answer = self.deliver(topic, payload, cred);
         self.settle();
         answer
     }
 
-    fn deliver(&self, topic: &str, payload: Option<&CStr>, cred: Cred) -> Result<Option<String>, Refused> {
+    fn deliver(
+        &self,
+        topic: &str,
+        payload: Option<&CStr>,
+        cred: Cred,
+    ) -> Result<Option<String>, RequestError> {
         let found = self.plugins.borrow().iter().find_map(|plugin| {
             let services = plugin.services.borrow();
             let service = services.iter().find(|service| service.topic == topic)?;
             Some((plugin.clone(), service.callback, service.data, service.rolemask))
         });
         let Some((plugin, callback, data, rolemask)) = found else {
-            return Err(Refused::new(Errno::ENOSYS, "No service matching the topic is registered"));
+            return Err(RequestError::new(Errno::ENOSYS, "No service matching the topic is registered"));
         };
         if cred.rolemask & (rolemask | ROLE_OWNER) == 0 {
             let text = match rolemask {
                 0 => "Request requires owner credentials",
                 _ => "Request rejected due to insufficient privilege",
             };
-            return Err(Refused::new(Errno::EPERM, text));
+            return Err(RequestError::new(Errno::EPERM, text));
         }
         let this = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         let message = Message::new(self.abi, this, topic, payload, cred.userid, cred.rolemask);
@@ -152,18 +162,18 @@ impl Host {
             callback(this, std::ptr::null_mut(), message.as_ptr(), data)
         });
         if message.is_referenced() {
-            // The response will be sent later, see [`Host::take_late`].
+            // The response will be sent later, see [`Host::take_late_answers`].
             let mut store = self.store.borrow_mut();
             if let Some(reply) = store.replies.get_mut(&key).filter(|reply| reply.count == 0) {
                 reply.is_late = Some((topic.to_owned(), cred));
-                return Err(Refused::new(Errno::EINPROGRESS, "the answer is yet to come"));
+                return Err(RequestError::new(Errno::EINPROGRESS, "the answer is yet to come"));
             }
         }
         let reply = self.store.borrow_mut().replies.remove(&key).unwrap_or_default();
         if reply.count != 1 {
             self.violation(format!("{topic}: request answered {} times", reply.count));
         }
-        reply.answer.unwrap_or_else(|| Err(Refused::new(Errno::ENOSYS, "the handler did not answer")))
+        reply.answer.unwrap_or_else(|| Err(RequestError::new(Errno::ENOSYS, "the handler did not answer")))
     }
 
     pub(super) fn respond(
@@ -179,15 +189,15 @@ impl Host {
         if let Some((topic, cred)) = reply.is_late.take() {
             let answer = match errnum {
                 0 => Ok(text),
-                errnum => Err(Refused { errno: Errno(errnum), text: text.unwrap_or_default() }),
+                errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),
             };
             store.replies.remove(&key);
-            store.late.push(Late { topic, cred, answer });
+            store.late.push(LateAnswer { topic, cred, answer });
             return Ok(());
         }
         reply.answer.get_or_insert(match errnum {
             0 => Ok(text),
-            errnum => Err(Refused { errno: Errno(errnum), text: text.unwrap_or_default() }),
+            errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),
         });
         Ok(())
     }

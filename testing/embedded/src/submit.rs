@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::abi::{Args, IN};
 use super::host::Host;
 use super::job::{Errno, Job, State, f58};
-use super::service::{Cred, Refused};
+use super::service::{Cred, RequestError};
 
 /// A job to submit.
 #[derive(Clone, Debug)]
@@ -133,15 +133,15 @@ impl Host {
         Ok(())
     }
 
-    fn authorize(&self, id: u64, cred: Cred, text: &str) -> Result<State, Refused> {
+    fn authorize(&self, id: u64, cred: Cred, text: &str) -> Result<State, RequestError> {
         let (state, userid) = self
             .job(id, |job| (job.state(), job.userid))
-            .ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job"))?;
+            .ok_or_else(|| RequestError::new(Errno::ENOENT, "unknown job"))?;
         if !cred.is_owner() && cred.userid != userid {
-            return Err(Refused::new(Errno::EPERM, text));
+            return Err(RequestError::new(Errno::EPERM, text));
         }
         if state == State::Inactive {
-            return Err(Refused::new(Errno::EINVAL, "job is inactive"));
+            return Err(RequestError::new(Errno::EINVAL, "job is inactive"));
         }
         Ok(state)
     }
@@ -150,9 +150,10 @@ impl Host {
     ///
     /// # Errors
     /// Returns an error if the job is unknown, inactive or of another user.
-    pub fn cancel(&self, id: u64, cred: Cred) -> Result<(), Refused> {
+    pub fn cancel(&self, id: u64, cred: Cred) -> Result<(), RequestError> {
         self.authorize(id, cred, "guests can only raise exceptions on their own jobs")?;
-        self.raise(id, "cancel", 0, cred.userid, "").map_err(|errno| Refused::new(errno, "cancel failed"))?;
+        self.raise(id, "cancel", 0, cred.userid, "")
+            .map_err(|errno| RequestError::new(errno, "cancel failed"))?;
         self.settle();
         Ok(())
     }
@@ -167,24 +168,25 @@ impl Host {
     /// # Errors
     /// Returns an error in the same cases as Flux: guests may neither exceed the default nor change jobs of others,
     /// and the job must not have resources.
-    pub fn set_urgency(&self, id: u64, urgency: i32, cred: Cred) -> Result<(), Refused> {
+    pub fn set_urgency(&self, id: u64, urgency: i32, cred: Cred) -> Result<(), RequestError> {
         if !(0..=31).contains(&urgency) {
-            return Err(Refused::new(Errno::EINVAL, "urgency value is out of range"));
+            return Err(RequestError::new(Errno::EINVAL, "urgency value is out of range"));
         }
         self.authorize(id, cred, "guests can only reprioritize their own jobs")?;
         let (current, has_resources) =
             self.job(id, |job| (job.urgency, job.has_resources)).unwrap_or((16, false));
         if !cred.is_owner() && urgency > current.max(16) {
-            return Err(Refused::new(Errno::EPERM, "guests can only adjust urgency <= default"));
+            return Err(RequestError::new(Errno::EPERM, "guests can only adjust urgency <= default"));
         }
         if has_resources {
-            return Err(Refused::new(
+            return Err(RequestError::new(
                 Errno::EINVAL,
                 "urgency cannot be changed once resources are allocated",
             ));
         }
         let context = json!({"userid": cred.userid, "urgency": urgency});
-        self.post(id, "urgency", Some(context)).map_err(|errno| Refused::new(errno, "urgency failed"))?;
+        self.post(id, "urgency", Some(context))
+            .map_err(|errno| RequestError::new(errno, "urgency failed"))?;
         self.settle();
         Ok(())
     }

@@ -6,15 +6,15 @@ use serde_json::{Map, Value, json};
 use super::abi::{IN, OUT};
 use super::host::{Host, error_text};
 use super::job::{Errno, Job, State, updates_allowed, with_updates};
-use super::service::{Cred, Refused};
+use super::service::{Cred, RequestError};
 
 impl Host {
     /// Performs `flux update JOB KEY=VALUE..` with the keys in the given order.
     ///
     /// # Errors
     /// Returns the error text of the command.
-    pub fn update(&self, id: u64, updates: &[(&str, Value)], cred: Cred) -> Result<(), Refused> {
-        let invalid = |text: &str| Refused::new(Errno::EINVAL, text);
+    pub fn update(&self, id: u64, updates: &[(&str, Value)], cred: Cred) -> Result<(), RequestError> {
+        let invalid = |text: &str| RequestError::new(Errno::EINVAL, text);
         let mut all: Map<String, Value> =
             updates.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
         if !updates_allowed(&all) {
@@ -22,15 +22,18 @@ impl Host {
         }
         let read = |job: &Job| (job.state(), job.userid, job.immutable);
         let (state, userid, immutable) =
-            self.job(id, read).ok_or_else(|| Refused::new(Errno::ENOENT, "unknown job id"))?;
+            self.job(id, read).ok_or_else(|| RequestError::new(Errno::ENOENT, "unknown job id"))?;
         if state == State::Inactive {
             return Err(invalid("job is inactive"));
         }
         if !cred.is_owner() && cred.userid != userid {
-            return Err(Refused::new(Errno::EPERM, "guests may only update their own jobs"));
+            return Err(RequestError::new(Errno::EPERM, "guests may only update their own jobs"));
         }
         if immutable && !cred.is_owner() {
-            return Err(Refused::new(Errno::EPERM, "job is immutable due to previous instance owner update"));
+            return Err(RequestError::new(
+                Errno::EPERM,
+                "job is immutable due to previous instance owner update",
+            ));
         }
         let mut validate = false;
         for (key, value) in updates {
@@ -45,7 +48,7 @@ impl Host {
             let _ = self.post(id, "set-flags", Some(json!({"flags": ["immutable"]})));
         }
         let posted = self.post(id, "jobspec-update", Some(Value::Object(all)));
-        posted.map_err(|errno| Refused::new(errno, "failed to pack jobspec-update event"))?;
+        posted.map_err(|errno| RequestError::new(errno, "failed to pack jobspec-update event"))?;
         self.settle();
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::ffi::{c_int, c_void};
 use serde_json::{Value, json};
 
 use super::super::abi::ContinuationFn;
-use super::super::reactor::Wanted;
+use super::super::reactor::FutureRequest;
 use super::{Text, code, host, tag, text};
 
 /// Answers the requests that plugins may send here: a submission of no jobs (fulfilled when the open batch of events
@@ -23,15 +23,17 @@ pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -
         host.annotate(payload);
     }
     let wanted = match (text(topic).as_deref(), payload) {
-        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => Wanted::Commit,
+        (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => {
+            FutureRequest::Commit
+        }
         (Some("job-list.list-id"), Some(payload))
             if payload.get("attrs") == Some(&json!(["dependencies"])) =>
         {
-            Wanted::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
+            FutureRequest::Dependencies(payload.get("id").and_then(Value::as_u64).unwrap_or_default())
         }
-        (Some("job-manager.memo"), _) => Wanted::Other("job-manager.memo".to_owned()),
+        (Some("job-manager.memo"), _) => FutureRequest::Other("job-manager.memo".to_owned()),
         (Some(topic), _) if host.store.borrow().forced_answers.contains_key(topic) => {
-            Wanted::Other(topic.to_owned())
+            FutureRequest::Other(topic.to_owned())
         }
         _ => return std::ptr::null_mut(),
     };
@@ -57,7 +59,7 @@ pub(super) extern "C" fn commit(
         (0..count).map(|index| (entry(keys, index).unwrap_or_default(), entry(texts, index))).collect();
     let agenda = &mut host.store.borrow_mut().agenda;
     agenda.kvs.send(changes);
-    agenda.create_future(host, Wanted::Commit)
+    agenda.create_future(host, FutureRequest::Commit)
 }
 
 pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
@@ -65,7 +67,7 @@ pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void 
     if host.inject_fault("flux_kvs_lookup").is_some() {
         return std::ptr::null_mut();
     }
-    host.store.borrow_mut().agenda.create_future(host, Wanted::Key(text(key).unwrap_or_default()))
+    host.store.borrow_mut().agenda.create_future(host, FutureRequest::Key(text(key).unwrap_or_default()))
 }
 
 pub(super) extern "C" fn future_then(

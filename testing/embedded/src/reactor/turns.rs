@@ -4,13 +4,13 @@
 use std::ffi::c_void;
 
 use super::super::{fault, host::Host};
-use super::{Due, micros, pointer};
+use super::{DueEvent, micros, pointer};
 
-/// Limit of the turns in `settle`, which a timer that re-arms itself without delay would otherwise never end.
+/// The maximum number of turns in `settle`. Without it, `settle` would not end if a timer re-arms itself without delay.
 const MAX_TURNS: usize = 10_000_000;
 
 impl Host {
-    /// Runs everything that is due at the current virtual time: timers, commits, responses, and scheduling.
+    /// Runs the reactor until nothing is due at the current virtual time: no timer, commit, response or scheduling.
     pub fn settle(&self) {
         for _ in 0..MAX_TURNS {
             if !self.step() {
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Like [`Host::settle`], but makes at most `most` commits, and discards all later changes of the KVS.
+    /// Runs the reactor until it is idle or has made `most` commits. Drops all changes of the KVS that are not applied then.
     pub fn settle_commits(&self, most: usize) {
         for _ in 0..most {
             loop {
@@ -45,10 +45,10 @@ impl Host {
                 break;
             }
         }
-        self.store.borrow_mut().agenda.kvs.lose();
+        self.store.borrow_mut().agenda.kvs.drop_sent();
     }
 
-    /// Advances the virtual time by `seconds`, and runs everything that is due until then.
+    /// Advances the virtual time by `seconds`, and runs all events that are due until then.
     pub fn advance(&self, seconds: f64) {
         let end = self.store.borrow().agenda.now.saturating_add(micros(seconds));
         loop {
@@ -62,12 +62,12 @@ impl Host {
         self.settle();
     }
 
-    fn run_turn(&self, due: Due) {
+    fn run_turn(&self, due: DueEvent) {
         match due {
-            Due::Finish(id) => self.finish(id),
-            Due::Released(id) => self.released(id),
-            Due::Timer(key) => self.fire(key),
-            Due::Answer(key) => {
+            DueEvent::Finish(id) => self.finish(id),
+            DueEvent::Released(id) => self.released(id),
+            DueEvent::Timer(key) => self.fire(key),
+            DueEvent::Answer(key) => {
                 let mut store = self.store.borrow_mut();
                 let Some(future) = store.agenda.futures.get_mut(&key) else { return };
                 future.due = None;

@@ -137,8 +137,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             ));
         }
     }
-    add_companions(&mut document, &|id| flux.format_job_id(id));
-    print(args, &screen, &document, &text)
+    print(args, &flux, &screen, document, &text)
 }
 
 /// Prints an ended job, which the plugin does not have any more. `answer` is the plugin's.
@@ -156,7 +155,7 @@ fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: 
     if let Value::Object(answer) = &mut answer {
         answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
     }
-    print(args, &screen, &answer, &text)
+    print(args, flux, &screen, answer, &text)
 }
 
 /// Adds the fields of `facts` to the only job of an answer.
@@ -170,10 +169,11 @@ fn put_into_job(document: &mut Value, facts: &impl Serialize) -> Result<(), Fail
     Ok(())
 }
 
-fn print(args: &Args, screen: &Screen, document: &Value, text: &[u8]) -> Outcome {
+fn print(args: &Args, flux: &Flux, screen: &Screen, mut document: Value, text: &[u8]) -> Outcome {
     let mut out = if args.json { Paper::plain() } else { Paper::for_people(screen) };
     if args.json {
-        write_pretty(document, &mut out)?;
+        add_companions(&mut document, &|id| flux.format_job_id(id));
+        write_pretty(&document, &mut out)?;
     } else {
         out.write_all(text)?;
     }
