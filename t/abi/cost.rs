@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures heap per live job and per association, and the time of a reprioritize that changes nothing, also for a plugin that does
-//! nothing and for flux-accounting's plugin (`UPSTREAM_PLUGIN`); and the time and peak memory of a query.
+//! Measures the heap per live job and per association, the time of a reprioritize that changes nothing, and the time and peak memory of a
+//! query. The first three are also measured for a plugin that does nothing, and for flux-accounting's plugin (`UPSTREAM_PLUGIN`).
 //! Run by hand: `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
 
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ const ASSOCIATIONS: u32 = 50_000;
 const JOBS: usize = 100_000;
 const REPRIORITIZED: usize = 10_000;
 
-fn do_nothing() -> PathBuf {
+/// Compiles the plugin that does nothing, and returns its path.
+fn compile_empty_plugin() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("nothing.so");
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/nothing.c");
     let built = Command::new("cc").args(["-shared", "-fPIC", "-O2", "-o"]).arg(&target).arg(source).status();
@@ -24,8 +25,8 @@ fn do_nothing() -> PathBuf {
     target
 }
 
-/// Returns the bytes that all libraries of this process have allocated.
-fn allocated() -> i64 {
+/// Returns the number of bytes that all libraries of this process have allocated.
+fn allocated_bytes() -> i64 {
     #[repr(C)]
     struct MallInfo {
         arena: usize,
@@ -50,7 +51,7 @@ fn allocated() -> i64 {
 #[test]
 #[ignore = "a measurement"]
 fn cost() {
-    let mut plugins = vec![("nothing", do_nothing()), ("ours", plugin().to_path_buf())];
+    let mut plugins = vec![("nothing", compile_empty_plugin()), ("ours", plugin().to_path_buf())];
     plugins.extend(std::env::var_os("UPSTREAM_PLUGIN").map(|path| ("upstream", PathBuf::from(path))));
     for (name, path) in plugins {
         let output = Command::new(std::env::current_exe().unwrap())
@@ -78,10 +79,10 @@ fn of_one() {
         .collect();
     let payload = json!({"data": records}).to_string();
     drop(records);
-    let before = allocated();
+    let before = allocated_bytes();
     let start = Instant::now();
     site.host.request(&super::topic("rec_update"), Some(&payload), super::OWNER).unwrap();
-    let per_association = (allocated() - before) / i64::from(ASSOCIATIONS);
+    let per_association = (allocated_bytes() - before) / i64::from(ASSOCIATIONS);
     println!(
         "cost: rec_update of {ASSOCIATIONS}: {:.3} s, {per_association} bytes per association",
         start.elapsed().as_secs_f64()
@@ -92,7 +93,7 @@ fn of_one() {
     let submit = |count: usize| {
         let jobs: Vec<_> = (0..count)
             .map(|n| {
-                // The job names its bank and no project, so no plugin updates it: only the memory of the plugin differs.
+                // The job names its bank and no project, so no plugin updates its jobspec. So only the memory of the plugins differs.
                 job_in(10_000 + (n % users) as u32, "A", 4)
             })
             .collect();
@@ -111,27 +112,27 @@ fn of_one() {
     println!("cost: reprioritize of {REPRIORITIZED} unchanged jobs: {:.1} ms", best * 1e3);
 
     submit(JOBS - REPRIORITIZED);
-    let jobs = allocated();
+    let jobs = allocated_bytes();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // The figure includes the host; the plugin that does nothing shows the part of the host.
+    // The figure includes the memory of the host, which the plugin that does nothing shows by itself.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
-    let start = allocated();
+    let start = allocated_bytes();
     site.host.remove(SO).unwrap();
-    println!("cost: {} bytes freed by removal", start - allocated());
+    println!("cost: {} bytes freed by removal", start - allocated_bytes());
 }
 
 const QUERIED: u32 = 100_000;
 
-/// Returns a value of this process's status in kilobytes.
-fn status(field: &str) -> i64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let value = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+/// Returns the value of a field of this process's status, in kilobytes.
+fn read_status(field: &str) -> i64 {
+    let read_status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let value = read_status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
     value.trim_start_matches(':').trim().trim_end_matches(" kB").parse().unwrap()
 }
 
-/// Prints the time of one query in milliseconds, the best of seven, from the callback to the text that Flux sends, and the increase of the
-/// peak resident memory.
+/// Prints the best and the median time of seven queries, from the callback to the text that Flux sends, and the increase of the peak resident
+/// memory.
 #[test]
 #[ignore = "a measurement"]
 fn cost_of_a_query() {
@@ -146,11 +147,11 @@ fn cost_of_a_query() {
         // SAFETY: malloc_trim(3) has no preconditions.
         unsafe { libc::malloc_trim(0) };
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
-        let before = status("VmRSS");
+        let before = read_status("VmRSS");
         let start = super::push_cost::now();
         let text = site.host.query_text(SO).unwrap();
         times.push((super::push_cost::now() - start) * 1e3);
-        rise = rise.max(status("VmHWM") - before);
+        rise = rise.max(read_status("VmHWM") - before);
         bytes = text.len();
     }
     times.sort_by(f64::total_cmp);

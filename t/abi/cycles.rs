@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Repeated loads and removals leave nothing mapped, allocated or stored.
+//! Repeated loads and removals of the plugin leave no memory mapped or allocated, and no data.
 
 use fairshare_embedded::Submission;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn is_mapped(site: &Site) -> bool {
     maps.contains(&*path.to_string_lossy())
 }
 
-/// Checks that the removed plugin has left nothing.
+/// Checks that the removed plugin has left no mapping, value, timer or service.
 fn assert_gone(site: &Site) {
     assert!(!is_mapped(site), "the .so is still mapped");
     let host = &site.host;
@@ -25,7 +25,7 @@ fn assert_gone(site: &Site) {
 
 #[test]
 fn a_thousand_loads_and_removals() {
-    super::alone("cycles::a_thousand_cycles");
+    super::run_in_own_process("cycles::a_thousand_cycles");
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn a_thousand_loads_and_removals() {
 fn a_thousand_cycles() {
     let site = Site::empty(plugin());
     site.load(&document());
-    // A running, a held and a scheduled job live through all loads. The last one has urgency 0: otherwise each load would post a memo, which
-    // the host stores.
+    // A running, a held and a scheduled job exist during all loads. The scheduled job has urgency 0, because each load would otherwise post a
+    // memo, which the host stores.
     let waiting = Submission { urgency: 0, ..job(5002, 1) };
     let ids = [site.submit(&job(5001, 4)), site.submit(&job(5001, 1)), site.submit(&waiting)];
     let states: Vec<_> = ids.iter().map(|&id| site.state(id)).collect();
@@ -48,10 +48,10 @@ fn a_thousand_cycles() {
         }
         site.host.take_log();
         if cycle == 200 {
-            after_warm_up = super::allocated();
+            after_warm_up = super::allocated_bytes();
         } else if cycle + 1 == cycles {
-            // The smallest leak in each cycle, such as a panic hook, would give 19 KiB in 799 cycles.
-            let grown = super::allocated().saturating_sub(after_warm_up);
+            // A small leak in each cycle, such as that of a panic hook, would give 19 KiB in 799 cycles.
+            let grown = super::allocated_bytes().saturating_sub(after_warm_up);
             println!("{} cycles: {grown} bytes more", cycles - 201);
             assert!(grown < 4 * 1024, "{grown} bytes more after {} cycles", cycles - 201);
         }
@@ -70,13 +70,13 @@ fn a_thousand_cycles() {
 }
 
 #[test]
-fn removed_with_a_timer_and_reads_under_way() {
+fn a_removal_ends_a_timer_and_reads_under_way() {
     let site = Site::new();
     site.submit(&job(5001, 4));
     site.submit(&job(5001, 1));
     site.host.remove(SO).unwrap();
     site.load(&document());
-    // The deferred step is due but has not run.
+    // The timer of the next turn is due but has not fired.
     assert!(site.host.live_watchers() > 0);
     site.host.remove(SO).unwrap();
     assert_gone(&site);
@@ -84,7 +84,7 @@ fn removed_with_a_timer_and_reads_under_way() {
 }
 
 #[test]
-fn a_load_that_fails_leaves_nothing() {
+fn a_load_that_fails_leaves_no_data() {
     for bad in [
         json!({"associations": 5}),
         json!({"config": {"deny_unknown_queues": 1}}),
@@ -102,7 +102,7 @@ fn a_load_that_fails_leaves_nothing() {
         let text = "error initializing plugin with JSON object: ";
         let line = logged.iter().find(|line| line.contains(text) && !line.contains("Success"));
         let line = line.unwrap_or_else(|| panic!("{bad}: {logged:?}"));
-        assert_eq!(error.as_ref(), Err(line), "the client is told what the log says");
+        assert_eq!(error.as_ref(), Err(line), "the client gets the text of the log");
         assert_gone(&site);
         site.load(&document());
         site.check();
@@ -110,7 +110,7 @@ fn a_load_that_fails_leaves_nothing() {
 }
 
 #[test]
-fn nothing_stays_stored() {
+fn a_document_at_load_is_not_stored() {
     let site = Site::new();
     site.host.settle();
     site.host.remove(SO).unwrap();

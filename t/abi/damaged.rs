@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A damaged snapshot, or a snapshot of another owner, is refused and logged, and the next push replaces it.
+//! The plugin refuses and logs a damaged snapshot and a snapshot of another owner. The next push replaces the snapshot.
 
 use fairshare_embedded::Errno;
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use proptest::test_runner::{Config, TestRunner};
 use super::remember::{ENDED, MANIFEST, pushed, tree};
 use super::{Site, document};
 
-/// Checks that the snapshot is refused with this text, and that a push replaces it.
-fn is_refused(site: &Site, why: &str) {
+/// Checks that the plugin refuses the snapshot with a text that contains `why`, and that a push replaces the snapshot.
+fn check_refused(site: &Site, why: &str) {
     site.host.take_log();
     site.reload();
     assert!(!site.has_data(), "{why}");
@@ -29,9 +29,9 @@ fn is_refused(site: &Site, why: &str) {
 fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
     let texts = |site: &Site| site.host.kvs();
     let first = |site: &Site| texts(site).keys().find(|key| key.contains(".rest.")).unwrap().clone();
-    type Spoil<'a> = (&'a str, &'a dyn Fn(&Site));
+    type Damage<'a> = (&'a str, &'a dyn Fn(&Site));
     let groups = |site: &Site| texts(site).keys().find(|key| key.contains(".groups.")).unwrap().clone();
-    let spoiled: [Spoil<'_>; 13] = [
+    let damages: [Damage<'_>; 13] = [
         ("is missing", &|site| site.host.kvs_put(&groups(site), None)),
         ("is damaged", &|site| site.host.kvs_put(&groups(site), Some("[]"))),
         ("it has format 1, this plugin knows 2", &|site| {
@@ -56,10 +56,10 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
             site.host.kvs_put(&format!("{MANIFEST}.below"), Some("x"));
         }),
     ];
-    for (why, spoil) in spoiled {
+    for (why, damage) in damages {
         let site = pushed(&document());
-        spoil(&site);
-        is_refused(&site, why);
+        damage(&site);
+        check_refused(&site, why);
     }
     let site = pushed(&document());
     site.host.set_kvs_errors(None, Some(Errno(5)));
@@ -84,16 +84,16 @@ fn no_change_of_a_byte_passes() {
         } else {
             bytes[at] = (bytes[at] ^ flip) & 0x7f;
         }
-        let spoiled = String::from_utf8(bytes).unwrap().replace('\0', " ");
-        site.host.kvs_put(key, Some(&spoiled));
+        let damaged = String::from_utf8(bytes).unwrap().replace('\0', " ");
+        site.host.kvs_put(key, Some(&damaged));
         site.host.take_log();
         site.reload();
-        let is_told = site.said("is refused: ");
+        let is_logged = site.said("is refused: ");
         site.host.kvs_put(key, Some(text));
-        if spoiled == *text {
+        if damaged == *text {
             prop_assert_eq!(site.policy(), before.clone());
         } else {
-            prop_assert!(is_told && !site.has_data(), "{} {} {}", key, at, flip);
+            prop_assert!(is_logged && !site.has_data(), "{} {} {}", key, at, flip);
         }
         Ok(())
     });

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The data of a running job that the plugin reads from its R, whatever the R contains.
+//! The data of a running job that the plugin reads from R, whatever R contains.
 
 use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{SO, Site, job};
 
-/// Returns the running jobs of `check`: jobs, unread, nodes, cores, GPUs.
+/// Returns the totals of running jobs in the answer to "check" (jobs, jobs with an unread R, nodes, cores, GPUs), and that part of the answer.
 fn running(site: &Site) -> ([u64; 5], Value) {
     let running = site.check()["running"].take();
     (["jobs", "unread", "nodes", "cores", "gpus"].map(|key| running[key].as_u64().unwrap()), running)
@@ -25,22 +25,25 @@ fn the_data_of_r_survive_reload_and_restart() {
     };
     let entries = r["execution"]["R_lite"].as_array().unwrap();
     let given = [1, 0, entries.len() as u64, entries.iter().map(cores).sum(), 0];
-    let told = running(&site);
-    assert_eq!(told.0, given);
-    assert_eq!((&told.1["since"], &told.1["submitted"]), (&r["execution"]["starttime"], &json!(submitted)));
+    let before = running(&site);
+    assert_eq!(before.0, given);
+    assert_eq!(
+        (&before.1["since"], &before.1["submitted"]),
+        (&r["execution"]["starttime"], &json!(submitted))
+    );
     site.host.advance(1000.0);
     site.host.remove(SO).unwrap();
     site.load(&super::document());
-    assert_eq!(running(&site), told, "reload");
+    assert_eq!(running(&site), before, "reload");
     site.host.restart(Order::Ascending).unwrap();
     site.host.settle();
-    assert_eq!(running(&site), told, "restart");
+    assert_eq!(running(&site), before, "restart");
     site.finish(id);
     assert_eq!(running(&site).0, [0; 5]);
 }
 
-/// Shows the plugin a running job with another R, and returns the data that it read.
-fn with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
+/// Calls the plugin about the start of a job with `r`. Returns the totals of running jobs, that part of the answer, and the logged errors.
+fn start_with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
     site.errors();
     let input = json!({"id": id, "userid": 5002, "urgency": 16, "state": 16, "priority": 1, "t_submit": 1.5,
         "jobspec": job(5002, 1).jobspec, "R": r,
@@ -63,13 +66,13 @@ fn an_r_of_any_form_is_read_or_logged() {
     let all = "0-4294967295";
     for (r, amounts, since) in [
         (r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
-        // A range takes no time, however long it is.
+        // The time to read a range must not depend on its length.
         (r(rank("0-4294967294", json!({"core": "0"})), json!(7)), [4_294_967_295, 4_294_967_295, 0], 7.0),
         (r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
-        // Without a start time in R, the eventlog gives it.
+        // If R has no start time, the event gives it.
         (json!({"version": 1, "execution": {"R_lite": []}}), [0, 0, 0], 99.5),
     ] {
-        let (told, more, errors) = with_r(&site, id, &r);
+        let (told, more, errors) = start_with_r(&site, id, &r);
         assert_eq!((&told[2..], &more["since"]), (&amounts[..], &json!(since)), "{r}");
         assert_eq!((told[1], errors), (0, vec![]), "{r}");
     }
@@ -94,15 +97,15 @@ fn an_r_of_any_form_is_read_or_logged() {
         (r(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
         (r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
     ] {
-        let (told, _, errors) = with_r(&site, id, &r);
+        let (told, _, errors) = start_with_r(&site, id, &r);
         let wanted =
             format!("mf_priority: job {}: unable to read its R ({what})", fairshare_embedded::f58(id));
-        // 2^32 ranks of 2^32 cores are just beyond.
+        // In the last row, 2^32 ranks of 2^32 cores exceed 64 bits by one.
         assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
     }
 }
 
-/// Flux's costs of a submission are those of its events, and each event stays in the memory of the job manager and in the KVS.
+/// Each event of a job takes time, and stays in the memory of the job manager and in the KVS. So the plugin must post as few as possible.
 #[test]
 fn a_submission_posts_one_update_one_memo_and_one_priority() {
     let site = Site::new();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Each call into Flux fails, once or several times, with each errno, in a history with all callbacks. Nothing panics, and failures at load
-//! or of answers are logged. When the calls succeed again and the data are pushed once more, all jobs run to their end and count nowhere.
+//! Each function of Flux fails, once or several times, with each errno, in a history with all callbacks. The plugin must not panic, and must
+//! log failures at load and of answers. When the calls succeed again and the data are pushed again, all jobs must run to their end, and no
+//! counter may stay above 0.
 
 use fairshare_embedded::{Errno, Fault, Host, State};
 use serde_json::json;
@@ -19,28 +20,28 @@ const ERRNOS: [Errno; 8] = [
     Errno::EPROTO,
 ];
 
-/// Plays a history in which a call fails, and returns whether the call was made.
-fn survives(fault: &Fault) -> bool {
+/// Plays a history with a fault. Returns true if a call failed.
+fn play_with_fault(fault: &Fault) -> bool {
     let mut play = Play::new("faults");
-    // After a refused call the plugin may be wrong until the next push.
+    // After a failed call, the state of the plugin may be wrong until the next push.
     play.is_trusting = true;
     play.site.host.set_fault(Some(fault.clone()));
     play.history();
-    let (struck, _) = play.site.host.fault_counts();
+    let (failures, _) = play.site.host.fault_counts();
     play.site.host.set_fault(None);
     play.site.host.settle();
     // All payloads of the history are valid.
     let is_misread = play.refusals.iter().any(|text| text.contains("mf_priority unpack:"));
-    assert!(struck > 0 || !is_misread, "{:?}", play.refusals);
+    assert!(failures > 0 || !is_misread, "{:?}", play.refusals);
     assert!(!play.log.iter().any(|line| line.contains("panic")), "{fault:?}: {:#?}", play.log);
     play.site.push(&full_document());
     play.site.host.advance(70.0);
     play.site.host.reprioritize_all();
     play.end();
-    struck > 0
+    failures > 0
 }
 
-/// Calls at load, calls whose failure the host reports, and calls for jobs that wait for data.
+/// Functions that the plugin calls at load.
 const AT_LOAD: [&str; 6] = [
     "flux_aux_set",
     "flux_plugin_aux_set",
@@ -49,10 +50,11 @@ const AT_LOAD: [&str; 6] = [
     "flux_plugin_add_handler",
     "flux_timer_watcher_create",
 ];
-const OF_WAITING: [&str; 2] = ["flux_jobtap_raise_exception", "flux_jobtap_jobspec_update_id_pack"];
+/// Functions that the plugin calls for jobs that were accepted before data came.
+const FOR_WAITING_JOBS: [&str; 2] = ["flux_jobtap_raise_exception", "flux_jobtap_jobspec_update_id_pack"];
 
 #[test]
-fn calls_that_fail_at_load() {
+fn a_load_in_which_a_call_fails_is_refused_and_leaves_no_timer() {
     let site = Site::empty(plugin());
     let conf = json!({"config": document()});
     for call in AT_LOAD {
@@ -61,9 +63,9 @@ fn calls_that_fail_at_load() {
             let errno = ERRNOS[after as usize % ERRNOS.len()];
             site.host.set_fault(Some(Fault { call, after, times: 1, errno }));
             let loaded = site.host.load(&site.so.path(), Some(&conf));
-            let (struck, _) = site.host.fault_counts();
+            let (failures, _) = site.host.fault_counts();
             site.host.set_fault(None);
-            if struck == 0 {
+            if failures == 0 {
                 loaded.expect("nothing failed");
                 site.host.remove(SO).unwrap();
                 break;
@@ -71,14 +73,14 @@ fn calls_that_fail_at_load() {
             match loaded {
                 Err(text) => {
                     // The error is in the answer to the load or in the log.
-                    let told = text + &site.errors().join("\n");
-                    let shown = call.replace("add_handler", "register");
-                    assert!(told.contains(&shown), "{call}: {told}");
+                    let texts = text + &site.errors().join("\n");
+                    let name = call.replace("add_handler", "register");
+                    assert!(texts.contains(&name), "{call}: {texts}");
                 }
-                Ok(()) => panic!("{call} failed, the {after}th of its calls, and it is loaded"),
+                Ok(()) => panic!("call {after} of {call} failed, and the plugin is loaded"),
             }
             assert_eq!((site.host.live_watchers(), site.host.plugin_aux_count()), (0, 0), "{call} {after}");
-            site.host.load(&site.so.path(), Some(&conf)).expect("the next load goes well");
+            site.host.load(&site.so.path(), Some(&conf)).expect("the next load succeeds");
             site.check();
             site.host.remove(SO).unwrap();
             after += 1;
@@ -87,12 +89,12 @@ fn calls_that_fail_at_load() {
     }
 }
 
-/// After jobs were accepted before data, the plugin posts their banks by id, and ends jobs without an association.
+/// When data come for jobs that were accepted without data, the plugin sets their banks by id, and ends jobs without an association.
 #[test]
-fn calls_that_fail_for_jobs_that_wait() {
-    for call in OF_WAITING {
+fn failed_calls_about_waiting_jobs_are_repaired_by_the_next_push() {
+    for call in FOR_WAITING_JOBS {
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            let site = Site::bare();
+            let site = Site::without_data();
             let mut plain = job(5002, 1);
             plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
             let waiting: Vec<u64> = (0..3)
@@ -104,12 +106,12 @@ fn calls_that_fail_for_jobs_that_wait() {
                     site.submit(&plain)
                 })
                 .collect();
-            let strange = site.submit(&job_in(6000, "A", 1));
+            let unknown_user = site.submit(&job_in(6000, "A", 1));
             // flux-accounting sends the record of the owner last.
             let mut all = document();
             all["associations"].as_array_mut().unwrap().push(association(1000, "A", json!({})));
             site.host.set_fault(Some(Fault { call, after: n as u64 % 2, times: 1 + n as u64, errno }));
-            if call == OF_WAITING[0] {
+            if call == FOR_WAITING_JOBS[0] {
                 METHODS.iter().for_each(|(key, method)| drop(site.rpc(method, &json!({"data": all[key]}))));
                 let _ = site.rpc("reprioritize", &json!({}));
             } else {
@@ -117,16 +119,16 @@ fn calls_that_fail_for_jobs_that_wait() {
                 site.load(&all);
             }
             site.host.advance(11.0);
-            let (struck, calls) = site.host.fault_counts();
+            let (failures, calls) = site.host.fault_counts();
             site.host.set_fault(None);
-            // The plugin ends one job.
-            let is_once = call == OF_WAITING[0] && n % 2 == 1;
-            assert!(struck > 0 || is_once, "{call} was called {:?} times", calls.get(call));
-            // After another push everything is as it should have been.
+            // The plugin ends only one job, so a fault that spares the first call does not occur.
+            let is_once = call == FOR_WAITING_JOBS[0] && n % 2 == 1;
+            assert!(failures > 0 || is_once, "{call} was called {:?} times", calls.get(call));
+            // Another push must repair the state.
             site.push(&all);
             site.host.advance(11.0);
             site.check();
-            for id in waiting.iter().chain([&strange]) {
+            for id in waiting.iter().chain([&unknown_user]) {
                 let _ = site.host.cancel(*id, OWNER);
                 site.host.settle();
                 assert_eq!(site.state(*id), State::Inactive, "{call} {errno:?}");
@@ -137,10 +139,10 @@ fn calls_that_fail_for_jobs_that_wait() {
     }
 }
 
-/// flux-accounting sends the record of the owner last, and held jobs of the owner go then.
+/// flux-accounting sends the record of the owner last, and this record releases held jobs of the owner.
 #[test]
 fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
-    let site = Site::bare();
+    let site = Site::without_data();
     let mut all = document();
     // The plugin asks the system for the instance owner.
     let owner = mf_priority_testing::jobtap::own_user();
@@ -168,7 +170,7 @@ fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
 }
 
 #[test]
-fn an_answer_that_does_not_go_out_is_in_the_log() {
+fn an_answer_that_cannot_be_sent_is_logged() {
     let site = Site::new();
     for errno in ERRNOS {
         site.host.set_fault(Some(Fault { call: "flux_respond", after: 0, times: 1, errno }));
@@ -179,39 +181,40 @@ fn an_answer_that_does_not_go_out_is_in_the_log() {
     }
 }
 
-fn in_history(shard: usize) {
+/// Plays histories in which each function of a quarter of all functions fails.
+fn play_with_faults(shard: usize) {
     let is_here =
-        |call: &str| !AT_LOAD.contains(&call) && !OF_WAITING.contains(&call) && call != "flux_respond";
+        |call: &str| !AT_LOAD.contains(&call) && !FOR_WAITING_JOBS.contains(&call) && call != "flux_respond";
     let calls = Host::FALLIBLE.iter().filter(|call| is_here(call)).enumerate();
     for (at, &call) in calls.filter(|(at, _)| at % 4 == shard) {
-        let mut struck = 0;
+        let mut failures = 0;
         let began = std::time::Instant::now();
         for (n, errno) in ERRNOS.into_iter().enumerate() {
-            // A different one of the first calls fails each time; the last two errors occur several times.
+            // Each time another one of the first four calls fails. The last two errors occur five times in a row.
             let times = if n >= ERRNOS.len() - 2 { 5 } else { 1 };
-            struck += usize::from(survives(&Fault { call, after: (n as u64) % 4, times, errno }));
+            failures += usize::from(play_with_fault(&Fault { call, after: (n as u64) % 4, times, errno }));
         }
-        println!("{call}: failed in {struck} of {} histories, {:.0?}", ERRNOS.len(), began.elapsed());
-        assert!(struck >= 4, "{call} failed in {struck} histories only ({at})");
+        println!("{call}: failed in {failures} of {} histories, {:.0?}", ERRNOS.len(), began.elapsed());
+        assert!(failures >= 4, "{call} failed in only {failures} histories ({at})");
     }
 }
 
 #[test]
 fn calls_that_fail_in_a_history_1() {
-    in_history(0);
+    play_with_faults(0);
 }
 
 #[test]
 fn calls_that_fail_in_a_history_2() {
-    in_history(1);
+    play_with_faults(1);
 }
 
 #[test]
 fn calls_that_fail_in_a_history_3() {
-    in_history(2);
+    play_with_faults(2);
 }
 
 #[test]
 fn calls_that_fail_in_a_history_4() {
-    in_history(3);
+    play_with_faults(3);
 }

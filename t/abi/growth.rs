@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The snapshot grows by the chunks that a push changes, and can be read after any sequence of pushes. Also measures the growth of the
-//! content store by hourly pushes, for each ranking policy.
+//! A push must write only the chunks of the snapshot that it changes, and the snapshot must be readable after any sequence of pushes. These
+//! tests also measure how much hourly pushes add to the content store, for each ranking policy.
 //!
 //! `GROWTH_ASSOCIATIONS=100000 GROWTH_PUSHES=168 cargo test --release growth:: -- --nocapture` prints the figures of a week of hourly
-//! pushes; [`a_week_of_syncs`] those of `flux fairshare sync`.
+//! pushes. [`a_week_of_syncs`] prints those of `flux fairshare sync`.
 
 use std::collections::BTreeMap;
 
@@ -27,18 +27,19 @@ fn now() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-fn given(name: &str, otherwise: usize) -> usize {
-    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(otherwise)
+/// Returns the number in an environment variable, or `default`.
+fn number_of_variable(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
-/// A site with its database, in which some users have new jobs each hour.
+/// A database whose usages change each hour.
 struct Database {
     policy: Policy,
     tree: Tree,
     usage: Vec<f64>,
     counted: Vec<f64>,
     hour: usize,
-    /// The time that the usages are as of.
+    /// The time of the usages, in seconds since the epoch.
     at: f64,
     half_life: f64,
     seed: u64,
@@ -88,7 +89,7 @@ impl Database {
         self.seed % below
     }
 
-    /// Plays an hour: `some` users get usage. At the end of a period all usages are halved.
+    /// Advances the time by an hour, in which `some` users get usage. At the end of a period (`is_boundary`), all usages are halved.
     fn hour(&mut self, some: usize, is_boundary: bool) {
         self.hour += 1;
         self.at = NOW + 3600.0 * self.hour as f64;
@@ -132,7 +133,7 @@ impl Database {
     }
 }
 
-/// Plays all turns that are due, and returns the time of the longest one.
+/// Runs all turns that are due, and returns the processor time of the longest one.
 fn settle(site: &Site) -> f64 {
     let mut longest: f64 = 0.0;
     loop {
@@ -172,18 +173,19 @@ fn fairshares(site: &Site) -> Vec<u64> {
 
 #[test]
 fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
-    let (many, pushes) = (given("GROWTH_ASSOCIATIONS", 3_000), given("GROWTH_PUSHES", 12));
+    let (many, pushes) =
+        (number_of_variable("GROWTH_ASSOCIATIONS", 3_000), number_of_variable("GROWTH_PUSHES", 12));
     let some = many.div_ceil(100);
     let mut over = Vec::new();
     for policy in POLICIES {
         let mut database = Database::new(many, policy);
-        let site = Site::bare();
+        let site = Site::without_data();
         push(&site, &database.document());
         settle(&site);
         let first = site.host.kvs_stored();
         let (mut longest, mut largest, mut smallest) = (0.0_f64, 0, u64::MAX);
         for hour in 0..pushes {
-            // The week has one boundary.
+            // A week has one boundary of periods.
             database.hour(some, hour == 167 / 2);
             push(&site, &database.document());
             let before = site.host.kvs_stored();
@@ -208,7 +210,7 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
             load * 1e3,
             turn * 1e3
         );
-        // A push changes usages in all chunks: their lines have at most 40 bytes; the lists and the directories have less than 24 kB.
+        // A push changes usages in all chunks. A line of usages takes at most 40 bytes, and the lists and directories take less than 24 kB.
         let bound = pushes as u64 * (40 * many as u64 + 24_000);
         if grown >= bound {
             over.push(format!("{policy}: {grown} bytes, fewer than {bound} are expected"));
@@ -217,19 +219,19 @@ fn a_push_adds_no_more_than_the_chunks_that_it_changes() {
     assert!(over.is_empty(), "{over:?}");
 }
 
-/// What a week adds to the content store: jobs end, and `flux fairshare sync` pushes usages with continuous decay. A push comes every
-/// GROWTH_EVERY seconds, and GROWTH_ACTIVE percent of the associations have any usage.
+/// Prints how much a week adds to the content store while jobs end and `flux fairshare sync` pushes usages with continuous decay. A push comes
+/// every GROWTH_EVERY seconds, and GROWTH_ACTIVE percent of the associations have usage.
 #[test]
 #[ignore = "takes minutes"]
 fn a_week_of_syncs() {
-    let many = given("GROWTH_ASSOCIATIONS", 2_000);
-    let (hours, every) = (given("GROWTH_HOURS", 168), given("GROWTH_EVERY", 30));
-    // In each step the jobs of the step before end, and as many start.
+    let many = number_of_variable("GROWTH_ASSOCIATIONS", 2_000);
+    let (hours, every) = (number_of_variable("GROWTH_HOURS", 168), number_of_variable("GROWTH_EVERY", 30));
+    // In each step, the jobs of the previous step end, and the same number of jobs start.
     let step = every.min(30);
-    let each = (given("GROWTH_JOBS", 20_000) * step).div_ceil(86_400);
-    let active = many * given("GROWTH_ACTIVE", 100) / 100;
+    let each = (number_of_variable("GROWTH_JOBS", 20_000) * step).div_ceil(86_400);
+    let active = many * number_of_variable("GROWTH_ACTIVE", 100) / 100;
     let mut database = Database::new(many, Policy::WeightedWalk);
-    database.half_life = given("GROWTH_HALF_LIFE", 604_800) as f64;
+    database.half_life = number_of_variable("GROWTH_HALF_LIFE", 604_800) as f64;
     database.usage.iter_mut().skip(active).for_each(|usage| *usage = 0.0);
     let left = if database.half_life > 0.0 { (-(step as f64) / database.half_life).exp2() } else { 1.0 };
     let options = Options { nodes: 4 * each, priority_default: false, ..Options::default() };
@@ -279,7 +281,7 @@ fn a_week_of_syncs() {
 }
 
 #[test]
-fn a_write_has_only_the_changed_chunks() {
+fn a_write_contains_only_the_changed_chunks() {
     let site = pushed(&tree(1500, f64::from));
     let all = site.host.kvs_written();
     let count = site.host.kvs().len();
@@ -290,7 +292,7 @@ fn a_write_has_only_the_changed_chunks() {
     let changed = site.host.kvs_written() - all - lists();
     assert!(changed < 12_000, "{changed} of {all} bytes: the usages of a group, and the list of groups");
     assert_eq!(site.host.kvs().len(), count, "each new chunk replaces one");
-    // One more user changes only the chunks with this user.
+    // An added user changes only the chunks that contain this user.
     let mut more = tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234)));
     more["associations"].as_array_mut().unwrap().insert(7, association(999, "b1", json!({})));
     let before = site.host.kvs_written();
@@ -300,7 +302,7 @@ fn a_write_has_only_the_changed_chunks() {
     assert!(changed < 110_000, "{changed} of {all} bytes: a group, and the list of groups");
     site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
     site.host.settle();
-    assert_eq!(site.host.kvs().len(), count, "what only the former record had is gone");
+    assert_eq!(site.host.kvs().len(), count, "chunks of the previous snapshot are removed");
     let before = site.policy();
     site.reload();
     assert_eq!(site.policy(), before);
@@ -347,7 +349,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
     };
     for policy in policies {
         for ties in ["documented", "slurm-program"] {
-            let site = Site::bare();
+            let site = Site::without_data();
             let mut document = tree(70, |user| f64::from(user % 13));
             document["tree"]["at"] = json!(site.host.now());
             document["tree"]["policy"] = json!(policy.to_string());
@@ -356,8 +358,8 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
             site.ask("policy_update", &document);
             site.host.settle();
             // Half of the users have the fair-share of the tree, others a fair-share set by hand, and one is not in the tree.
-            let trees = site.query()["mf_priority_map"].clone();
-            let own = trees
+            let by_tree = site.query()["mf_priority_map"].clone();
+            let own = by_tree
                 .as_array()
                 .unwrap()
                 .iter()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A method for guests is a row of the table. Flux allows guests to call this method and no other.
+//! A row of the table of methods is enough for a method that guests may call. Guests may call no other method.
 
 use std::ffi::{c_int, c_void};
 use std::process::Command;
@@ -10,7 +10,7 @@ use mf_priority_testing::plugin::MfPriority;
 
 use super::{OWNER, Site, document, topic};
 
-/// Answers with the sender of the request.
+/// A method that answers with the sender of the request.
 const WHOAMI: Method<MfPriority> = Method {
     name: c"whoami",
     role: Role::Guest,
@@ -26,7 +26,7 @@ unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
     unsafe { init_with::<MfPriority>(plugin, methods) }
 }
 
-/// The plugin is linked into this program, and its panic hook would be that of all tests. So the test runs in a process of its own.
+/// The plugin is linked into this program, so its panic hook would apply to all tests of a process.
 #[test]
 fn a_method_for_guests_is_a_row() {
     let this = std::env::current_exe().unwrap();
@@ -43,14 +43,14 @@ fn a_method_for_guests_is_a_row() {
 fn guests_call_their_methods_and_no_others() {
     let site = Site::empty(super::plugin());
     let conf = serde_json::json!({"config": document()});
-    // SAFETY: it is an init of a jobtap plugin.
+    // SAFETY: `with_whoami` has the type and the contract of flux_plugin_init.
     unsafe { site.host.load_linked(super::SO, with_whoami, Some(&conf)) }.unwrap();
     let call = |method: &str, payload, cred| site.host.request(&topic(method), payload, cred);
-    let told = |payload, cred| call("whoami", payload, cred).unwrap().unwrap();
-    assert_eq!(told(None, Cred::guest(5001)), r#"{"owner":false,"userid":5001}"#);
+    let sender = |payload, cred| call("whoami", payload, cred).unwrap().unwrap();
+    assert_eq!(sender(None, Cred::guest(5001)), r#"{"owner":false,"userid":5001}"#);
     // The plugin ignores a sender in the payload.
-    assert_eq!(told(Some(r#"{"userid":1000}"#), Cred::guest(5002)), r#"{"owner":false,"userid":5002}"#);
-    assert_eq!(told(None, OWNER), r#"{"owner":true,"userid":1000}"#);
+    assert_eq!(sender(Some(r#"{"userid":1000}"#), Cred::guest(5002)), r#"{"owner":false,"userid":5002}"#);
+    assert_eq!(sender(None, OWNER), r#"{"owner":true,"userid":1000}"#);
     let nobody = call("whoami", None, Cred { userid: 5001, rolemask: 0 }).unwrap_err();
     assert_eq!((nobody.errno.0, nobody.text.as_str()), (1, "Request rejected due to insufficient privilege"));
     for method in MfPriority::METHODS.iter().filter(|method| method.role == Role::Owner) {

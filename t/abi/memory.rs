@@ -63,13 +63,13 @@ fn survives(after: u64, times: u64) -> u64 {
 /// Every `STEP`th allocation of a history fails (1499 by default), one or five in a row.
 #[test]
 fn an_allocation_of_jansson_fails_anywhere() {
-    super::alone("memory::anywhere");
+    super::run_in_own_process("memory::anywhere");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own, and with STEP=97 by t/run.sh --long"]
 fn anywhere() {
-    super::faulty();
+    super::faulty_plugin();
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(failing, libc::free) };
     let step = std::env::var("STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(1499u64);
@@ -150,7 +150,7 @@ const ACTS: [Act; 17] = [
 
 #[test]
 fn each_allocation_of_jansson_fails_in_each_request_and_callback() {
-    super::alone("memory::each_of_an_act");
+    super::run_in_own_process("memory::each_of_an_act");
 }
 
 #[test]

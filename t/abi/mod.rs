@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The real .so in the embedded job manager, with all calls that a broker can make through the C interface.
+//! The real .so in the embedded job manager, which makes all calls that a broker can make through the C interface.
 //!
-//! `built::plugin` returns the .so. A test in a process of its own gets the paths in `PLUGIN_UNDER_TEST` and `FAULTY_UNDER_TEST`, because
-//! cargo would take longer than the test. Each test loads a copy of its own, because the dynamic linker maps a file only once.
+//! `built::plugin` returns the .so. Some tests run in a process of their own. They get the paths in `PLUGIN_UNDER_TEST` and
+//! `FAULTY_UNDER_TEST`, because cargo would take longer than the test. Each test loads its own copy of the .so, because the dynamic linker
+//! maps a file only once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,14 +44,14 @@ mod seen;
 mod strict;
 mod why;
 
-/// The file name of the .so, by which Flux names the plugin.
+/// The file name of the .so, which is the name of the plugin in Flux.
 pub const SO: &str = "mf_priority.so";
 const UNLIMITED: i64 = 2_147_483_647;
 
 const FAULTY: &str = "FAULTY_UNDER_TEST";
 
-/// Returns the plugin that panics in the place that `MF_PRIORITY_FAULT` names. Cargo builds it along with this test program.
-fn faulty() -> &'static Path {
+/// Returns the plugin that panics in the place that `MF_PRIORITY_FAULT` names. Cargo builds it together with this test program.
+fn faulty_plugin() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         std::env::var_os(FAULTY).map_or_else(
@@ -63,12 +64,12 @@ fn faulty() -> &'static Path {
     })
 }
 
-/// Runs an ignored test in a process of its own, without the allocations of other tests.
-fn alone(test: &str) {
+/// Runs an ignored test in a process of its own, so that other tests allocate no memory there.
+fn run_in_own_process(test: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::{test}"), "--ignored", "--nocapture"])
         .env(PLUGIN, plugin())
-        // Caches of threads would count as allocated.
+        // malloc counts the caches of threads as allocated.
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0")
         .output()
         .unwrap();
@@ -76,26 +77,26 @@ fn alone(test: &str) {
     assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
 
-/// Returns the bytes that this process has allocated, with mapped blocks.
-fn allocated() -> usize {
-    // SAFETY: no arguments, and it reads no data of this program.
+/// Returns the number of bytes that this process has allocated, including mapped blocks.
+fn allocated_bytes() -> usize {
+    // SAFETY: mallinfo2(3) has no arguments and reads no data of this program.
     let info = unsafe { libc::mallinfo2() };
     info.uordblks + info.hblkhd
 }
 
-/// A copy of a .so with the name of the plugin, which is removed on drop.
-pub struct Copy {
+/// A copy of a .so under the name of the plugin. The copy is removed on drop.
+pub struct SoCopy {
     directory: PathBuf,
 }
 
-impl Copy {
-    pub fn new(so: &Path) -> Copy {
+impl SoCopy {
+    pub fn new(so: &Path) -> SoCopy {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("abi-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&directory).unwrap();
         std::fs::copy(so, directory.join(SO)).unwrap();
-        Copy { directory }
+        SoCopy { directory }
     }
 
     pub fn path(&self) -> PathBuf {
@@ -103,16 +104,16 @@ impl Copy {
     }
 }
 
-impl Drop for Copy {
+impl Drop for SoCopy {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.directory);
     }
 }
 
-/// A host, and a copy of the .so for it. Fields are dropped in order: first the host, which has the copy loaded.
+/// A host, and a copy of the .so for it. The host must be dropped first, because it has the copy loaded.
 pub struct Site {
     pub host: Rc<Host>,
-    pub so: Copy,
+    pub so: SoCopy,
 }
 
 pub const OWNER: Cred = Cred { userid: 1000, rolemask: 1 };
@@ -124,22 +125,22 @@ impl Site {
     }
 
     fn with_options(so: &Path, options: Options) -> Site {
-        Site { host: Host::new(options).expect("the C side is linked in"), so: Copy::new(so) }
+        Site { host: Host::new(options).expect("the C side is linked in"), so: SoCopy::new(so) }
     }
 
-    /// Returns a site with only Flux's own priority plugin, which flux-accounting's guide leaves loaded.
-    pub fn beside_the_default() -> Site {
+    /// Returns a site with Flux's builtin priority plugin, which flux-accounting's guide leaves loaded, and without ours.
+    pub fn with_priority_default() -> Site {
         Site::with_options(plugin(), Options::default())
     }
 
-    /// Returns a site with the plugin loaded without data.
-    pub fn bare() -> Site {
+    /// Returns a site whose plugin is loaded without data.
+    pub fn without_data() -> Site {
         let site = Site::empty(plugin());
         site.host.load(&site.so.path(), None).expect("the plugin loads");
         site
     }
 
-    /// Returns a site with the plugin loaded with [`document`].
+    /// Returns a site whose plugin is loaded with [`document`].
     pub fn new() -> Site {
         Site::with(&document())
     }
@@ -176,7 +177,7 @@ impl Site {
         document
     }
 
-    /// Checks that the plugin's recount finds no difference, and that it broke no rule of the host.
+    /// Checks that the plugin's recount finds no difference, and that the plugin broke no rule of the host. Returns the answer to "check".
     pub fn check(&self) -> Value {
         let answer = self.rpc("check", &json!({})).expect("check answers").expect("with a document");
         let check: Value = serde_json::from_str(&answer).unwrap();
@@ -248,8 +249,8 @@ pub fn queue(name: &str, more: Value) -> Value {
     record
 }
 
-/// Returns a document with users 5001 (limits of one running and two scheduled jobs), 5002 (banks A and B, no limits) and 5003 (2 nodes),
-/// and queues q and r.
+/// Returns a document with queues q and r and three users. User 5001 may have one running and two scheduled jobs. User 5002 is in banks A and
+/// B without limits. User 5003 may use two nodes.
 pub fn document() -> Value {
     json!({
         "associations": [
@@ -271,14 +272,14 @@ pub fn job(userid: u32, nodes: u64) -> Submission {
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &[("queue", "q")], ..Shape::default() })
 }
 
-/// Returns [`job`] in a bank.
+/// Returns a [`job`] that names a bank.
 pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
     let attributes = [("queue", "q"), ("bank", bank)];
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &attributes, ..Shape::default() })
 }
 
-/// Returns a job that depends on the end of another one.
-pub fn after(id: u64) -> Submission {
+/// Returns a job of user 5002 that depends on the end of job `id`.
+pub fn job_after(id: u64) -> Submission {
     let mut after = job(5002, 1);
     after.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": id}]);
     after

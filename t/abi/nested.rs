@@ -4,7 +4,7 @@
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
-use super::{OWNER, Site, alone, association, document, job, queue};
+use super::{OWNER, Site, association, document, job, queue, run_in_own_process};
 use crate::embedded::probe;
 
 fn events(site: &Site, id: u64) -> Vec<String> {
@@ -159,7 +159,7 @@ fn released_by_the_deferred_step_of_a_restart() {
 
 #[test]
 fn jobs_that_end_as_they_are_let_go_do_not_pile_up_on_the_stack() {
-    alone("nested::each_job_that_is_let_go_ends");
+    run_in_own_process("nested::each_job_that_is_let_go_ends");
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl Site {
 #[test]
 fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
     for policy in ["fair-tree", "pbs"] {
-        let site = Site::bare();
+        let site = Site::without_data();
         let mut banks = vec![bank("root", "")];
         let name = |level: usize| if level == 0 { "root".to_owned() } else { format!("b{level}") };
         banks.extend((1..100_000).map(|level| bank(&name(level), &name(level - 1))));
@@ -97,7 +97,7 @@ fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
 
 #[test]
 fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
-    let site = Site::bare();
+    let site = Site::without_data();
     site.push_in_parts(&small("fair-tree", site.host.now()));
     let running = site.submit(&job(5001, 1));
     site.host.advance(YEAR);
@@ -121,7 +121,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 
 #[test]
 fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
-    let site = Site::bare();
+    let site = Site::without_data();
     // With this number of associations a refresh takes several turns.
     let banks = || vec![bank("root", ""), bank("A", "root")];
     let mut document = tree("fair-tree", site.host.now(), banks(), "A");

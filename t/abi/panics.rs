@@ -13,11 +13,11 @@ use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
 use super::hostile::TOPICS;
-use super::interrupted::amid_the_parts_of;
+use super::interrupted::site_in_read_with;
 use super::play::{Play, full_document};
 use super::remember::pushed;
 use super::why::{QUEUE_STATUS, STOPPED};
-use super::{FAULTY, OWNER, SO, faulty, job, topic};
+use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
 /// The number of calls of a kind that panic in each place, one in each history; `STRIKES` overrides it.
@@ -31,7 +31,7 @@ const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-
 fn in_a_process(name: &str, what: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::panics::{name}"), "--ignored", "--nocapture"])
-        .env(FAULTY, faulty())
+        .env(FAULTY, faulty_plugin())
         .env("WHAT", what)
         .env_remove(FAULT)
         .output()
@@ -179,7 +179,7 @@ fn a_push_during_a_read_is_whole() {
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
 fn a_panic_during_a_read() {
-    let site = amid_the_parts_of(faulty());
+    let site = site_in_read_with(faulty_plugin());
     let push = site.ask("policy_begin", &json!({}))["push"].clone();
     let mut rest = full_document();
     let associations = rest.as_object_mut().and_then(|rest| rest.remove("associations"));

@@ -224,9 +224,9 @@ fn a_document_with_one_fault() {
     for (key, fault) in
         [("queues", json!([{"queue": ""}])), ("banks", json!([{"bank": "A"}])), ("projects", json!(5))]
     {
-        let mut faulty = document.clone();
-        faulty[key] = fault;
-        refused(&site, "policy_update", Some(&faulty.to_string()), EINVAL);
+        let mut faulty_plugin = document.clone();
+        faulty_plugin[key] = fault;
+        refused(&site, "policy_update", Some(&faulty_plugin.to_string()), EINVAL);
         let mut lacking = document.clone();
         lacking.as_object_mut().unwrap().remove(key);
         refused(&site, "policy_update", Some(&lacking.to_string()), EINVAL);

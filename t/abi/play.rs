@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
 use super::seen::{Seen, assert_counts};
-use super::{Copy, METHODS, OWNER, SO, Site, after, faulty, job, job_in, topic};
+use super::{METHODS, OWNER, SO, Site, SoCopy, faulty_plugin, job, job_after, job_in, topic};
 
 mod documents;
 
@@ -43,7 +43,7 @@ impl Play {
         let host = Host::new(options).expect("the C side is linked in");
         // With configured queues the plugin does not ask about them, so that each answer has only its own effects.
         host.reload_config(&json!({"queues": queues()})).expect("a configuration");
-        let site = Site { host, so: Copy::new(faulty()) };
+        let site = Site { host, so: SoCopy::new(faulty_plugin()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
         let banks = BTreeMap::new();
@@ -181,7 +181,7 @@ impl Play {
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
-        let late = early.and_then(|early| self.submit(&after(early)));
+        let late = early.and_then(|early| self.submit(&job_after(early)));
         // The plugin gets changes of the urgency of a job that depends on another one.
         let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
@@ -199,8 +199,8 @@ impl Play {
         self.submit(&job(5004, 1));
         self.submit(&job(5004, 1));
         if let Some(first) = first {
-            self.submit(&Submission { userid: 5001, ..after(first) });
-            let kept = self.submit(&Submission { userid: 5001, ..after(first) });
+            self.submit(&Submission { userid: 5001, ..job_after(first) });
+            let kept = self.submit(&Submission { userid: 5001, ..job_after(first) });
             let _ = kept.map(|id| self.site.host.cancel(id, OWNER));
             self.agrees();
         }

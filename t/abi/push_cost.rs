@@ -130,7 +130,7 @@ fn the_cost_of_a_part_depends_on_its_records() {
 
 #[test]
 fn an_abandoned_push_frees_its_memory_without_a_call() {
-    super::alone("push_cost::an_abandoned_push");
+    super::run_in_own_process("push_cost::an_abandoned_push");
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn an_abandoned_push() {
     let now = || {
         site.host.take_log();
         site.host.take_trace();
-        super::allocated()
+        super::allocated_bytes()
     };
     let before = now();
     send(&begin(60));
@@ -184,7 +184,7 @@ fn an_abandoned_push() {
 #[ignore = "a measurement"]
 fn longest_call() {
     let count = std::env::var("N").ok().and_then(|n| n.parse().ok()).unwrap_or(100_000);
-    let site = Site::bare();
+    let site = Site::without_data();
     let call = |method: &str, payload: &Value| {
         let payload = payload.to_string();
         let start = now();
@@ -247,7 +247,7 @@ fn a_million_associations() {
         longest[kind].set(longest[kind].get().max((now() - start) * 1e3));
         answer.map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
     };
-    let before = super::allocated();
+    let before = super::allocated_bytes();
     let bank = |name: String, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
     let mut banks = vec![bank("root".into(), "")];
     banks.extend((0..1000).map(|n| bank(format!("B{n}"), "root")));
@@ -285,7 +285,7 @@ fn a_million_associations() {
             let records: Vec<String> = (at..count.min(at + SIZE)).map(record).collect();
             call(1, "policy_part", &format!("{{\"push\":{push},\"associations\":[{}]}}", records.join(",")));
         }
-        let open = super::allocated() - before;
+        let open = super::allocated_bytes() - before;
         let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
         // The work after the answer is done in slices; this is the longest one in 50 ms of host time.
         for _ in 0..100 {
@@ -295,7 +295,7 @@ fn a_million_associations() {
         }
         site.host.take_log();
         site.host.take_trace();
-        let kept = super::allocated() - before;
+        let kept = super::allocated_bytes() - before;
         println!("{answer}");
         println!("{count} associations: {} MiB while the push is open, {} MiB after", open >> 20, kept >> 20);
         assert!(kept / (count as usize) < 2048, "{} bytes of each", kept / count as usize);

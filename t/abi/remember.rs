@@ -177,7 +177,7 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
 
 #[test]
 fn methods_of_flux_accounting_are_not_saved_and_remove_the_snapshot() {
-    let site = Site::bare();
+    let site = Site::without_data();
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.host.settle();
     assert_eq!(site.host.kvs(), BTreeMap::new());

@@ -65,7 +65,7 @@ fn restarted_with_data() {
 #[test]
 fn restarted_without_data_which_come_later() {
     for order in [Order::Ascending, Order::Descending] {
-        let site = Site::bare();
+        let site = Site::without_data();
         site.push(&document());
         let ids = one_in_each_state(&site);
         site.host.restart(order).unwrap();
@@ -206,7 +206,7 @@ fn no_priority_is_requested_at_load_before_flux_asks_the_plugin() {
     for settings in
         [json!({"weights": {"size": 10}}), json!({"age-max": "2d", "weights": {"age": 10}}), limits]
     {
-        let site = Site::beside_the_default();
+        let site = Site::with_priority_default();
         site.host.reload_config(&json!({"fairshare": settings, "queues": {"q": {}, "r": {}}})).unwrap();
         site.host.load(&site.so.path(), None).unwrap();
         site.push(&document());

@@ -5,7 +5,7 @@
 use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};
 
-use super::{OWNER, Site, after, association, document, job, queue};
+use super::{OWNER, Site, association, document, job, job_after, queue};
 
 /// Returns a site in which user 5001 may run two jobs, and a job of another user fills the cluster.
 fn busy(settings: &Value) -> (Site, u64) {
@@ -77,7 +77,7 @@ fn a_switch_back_releases_all_held_jobs() {
 
 #[test]
 fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
-    let site = Site::bare();
+    let site = Site::without_data();
     let jobs: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
     assert_eq!(states(&site, &jobs), [Priority; 4]);
     site.push(&document());
@@ -102,7 +102,7 @@ fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
 
 #[test]
 fn a_reload_keeps_jobs_held_in_priority() {
-    let site = Site::bare();
+    let site = Site::without_data();
     let jobs: Vec<u64> = (0..3).map(|_| site.submit(&job(5001, 1))).collect();
     site.push(&document());
     site.host.remove(super::SO).unwrap();
@@ -137,10 +137,10 @@ fn a_job_that_wakes_too_late_is_held_in_its_own_callback() {
 /// Flux stores an update of the job whose callback runs in one place, and posts it to the job of the next call that ends.
 #[test]
 fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
-    let site = Site::bare();
+    let site = Site::without_data();
     site.host.reload_config(&json!({"fairshare": strict(), "queues": {"q": {}, "r": {}}})).unwrap();
     let first = site.submit(&job(5002, 1));
-    let waits = site.submit(&Submission { userid: 5001, ..after(first) });
+    let waits = site.submit(&Submission { userid: 5001, ..job_after(first) });
     let cap = |jobs: u32| association(5001, "A", json!({"max_running_jobs": jobs}));
     let mut one = document();
     one["associations"][0] = cap(1);

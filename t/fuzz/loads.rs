@@ -104,7 +104,7 @@ fn any_policy_is_read_again_as_it_was_written() {
     fuzz("policy", seeds, json::mutate_document, |input| {
         let Ok(text) = std::str::from_utf8(input) else { return Vec::new() };
         let text = text.replace('\0', "");
-        let site = cache.site.take().unwrap_or_else(Site::bare);
+        let site = cache.site.take().unwrap_or_else(Site::without_data);
         site.host.take_log();
         let mut features = Vec::new();
         match site.host.request(&topic("policy_update"), Some(&text), OWNER) {
@@ -136,7 +136,7 @@ fn any_policy_is_read_again_as_it_was_written() {
 /// The first byte of an input selects a key of the snapshot, and the rest replaces its value. The other keys stay valid.
 #[test]
 fn anything_in_the_kvs() {
-    let site = Site::bare();
+    let site = Site::without_data();
     site.rpc("policy_update", &document_with_tree()).unwrap();
     site.host.settle();
     let written: Vec<(String, String)> = site.host.kvs().into_iter().collect();
