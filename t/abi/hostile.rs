@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! All callbacks with arguments that Flux does not send, and jobspecs that users do not submit by mistake.
+//! Callbacks with arguments that Flux never sends, and jobspecs of users who want to do harm.
 
 use fairshare_embedded::{State, Submission};
 use mf_priority_testing::jobtap::Jobtap;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{SO, Site, job};
 
-/// All topics of the plugin in the order of a job's life; the last two remove the job.
+/// All topics that the plugin handles, in the order of a job's life. The last two topics remove the job.
 pub(super) const TOPICS: [&str; 20] = [
     "conf.update",
     "plugin.query",
@@ -32,16 +32,16 @@ pub(super) const TOPICS: [&str; 20] = [
     "job.destroy",
 ];
 
-/// Calls the plugin. A missing handler, or arguments that the host cannot make, fail the test.
+/// Calls the plugin, and returns its exit status. The test fails if the plugin has no handler, or if the host cannot make the arguments.
 fn call(site: &Site, topic: &str, id: u64, input: Option<&Value>) -> i32 {
     let outcome = site.host.call_raw(SO, topic, id, input);
     let (rc, _) = outcome.unwrap_or_else(|| panic!("{topic} was not called with {input:?}"));
-    assert_ne!(rc, 0, "nobody handles {topic}");
+    assert_ne!(rc, 0, "the plugin has no handler for {topic}");
     rc
 }
 
-/// Whether a handler that is registered for `pattern` gets `topic`: the one `*` of a pattern is its end.
-fn is_for(pattern: &str, topic: &str) -> bool {
+/// Returns true if a handler that is registered for `pattern` gets `topic`. A pattern may end with `*`.
+fn matches_topic(pattern: &str, topic: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == topic, |start| topic.starts_with(start))
 }
 
@@ -52,10 +52,10 @@ fn patterns() -> impl Iterator<Item = &'static str> {
 #[test]
 fn each_topic_of_this_list_has_one_handler_and_each_handler_a_topic() {
     for topic in TOPICS {
-        assert_eq!(patterns().filter(|pattern| is_for(pattern, topic)).count(), 1, "{topic}");
+        assert_eq!(patterns().filter(|pattern| matches_topic(pattern, topic)).count(), 1, "{topic}");
     }
     for pattern in patterns() {
-        assert!(TOPICS.iter().any(|topic| is_for(pattern, topic)), "{pattern}");
+        assert!(TOPICS.iter().any(|topic| matches_topic(pattern, topic)), "{pattern}");
     }
 }
 
@@ -70,13 +70,14 @@ fn flux_finds_the_handlers_of_a_submission_after_few_comparisons() {
         "job.state.priority",
         "job.state.sched",
     ];
-    let comparisons = |topic: &str| 1 + patterns().take_while(|pattern| !is_for(pattern, topic)).count();
+    let comparisons =
+        |topic: &str| 1 + patterns().take_while(|pattern| !matches_topic(pattern, topic)).count();
     assert!(of_submission.into_iter().map(comparisons).sum::<usize>() <= 24);
     assert_eq!(comparisons("job.priority.get"), 1);
 }
 
 /// Returns valid arguments of a callback about a job that does not exist.
-fn honest() -> Value {
+fn valid_arguments() -> Value {
     json!({
         "id": 4711, "userid": 5002, "urgency": 16, "priority": -1, "state": 2, "t_submit": 1.5,
         "jobspec": job(5002, 1).jobspec, "value": "r", "key": "attributes.system.queue",
@@ -89,8 +90,8 @@ fn set(document: &mut Value, path: &str, value: Value) {
     *document.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = value;
 }
 
-/// Returns values of all types and beyond all ranges that jansson can hold (no NUL); one is long, one is deeply nested.
-fn odd_values() -> Vec<Value> {
+/// Returns values of all JSON types, numbers at the limits of their ranges, a long text and a deeply nested value. Jansson accepts no NUL.
+fn unusual_values() -> Vec<Value> {
     let deep = (0..1500).fold(json!(1), |inner, level| match level % 2 {
         0 => json!([inner]),
         _ => json!({"with": inner}),
@@ -149,8 +150,8 @@ fn remove(document: &mut Value, path: &str) {
     }
 }
 
-/// Returns a site whose query has all its keys, because queue_usage keeps a queue that was once used.
-fn warm() -> Site {
+/// Returns a site in which a job has used each queue. The query shows a queue in queue_usage only after that.
+fn site_with_used_queues() -> Site {
     let site = Site::new();
     for queue in ["q", "r"] {
         let mut first = job(5002, 1);
@@ -162,10 +163,10 @@ fn warm() -> Site {
     site
 }
 
-/// Returns the query without the parts that may change with a job: its queue, and the priority of the last queue.
-fn counters(site: &Site) -> Value {
+/// Returns the query without the values that an ended job may change.
+fn query_counters(site: &Site) -> Value {
     let mut query = site.query();
-    // This part has ended jobs of all users.
+    // The key live counts ended jobs.
     query.as_object_mut().unwrap().remove("live");
     for user in query["mf_priority_map"].as_array_mut().unwrap() {
         for bank in user["banks"].as_array_mut().unwrap() {
@@ -177,14 +178,14 @@ fn counters(site: &Site) -> Value {
     query
 }
 
-/// Plays the whole life of a job with these arguments, and then an end with valid arguments.
-fn live_through(site: &Site, input: &Value) {
+/// Calls the callbacks of a job's whole life with `input`, and then those of its end with valid arguments.
+fn call_all_topics(site: &Site, input: &Value) {
     for topic in TOPICS {
         call(site, topic, 4711, Some(input));
     }
     site.host.settle();
-    // The end has a valid id.
-    let mut end = honest();
+    // The last calls have a valid id, so that the job ends.
+    let mut end = valid_arguments();
     end["id"] = input.get("id").filter(|id| id.is_i64()).cloned().unwrap_or(json!(4711));
     for topic in ["job.state.inactive", "job.destroy"] {
         call(site, topic, 4711, Some(&end));
@@ -193,9 +194,9 @@ fn live_through(site: &Site, input: &Value) {
 }
 
 #[test]
-fn no_arguments_at_all() {
-    let site = warm();
-    let before = counters(&site);
+fn callbacks_without_arguments_change_nothing() {
+    let site = site_with_used_queues();
+    let before = query_counters(&site);
     for topic in TOPICS {
         for input in [None, Some(json!([])), Some(json!({}))] {
             // Only these callbacks report a failure to Flux. The query needs no arguments.
@@ -205,25 +206,25 @@ fn no_arguments_at_all() {
             assert_eq!(call(&site, topic, 4711, input.as_ref()), expected, "{topic} with {input:?}");
         }
     }
-    assert_eq!(counters(&site), before);
+    assert_eq!(query_counters(&site), before);
     site.check();
 }
 
 #[test]
-fn each_argument_missing_or_odd() {
-    let site = warm();
-    let before = counters(&site);
+fn missing_and_unusual_arguments_leave_no_counts() {
+    let site = site_with_used_queues();
+    let before = query_counters(&site);
     for place in PLACES {
-        let mut input = honest();
+        let mut input = valid_arguments();
         remove(&mut input, place);
-        live_through(&site, &input);
-        assert_eq!(counters(&site), before, "without {place}");
-        for odd in odd_values() {
-            let mut input = honest();
+        call_all_topics(&site, &input);
+        assert_eq!(query_counters(&site), before, "without {place}");
+        for odd in unusual_values() {
+            let mut input = valid_arguments();
             set(&mut input, place, odd.clone());
-            live_through(&site, &input);
+            call_all_topics(&site, &input);
             let shown: String = odd.to_string().chars().take(60).collect();
-            assert_eq!(counters(&site), before, "{place} = {shown}");
+            assert_eq!(query_counters(&site), before, "{place} = {shown}");
         }
         site.check();
     }
@@ -233,17 +234,17 @@ fn each_argument_missing_or_odd() {
     let id = site.submit(&job(5002, 1));
     assert_eq!(site.state(id), State::Run);
     site.finish(id);
-    assert_eq!(counters(&site), before);
+    assert_eq!(query_counters(&site), before);
 }
 
 #[test]
 fn odd_arguments_about_a_live_job_leave_it_counted_once() {
-    let site = warm();
+    let site = site_with_used_queues();
     let id = site.submit(&job(5002, 2));
     assert_eq!(site.state(id), State::Run);
     for place in PLACES.iter().filter(|place| **place != "/id") {
-        for odd in odd_values() {
-            let mut input = honest();
+        for odd in unusual_values() {
+            let mut input = valid_arguments();
             input["id"] = json!(id);
             input["state"] = json!(16);
             set(&mut input, place, odd);
@@ -261,28 +262,28 @@ fn odd_arguments_about_a_live_job_leave_it_counted_once() {
 }
 
 #[test]
-fn ten_megabytes() {
-    let site = warm();
-    let before = counters(&site);
+fn a_text_of_ten_megabytes_leaves_no_counts() {
+    let site = site_with_used_queues();
+    let before = query_counters(&site);
     for place in ["/value", "/jobspec/attributes/system/queue", "/jobspec/resources/0/type"] {
-        let mut input = honest();
+        let mut input = valid_arguments();
         set(&mut input, place, json!("x".repeat(10_000_000)));
-        live_through(&site, &input);
-        assert_eq!(counters(&site), before, "{place}");
+        call_all_topics(&site, &input);
+        assert_eq!(query_counters(&site), before, "{place}");
     }
     site.check();
 }
 
 #[test]
-fn a_query_with_arguments_of_its_own() {
-    let site = warm();
+fn a_query_ignores_arguments() {
+    let site = site_with_used_queues();
     let (rc, out) = site.host.call_raw(SO, "plugin.query", 1, Some(&json!({"name": 5}))).unwrap();
     assert_eq!(rc, 1);
     assert!(out.unwrap()["mf_priority_map"].is_array());
 }
 
-/// Submits a jobspec with one changed value, which is refused with a text, or accepted and runs to its end.
-fn submitted(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
+/// Submits a jobspec with one changed or missing value. Returns the text of the rejection. An accepted job runs to its end.
+fn submit_changed(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String> {
     let mut submission: Submission = job(5002, 1);
     match odd {
         Some(odd) => set(&mut submission.jobspec, place, odd),
@@ -296,31 +297,31 @@ fn submitted(site: &Site, place: &str, odd: Option<Value>) -> Result<(), String>
 }
 
 #[test]
-fn hostile_jobs() {
-    let site = warm();
-    let before = counters(&site);
+fn jobs_with_unusual_values_are_rejected_with_a_text_or_run_to_their_end() {
+    let site = site_with_used_queues();
+    let before = query_counters(&site);
     for place in PLACES.iter().filter_map(|place| place.strip_prefix("/jobspec").filter(|p| !p.is_empty())) {
-        for odd in odd_values().into_iter().map(Some).chain([None]) {
-            if let Err(text) = submitted(&site, place, odd) {
+        for odd in unusual_values().into_iter().map(Some).chain([None]) {
+            if let Err(text) = submit_changed(&site, place, odd) {
                 assert!(!text.is_empty() && text.len() < 160, "{place}: {text}");
             }
-            assert_eq!(counters(&site), before, "{place}");
+            assert_eq!(query_counters(&site), before, "{place}");
         }
     }
     site.check();
 }
 
 #[test]
-fn shapes_of_jobs() {
-    let site = warm();
+fn a_job_whose_resources_cannot_be_counted_is_rejected() {
+    let site = site_with_used_queues();
     let slot =
         |count: Value, with: Value| json!([{"type": "slot", "count": count, "label": "task", "with": with}]);
     let core = json!([{"type": "core", "count": 1}]);
     let refused = [
         ("a range", slot(json!({"min": 1, "max": 2, "operator": "+", "operand": 1}), core.clone())),
         ("text", slot(json!("1-4"), core.clone())),
-        ("nothing", slot(json!(0), core.clone())),
-        ("less than nothing", slot(json!(-4), core.clone())),
+        ("no slots", slot(json!(0), core.clone())),
+        ("a negative number of slots", slot(json!(-4), core.clone())),
         ("half a slot", slot(json!(0.5), core.clone())),
         ("more than 64 bits in all", slot(json!(i64::MAX), json!([{"type": "core", "count": i64::MAX}]))),
         ("GPUs only", slot(json!(1), json!([{"type": "gpu", "count": 1}]))),
@@ -328,19 +329,19 @@ fn shapes_of_jobs() {
         ("no resources", json!([])),
     ];
     for (what, resources) in refused {
-        let odd = submitted(&site, "/resources", Some(resources));
+        let odd = submit_changed(&site, "/resources", Some(resources));
         let text = odd.expect_err(what);
         assert!(text.starts_with("unable to count resources for job; "), "{what}: {text}");
     }
     assert_eq!(
-        submitted(&site, "/attributes/system/duration", None),
+        submit_changed(&site, "/attributes/system/duration", None),
         Err("unable to count resources for job; attributes.system.duration is not a number".to_string())
     );
     assert_eq!(
-        submitted(&site, "/attributes/system/queue", Some(json!(7))),
+        submit_changed(&site, "/attributes/system/queue", Some(json!(7))),
         Err("unable to unpack bank arg".to_string())
     );
-    // A slot above nodes: 2 nodes, 2 cores.
+    // Two slots of one node each, with one core, are 2 nodes and 2 cores.
     let above = slot(json!(2), json!([{"type": "node", "count": 1, "with": core}]));
     let mut submission = job(5002, 1);
     set(&mut submission.jobspec, "/resources", above);
@@ -353,8 +354,8 @@ fn shapes_of_jobs() {
 
 #[test]
 fn huge_jobs_leave_the_counters_as_before() {
-    let site = warm();
-    let before = counters(&site);
+    let site = site_with_used_queues();
+    let before = query_counters(&site);
     let of_gpus = |count: u64| {
         let slot = json!([{"type": "slot", "count": 1, "label": "task",
             "with": [{"type": "core", "count": 1}, {"type": "gpu", "count": count}]}]);
@@ -362,7 +363,7 @@ fn huge_jobs_leave_the_counters_as_before() {
         set(&mut submission.jobspec, "/resources", slot);
         submission
     };
-    // Three of these jobs would exceed 64 bits, and the end of one would subtract the counts of the others.
+    // The sum of three such jobs would exceed 64 bits. If the counter saturated, the end of one job would subtract too much.
     let text = site.host.submit(&of_gpus(i64::MAX as u64)).expect_err("too large");
     assert_eq!(text, "unable to count resources for job; resources exceed 1099511627776 of a kind");
     let ids: Vec<u64> = (0..4).map(|_| site.submit(&of_gpus(1 << 40))).collect();
@@ -372,12 +373,12 @@ fn huge_jobs_leave_the_counters_as_before() {
         site.host.settle();
         site.check();
     }
-    assert_eq!(counters(&site), before);
+    assert_eq!(query_counters(&site), before);
 }
 
 #[test]
 fn no_text_of_a_job_breaks_a_line_of_the_log_or_acts_on_a_terminal() {
-    let site = warm();
+    let site = site_with_used_queues();
     let hostile = "no\nbroker.err[0]: all is lost\r\u{1b}[2J\u{9b}31m\u{202e}%s%n";
     for place in [
         "/resources/0/type",

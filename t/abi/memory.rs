@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Allocations of jansson fail in the plugin or in its calls into Flux. Nothing panics or aborts. After another push all jobs run to their
-//! end and count nowhere. (Rust's own allocator aborts the process.)
+//! Allocations of jansson fail in the plugin or in its calls into Flux. The plugin must neither panic nor abort. After another push, all jobs
+//! must run to their end, and no counter may stay above 0. Failures of Rust's allocator are not tested, because they abort the process.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    // From the libjansson that the plugin also uses.
+    // This is the libjansson that the plugin uses too.
     fn json_set_alloc_funcs(malloc: Malloc, free: Free);
 }
 
@@ -24,7 +24,7 @@ static FIRST: AtomicU64 = AtomicU64::new(u64::MAX);
 static LAST: AtomicU64 = AtomicU64::new(u64::MAX);
 
 /// Acts as malloc, but fails for the allocations `FIRST` to `LAST` that are made for a plugin.
-unsafe extern "C" fn failing(size: usize) -> *mut c_void {
+unsafe extern "C" fn malloc_or_fail(size: usize) -> *mut c_void {
     if is_in_plugin() {
         let number = COUNT.fetch_add(1, Relaxed);
         if (FIRST.load(Relaxed)..LAST.load(Relaxed)).contains(&number) {
@@ -35,22 +35,22 @@ unsafe extern "C" fn failing(size: usize) -> *mut c_void {
     unsafe { libc::malloc(size) }
 }
 
-/// Lets `times` allocations fail after `after` successful ones.
-fn fails(after: u64, times: u64) {
+/// Makes `times` allocations fail after `after` successful ones.
+fn set_failures(after: u64, times: u64) {
     COUNT.store(0, Relaxed);
     FIRST.store(after, Relaxed);
     LAST.store(after.saturating_add(times), Relaxed);
 }
 
-/// Plays a history in which allocations fail, and returns the number of allocations.
-fn survives(after: u64, times: u64) -> u64 {
+/// Plays a history in which `times` allocations fail after `after` successful ones. Returns the number of allocations.
+fn play_with_failures(after: u64, times: u64) -> u64 {
     let mut play = Play::new("memory");
     (play.is_trusting, play.refusable) = (true, times);
-    fails(after, times);
+    set_failures(after, times);
     play.history();
     play.site.host.settle();
     let count = COUNT.load(Relaxed);
-    fails(u64::MAX, 0);
+    set_failures(u64::MAX, 0);
     let log = &play.log;
     assert!(!log.iter().any(|line| line.contains("panic")), "the {after}th, {times} times: {log:#?}");
     play.site.push(&full_document());
@@ -71,20 +71,20 @@ fn an_allocation_of_jansson_fails_anywhere() {
 fn anywhere() {
     super::faulty_plugin();
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
-    unsafe { json_set_alloc_funcs(failing, libc::free) };
+    unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };
     let step = std::env::var("STEP").ok().and_then(|step| step.parse().ok()).unwrap_or(1499u64);
-    let all = survives(u64::MAX, 0);
+    let all = play_with_failures(u64::MAX, 0);
     let (mut after, mut histories) = (0, 0);
     while after < all {
-        survives(after, if histories % 5 == 4 { 5 } else { 1 });
+        play_with_failures(after, if histories % 5 == 4 { 5 } else { 1 });
         after += step;
         histories += 1;
     }
     println!("{histories} histories, in each of which one or five of {all} allocations failed");
-    assert!(all > 1000, "{all} allocations are no history");
+    assert!(all > 1000, "a history makes more than {all} allocations");
 }
 
-/// An action on a site, with its name.
+/// The name of an action, and the action.
 type Act = (&'static str, fn(&Site));
 
 fn ask(site: &Site, method: &str, payload: &Value) {
@@ -103,10 +103,10 @@ fn push_in_parts(site: &Site) {
     ask(site, "policy_commit", &json!({ "push": push }));
 }
 
-fn reloaded(site: &Site) {
+fn reload(site: &Site) {
     let _ = site.host.remove(SO);
     if site.host.load(&site.so.path(), Some(&json!({"config": document()}))).is_err() {
-        fails(u64::MAX, 0);
+        set_failures(u64::MAX, 0);
         site.load(&document());
     }
 }
@@ -145,7 +145,7 @@ const ACTS: [Act; 17] = [
     ("a configuration", |site| {
         drop(site.host.reload_config(&json!({"fairshare": {"refresh": 7, "annotate": true}})))
     }),
-    ("a reload", reloaded),
+    ("a reload", reload),
 ];
 
 #[test]
@@ -157,20 +157,20 @@ fn each_allocation_of_jansson_fails_in_each_request_and_callback() {
 #[ignore = "run by its sibling, in a process of its own"]
 fn each_of_an_act() {
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
-    unsafe { json_set_alloc_funcs(failing, libc::free) };
+    unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };
     let site = Site::new();
     for (what, act) in ACTS {
         let mut after = 0;
         loop {
-            // Running, pending and held jobs, and data.
+            // The action needs data, and running, pending and held jobs.
             let submitted = [job(5002, 1), job(5001, 1), job(5001, 1), job(5001, 1)]
                 .map(|job| site.host.submit(&job).ok());
             assert!(submitted.iter().all(Option::is_some), "{what}, the {after}th: {submitted:?}");
-            fails(after, 1);
+            set_failures(after, 1);
             act(&site);
             site.host.settle();
             let is_over = COUNT.load(Relaxed) <= after;
-            fails(u64::MAX, 0);
+            set_failures(u64::MAX, 0);
             let errors = site.errors();
             assert!(!errors.iter().any(|line| line.contains("panic")), "{what}, the {after}th: {errors:#?}");
             site.push(&document());
@@ -185,7 +185,7 @@ fn each_of_an_act() {
             if is_over {
                 break;
             }
-            // A query makes hundreds of equal allocations.
+            // A query makes hundreds of equal allocations, so not all of them are tested.
             after += if after < 60 { 1 } else { 7 };
         }
         println!("{what}: each of its allocations failed, up to the {after}th");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The host re-enters the plugin: the removal of a name in the callback of one job runs callbacks of other jobs before it returns.
+//! Nested callbacks: when the plugin removes a dependency in the callback of one job, Flux calls the plugin about another job before the
+//! removal returns.
 
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
@@ -34,7 +35,7 @@ fn the_end_of_a_job_starts_the_next_inside_its_callback() {
 }
 
 #[test]
-fn one_reprioritize_releases_many_each_inside_the_other() {
+fn one_reprioritize_releases_many_jobs_in_nested_callbacks() {
     let site = Site::new();
     let first = site.submit(&job(5001, 1));
     let held: Vec<u64> = (0..50).map(|_| site.submit(&job(5001, 0))).collect();
@@ -52,7 +53,7 @@ fn one_reprioritize_releases_many_each_inside_the_other() {
 }
 
 #[test]
-fn cancelled_inside_a_chain_of_releases() {
+fn a_job_cancelled_during_a_chain_of_releases_keeps_no_headroom() {
     let site = Site::new();
     let first = site.submit(&job(5001, 4));
     let held: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
@@ -73,7 +74,7 @@ fn an_update_that_moves_a_job_releases_another() {
         let shape = Shape { nodes: 1, cores: 4, attributes: &[("queue", "r")], ..Shape::default() };
         Submission::simple(userid, &shape)
     };
-    // Queue r may run one job of each association. The cluster is full, so the first job stays in SCHED.
+    // Each association may run one job in queue r. The cluster is full, so the first job stays in SCHED.
     let full = site.submit(&job(5003, 2));
     let more = site.submit(&job(5002, 2));
     let first = site.submit(&in_r(5002));
@@ -90,10 +91,10 @@ fn an_update_that_moves_a_job_releases_another() {
 }
 
 #[test]
-fn a_job_of_urgency_0_is_released_before_the_next_is_decided_upon() {
+fn a_job_of_urgency_0_is_released_before_the_decision_about_the_next_job() {
     let mut data = document();
     data["associations"][0] = association(5001, "A", json!({"max_nodes": 3, "max_sched_jobs": 2}));
-    // The urgency is 0 at submission, or becomes 0 while the job is held.
+    // The urgency of the first job is 0 at submission, or becomes 0 while the job is held.
     for at_submission in [true, false] {
         let site = Site::with(&data);
         let running = site.submit(&job(5001, 3));
@@ -137,7 +138,7 @@ fn queue_limits_of_nodes_and_cores_are_kept_through_releases() {
 }
 
 #[test]
-fn released_by_the_deferred_step_of_a_restart() {
+fn the_first_turn_after_a_reload_releases_held_jobs() {
     for order in [Order::Ascending, Order::Descending] {
         let site = Site::new();
         let first = site.submit(&job(5001, 1));
@@ -181,8 +182,8 @@ fn each_job_that_is_let_go_ends() {
     site.check();
 }
 
-/// If a push makes the score of a released job 0, its headroom goes to the next job of its user. Flux asks for the score within its loop
-/// over the jobs, and would lose its position if the next job were released there.
+/// A push makes the score of a released job 0, so its headroom goes to the next job of its user. Flux asks for the score in its loop over the
+/// jobs, and would lose its position if the plugin released the next job there.
 #[test]
 fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
     let with_queue_r = |priority: i64| {
@@ -206,7 +207,7 @@ fn a_job_released_by_a_score_of_zero_goes_after_the_loop_of_flux() {
     assert_eq!(site.state(first), State::Sched);
 }
 
-/// Flux iterates over its plugins with a cursor that any callback about a job moves. So a new configuration releases jobs afterwards.
+/// Flux passes a configuration to its plugins with a cursor that any callback about a job moves. So the plugin must release jobs afterwards.
 #[test]
 fn a_configuration_that_releases_a_job_is_passed_once() {
     let table =
@@ -224,7 +225,7 @@ fn a_configuration_that_releases_a_job_is_passed_once() {
     site.check();
 }
 
-/// Other plugins also make Flux ask for all priorities. If a job starts during that loop, held jobs are released after the loop.
+/// Another plugin may request Flux's loop over all jobs too. If a job starts during that loop, the plugin must release jobs after the loop.
 #[test]
 fn a_job_that_starts_in_a_loop_of_flux_releases_jobs_after_the_loop() {
     let mut data = document();

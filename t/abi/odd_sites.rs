@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Trees, clocks and times that a site may have by mistake. The plugin answers clearly or follows the stated rule, and loses no job.
+//! Very deep trees, a jump of the clock, a push during a refresh, and other plugins that fail. The plugin must follow its rules and lose no
+//! job.
 
 use fairshare_embedded::State;
 use serde_json::{Value, json};
@@ -7,8 +8,8 @@ use serde_json::{Value, json};
 use super::{OWNER, Site, association, document, job, plugin, topic};
 use crate::embedded::probe;
 
-/// The records of one part of a push.
-const AT_ONCE: usize = 1_000;
+/// The number of records in one part of a push.
+const PART_SIZE: usize = 1_000;
 const YEAR: f64 = 365.0 * 86_400.0;
 
 fn bank(name: &str, parent: &str) -> Value {
@@ -27,7 +28,7 @@ fn leaf(user: u32, bank: &str, usage: f64) -> Value {
     association(user, bank, leaf)
 }
 
-/// Returns a document of two users with jobs, below `banks`. The second user has usage.
+/// Returns a document with `banks`, and with users 5001 and 5002 in bank `last`. The second user has usage.
 fn tree(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
     let mut document = document();
     document["banks"] = banks.into();
@@ -36,18 +37,21 @@ fn tree(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
     document
 }
 
-fn small(policy: &str, at: f64) -> Value {
+/// Returns a document with banks root and A, and with both users in bank A.
+fn small_tree(policy: &str, at: f64) -> Value {
     tree(policy, at, vec![bank("root", ""), bank("A", "root")], "A")
 }
 
 impl Site {
+    /// Sends a request without running the reactor, and returns the answer.
     fn answer(&self, method: &str, payload: &Value) -> Value {
         let answer = self.host.request_now(&topic(method), Some(&payload.to_string()), OWNER);
         let text = answer.unwrap_or_else(|refused| panic!("{method}: {}", refused.text));
         text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
     }
 
-    /// Pushes as `flux fairshare push` does: the associations in parts, then all other records, without a reactor turn in between.
+    /// Pushes as `flux fairshare push` does: first banks and associations in parts, then all other records. The reactor does not run in
+    /// between.
     fn push_in_parts(&self, document: &Value) -> Value {
         let push = self.answer("policy_begin", &json!({}))["push"].clone();
         let mut rest = document.clone();
@@ -55,7 +59,7 @@ impl Site {
         for array in ["banks", "associations"] {
             let records = rest[array].take();
             rest[array] = json!([]);
-            for part in records.as_array().unwrap().chunks(AT_ONCE) {
+            for part in records.as_array().unwrap().chunks(PART_SIZE) {
                 self.answer("policy_part", &json!({"push": push, array: part}));
             }
         }
@@ -63,8 +67,8 @@ impl Site {
         self.answer("policy_commit", &json!({"push": push}))
     }
 
-    /// Checks that the log has only the message that job-list does not answer.
-    fn is_content(&self) {
+    /// Checks that the plugin logged no error, except that job-list does not answer.
+    fn assert_no_errors(&self) {
         let mut errors = self.errors();
         errors.retain(|text| !text.contains("job-list does not answer"));
         assert_eq!(errors, Vec::<String>::new());
@@ -91,14 +95,14 @@ fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
         site.host.advance(3600.0);
         site.finish(id);
         site.check();
-        site.is_content();
+        site.assert_no_errors();
     }
 }
 
 #[test]
 fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
     let site = Site::without_data();
-    site.push_in_parts(&small("fair-tree", site.host.now()));
+    site.push_in_parts(&small_tree("fair-tree", site.host.now()));
     let running = site.submit(&job(5001, 1));
     site.host.advance(YEAR);
     let first = site.query()["live"]["last"]["when"].as_f64().expect("it was refreshed");
@@ -111,7 +115,8 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
         let of = all.iter().find(|it| it["userid"] == user).unwrap_or_else(|| panic!("{usages}"));
         of["usage"].as_f64().expect("a usage")
     };
-    // The usage of the second user has decayed. The first user ran for the whole year and has the usage of a week's mean life.
+    // The usage of the second user has decayed to almost 0. The job of the first user ran for the whole year, so its usage has reached the
+    // largest possible value.
     assert!(usage(5002) >= 0.0 && usage(5002) < 1e-6, "{usages}");
     let full = 604_800.0 / 2f64.ln();
     assert!((usage(5001) / full - 1.0).abs() < 1e-6, "{usages}");
@@ -120,7 +125,7 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 }
 
 #[test]
-fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
+fn a_push_during_a_refresh_takes_effect() {
     let site = Site::without_data();
     // With this number of associations a refresh takes several turns.
     let banks = || vec![bank("root", ""), bank("A", "root")];
@@ -129,11 +134,11 @@ fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
     document["associations"].as_array_mut().unwrap().extend(others);
     site.push_in_parts(&document);
     let is_under_way = site.query()["live"]["last"].is_null();
-    // The next push arrives before the refresh of the first is over, and reverses the order of the two users.
+    // The second push arrives before the refresh after the first push has ended, and reverses the order of the two users.
     document["associations"][0]["usage"] = json!(1e6);
     document["associations"][1]["usage"] = json!(0.0);
     site.push_in_parts(&document);
-    assert!(is_under_way, "the refresh was done at once");
+    assert!(is_under_way, "the refresh ended before the second push");
     site.host.advance(60.0);
     assert!(site.fairshare(5001, "A") < site.fairshare(5002, "A"));
     let [first, second] = [5001, 5002].map(|user| site.submit(&job(user, 4)));
@@ -141,7 +146,7 @@ fn a_push_in_the_middle_of_a_refresh_counts_from_then_on() {
     site.finish(first);
     assert_eq!(site.state(second), State::Run);
     site.check();
-    site.is_content();
+    site.assert_no_errors();
 }
 
 #[test]

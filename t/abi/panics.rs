@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A panic in each callback, method, timer and future: before the work, before each of its effects, and after it. That call fails
-//! safely, the log names the place, and the plugin agrees with the job manager again: its counters, holds and priorities are
-//! compared with the jobs of the host, not with its own recount.
+//! A panic in each callback, method, timer and future: before the work, before each effect, and after the work. That call must fail safely,
+//! and the log must name the place. Afterwards the counters, holds and priorities of the plugin must equal those of the host's jobs.
 //!
-//! The environment names the call that panics, so each case runs in a process of its own: this binary with one test.
+//! An environment variable names the call that panics. So each case runs in a process of its own, which is this binary with one test.
 
 use std::process::Command;
 
@@ -20,15 +19,15 @@ use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
 const FAULT: &str = "MF_PRIORITY_FAULT";
-/// The number of calls of a kind that panic in each place, one in each history; `STRIKES` overrides it.
+/// The number of histories for each call and place. In history N, the Nth call panics. The variable `STRIKES` overrides this number.
 const TIMES: usize = 4;
-/// Calls without effects, at least in this history.
+/// Calls that have no effects in this history.
 const WITHOUT_EFFECTS: &str = "job.destroy job.state.sched job.event.dependency-add job.event.urgency plugin.query check associations \
     rec_q_update rec_proj_update rec_bank_update rec_config_update policy_begin policy_part \
     policy_abort batch commits conf.update priorities prices usages tree written slice expire explain standing jobs stats answer hand_over";
 
-/// Runs the ignored test `name` in a process of its own.
-fn in_a_process(name: &str, what: &str) {
+/// Runs the ignored test `name` in a process of its own, with `WHAT` set to the call that panics.
+fn run_in_process(name: &str, what: &str) {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", &format!("abi::panics::{name}"), "--ignored", "--nocapture"])
         .env(FAULTY, faulty_plugin())
@@ -42,33 +41,33 @@ fn in_a_process(name: &str, what: &str) {
 }
 
 #[test]
-fn in_each_callback() {
-    // A new topic needs a place in `history`.
-    TOPICS.iter().for_each(|topic| in_a_process("each_place", topic));
+fn a_panic_in_each_callback_fails_safely() {
+    // `Play::history` must cause a call of each topic.
+    TOPICS.iter().for_each(|topic| run_in_process("each_place", topic));
 }
 
 #[test]
-fn in_each_method() {
-    MfPriority::METHODS.iter().for_each(|method| in_a_process("each_place", method.title()));
+fn a_panic_in_each_method_fails_safely() {
+    MfPriority::METHODS.iter().for_each(|method| run_in_process("each_place", method.title()));
 }
 
-/// Returns the calls of Flux other than callbacks and requests.
-fn turns() -> impl Iterator<Item = &'static str> {
+/// Returns the names of the timers and futures, by which Flux calls the plugin besides callbacks and requests.
+fn timers_and_futures() -> impl Iterator<Item = &'static str> {
     Turn::ALL.iter().map(|turn| turn.name()).chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]
-fn in_each_timer_and_future() {
-    turns().for_each(|turn| in_a_process("each_place", turn));
+fn a_panic_in_each_timer_and_future_fails_safely() {
+    timers_and_futures().for_each(|turn| run_in_process("each_place", turn));
 }
 
 #[test]
-fn again_and_again() {
-    turns().chain(["job.new", "job.state.run"]).for_each(|what| in_a_process("lasting", what));
+fn the_plugin_recovers_from_panics_in_every_call_of_a_kind() {
+    timers_and_futures().chain(["job.new", "job.state.run"]).for_each(|what| run_in_process("lasting", what));
 }
 
 fn arm(what: &str) {
-    // SAFETY: the one test of this process runs in this thread; the main thread waits for it.
+    // SAFETY: this process runs one test, in this thread. The main thread waits for it.
     unsafe { std::env::set_var(FAULT, what) };
 }
 
@@ -84,14 +83,14 @@ fn each_place() {
     let most = std::env::var("STRIKES").ok().and_then(|times| times.parse().ok()).unwrap_or(TIMES);
     let mut struck = 0;
     for place in ["before", "after"] {
-        let times = (1..=most).take_while(|time| fails_safe(&what, &format!("{place}#{time}"))).count();
+        let times = (1..=most).take_while(|time| check_panic(&what, &format!("{place}#{time}"))).count();
         assert!(times > 0, "{what} was never called");
         struck += times;
     }
     let mut effects = 0;
     loop {
         let place = effects + 1;
-        let times = (1..=most).take_while(|time| fails_safe(&what, &format!("{place}#{time}"))).count();
+        let times = (1..=most).take_while(|time| check_panic(&what, &format!("{place}#{time}"))).count();
         if times == 0 {
             break;
         }
@@ -106,8 +105,8 @@ fn each_place() {
     println!("struck {what} {struck} times, before up to {effects} effects");
 }
 
-/// Plays a history with the fault, checks its end, and returns whether the fault occurred.
-fn fails_safe(what: &str, place: &str) -> bool {
+/// Plays a history in which call `what` panics in `place`, and checks its end. Returns true if the panic occurred.
+fn check_panic(what: &str, place: &str) -> bool {
     let mut play = Play::new(what);
     arm(&format!("{what}@{place}"));
     play.history();
@@ -122,10 +121,10 @@ fn fails_safe(what: &str, place: &str) -> bool {
             || matches!(what, "job.validate" | "plugin.query" | "conf.update")
             || what.starts_with("job.update.");
         let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
-        // A replayed job cannot be refused.
+        // Flux ignores the result of job.create for a replayed job, so the host refuses only new jobs.
         let may_be_told = is_told || what == "job.create";
         assert!(told.is_empty() || may_be_told, "{what}@{place}: {:?}", play.refusals);
-        // A request that was queued before the panic is still answered.
+        // The plugin still answers a request that was queued before the panic.
         let may_be_kept = what == "explain" && place.starts_with("after");
         assert!(!told.is_empty() || !is_told || may_be_kept, "{what}@{place}: {:?}", play.refusals);
     }
@@ -133,10 +132,10 @@ fn fails_safe(what: &str, place: &str) -> bool {
     struck
 }
 
-/// Flux initializes a plugin before it finds another one of the same file name. With another file name it would keep both.
+/// Flux calls flux_plugin_init before it checks for a plugin of the same file name. It does not find a copy under another file name.
 #[test]
 fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
-    in_a_process("loaded_twice", "stats");
+    run_in_process("loaded_twice", "stats");
 }
 
 #[test]
@@ -155,7 +154,7 @@ fn loaded_twice() {
         assert!(refused.contains("mf_priority is loaded already, it may be under another name"), "{refused}");
     }
     let log = || -> Vec<String> { host.take_log().into_iter().map(|line| line.text).collect() };
-    assert_eq!(log(), [""; 0], "nothing came and nothing went");
+    assert_eq!(log(), [""; 0], "no load or removal is logged");
     arm("stats@before");
     let refused = host.request(&topic("stats"), None, OWNER).unwrap_err();
     assert!(refused.text.contains("internal error"), "{}", refused.text);
@@ -163,17 +162,17 @@ fn loaded_twice() {
     assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "{log:#?}");
     play.site.finish(id);
     play.site.check();
-    // After its removal another one can be loaded.
+    // After the removal, a copy can be loaded.
     host.remove(SO).unwrap();
     host.load(&link, None).unwrap();
     host.remove("link.so").unwrap();
     println!("struck");
 }
 
-/// The parts of a client's push stay separate from the snapshot, which waits for the end of the push.
+/// The snapshot is applied after the end of a client's push. A panic in between must not mix the parts of the two.
 #[test]
-fn a_push_during_a_read_is_whole() {
-    in_a_process("a_panic_during_a_read", "stats");
+fn a_push_during_a_read_is_complete_after_a_panic() {
+    run_in_process("a_panic_during_a_read", "stats");
 }
 
 #[test]
@@ -195,10 +194,10 @@ fn a_panic_during_a_read() {
     println!("struck");
 }
 
-/// After a panic anywhere, all requests that wait for answers of others are answered.
+/// After a panic in any call, the plugin must still answer requests that wait for answers of Flux.
 #[test]
 fn requests_that_wait_for_others_are_answered() {
-    in_a_process("parked", "stats");
+    run_in_process("parked", "stats");
 }
 
 #[test]
@@ -221,11 +220,11 @@ fn parked() {
         let late = host.take_late_answers();
         assert!(late.len() == 1 && late[0].answer.is_ok(), "{} answers", late.len());
     }
-    // Guests wait for their turn, and the timer of the turn is lost.
+    // The guest used all credit, so the last request waits for the timer of answers, which panics.
     while host.request_now(&topic("standing"), None, guest).is_ok() {}
     arm("answer@before");
     host.advance(60.0);
-    assert!(std::env::var_os(FAULT).is_none(), "it came");
+    assert!(std::env::var_os(FAULT).is_none(), "the timer has panicked");
     disarm();
     host.advance(60.0);
     let late = host.take_late_answers();
@@ -238,7 +237,7 @@ fn lasting() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // At this point nothing is compared; the plugin only has to finish its work.
+    // While each call panics, the plugin only has to go on, so nothing is compared.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();
@@ -248,7 +247,7 @@ fn lasting() {
     println!("struck {what} {panics} times");
     assert!((1..200).contains(&panics), "{panics} panics");
     disarm();
-    // The next requests succeed.
+    // Without further panics, the next push must repair the state.
     play.is_trusting = false;
     play.site.push(&full_document());
     play.end();

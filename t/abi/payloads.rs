@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests that are malformed or come from the wrong user are refused with a text and change nothing.
+//! The plugin must refuse malformed requests, and requests from users without the right, with a text. Such requests must change nothing.
 
 use fairshare_embedded::Cred;
 use serde_json::{Value, json};
 
 use super::{METHODS, OWNER, Site, association, document, job, topic};
 
-/// Returns a site with a running, a held and a scheduled job, so that changes would be visible.
-fn busy() -> Site {
+/// Returns a site with a running, a held and a scheduled job, so that the query would show a change.
+fn site_with_jobs() -> Site {
     let site = Site::new();
     for (userid, nodes) in [(5001, 4), (5001, 1), (5002, 1)] {
         site.submit(&job(userid, nodes));
@@ -15,8 +15,8 @@ fn busy() -> Site {
     site
 }
 
-/// Checks that the request fails with this errno and a text, is logged, and changes nothing. Returns the text.
-fn refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> String {
+/// Checks that a request fails with `errno` and a text, is logged, and changes nothing. Returns the text.
+fn check_refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> String {
     let before = site.query();
     site.host.take_log();
     let shown = payload.map(|text| text.chars().take(200).collect::<String>());
@@ -24,7 +24,7 @@ fn refused(site: &Site, method: &str, payload: Option<&str>, errno: i32) -> Stri
     let Err(refused) = answer else { panic!("{method} accepted {shown:?}") };
     assert_eq!(refused.errno.0, errno, "{method} {shown:?}: {}", refused.text);
     assert!(!refused.text.is_empty(), "{method} {shown:?}: no text");
-    // A payload of 10 MB is not repeated, and the reply to an unreadable payload has more details than the log.
+    // The text must not repeat a payload of 10 MB. For an unreadable payload, the reply has more details than the log.
     let is_short = refused.text.len() < 500;
     assert!(is_short, "{method} {shown:?}: {} bytes of text", refused.text.len());
     let logged = match refused.text.split_once("Protocol error: ") {
@@ -40,21 +40,21 @@ const EPROTO: i32 = 71;
 const EINVAL: i32 = 22;
 
 #[test]
-fn no_payload_or_no_json() {
-    let site = busy();
+fn a_request_without_payload_or_with_invalid_json_is_refused() {
+    let site = site_with_jobs();
     for (_, method) in METHODS {
         for payload in [None, Some(""), Some("{"), Some("[]"), Some("null"), Some("{}"), Some("{\"dat\":[]}")]
         {
-            refused(&site, method, payload, EPROTO);
+            check_refused(&site, method, payload, EPROTO);
         }
     }
-    refused(&site, "policy_update", None, EPROTO);
-    refused(&site, "policy_update", Some("{"), EPROTO);
+    check_refused(&site, "policy_update", None, EPROTO);
+    check_refused(&site, "policy_update", Some("{"), EPROTO);
     site.check();
 }
 
-/// Methods that need no payload, but refuse an unreadable one.
-const WITHOUT: [&str; 9] = [
+/// Methods that need no payload, but must refuse an unreadable one.
+const WITH_OPTIONAL_PAYLOAD: [&str; 9] = [
     "policy_begin",
     "jobs",
     "standing",
@@ -67,12 +67,12 @@ const WITHOUT: [&str; 9] = [
 ];
 
 #[test]
-fn not_utf8() {
-    let site = busy();
+fn a_payload_that_is_not_utf8_is_refused() {
+    let site = site_with_jobs();
     for bytes in
         [c"\xff\xfe{}", c"{\"data\":[{\"userid\":5001,\"bank\":\"\xc3\x28\"}]}", c"{\"data\":[]}\xff"]
     {
-        for method in METHODS.map(|(_, method)| method).into_iter().chain(WITHOUT) {
+        for method in METHODS.map(|(_, method)| method).into_iter().chain(WITH_OPTIONAL_PAYLOAD) {
             let before = site.query();
             let refused = site.host.request_bytes(&topic(method), Some(bytes), OWNER).unwrap_err();
             assert_eq!(refused.errno.0, EPROTO, "{method}");
@@ -82,22 +82,22 @@ fn not_utf8() {
 }
 
 #[test]
-fn data_of_the_wrong_type() {
-    let site = busy();
+fn data_of_the_wrong_type_are_refused() {
+    let site = site_with_jobs();
     for (_, method) in METHODS {
         for data in [json!(null), json!(1), json!("text"), json!(true), json!(0.5)] {
-            refused(&site, method, Some(&json!({"data": data}).to_string()), EINVAL);
+            check_refused(&site, method, Some(&json!({"data": data}).to_string()), EINVAL);
         }
         let other = if method == "rec_config_update" { json!([]) } else { json!({}) };
-        refused(&site, method, Some(&json!({"data": other}).to_string()), EINVAL);
+        check_refused(&site, method, Some(&json!({"data": other}).to_string()), EINVAL);
     }
     site.check();
 }
 
-/// A record with a missing member, or a member of another type, is refused, and the valid record before it is not applied.
+/// The plugin must not apply the valid record that comes before the invalid one.
 #[test]
-fn each_member_of_each_record() {
-    let site = busy();
+fn a_record_with_a_missing_or_wrong_member_is_refused() {
+    let site = site_with_jobs();
     let data = document();
     let odd = [json!(null), json!([]), json!({}), json!(true), json!(1e300), json!("text"), json!(2.5)];
     for (kind, method) in METHODS.iter().filter(|(kind, _)| *kind != "config") {
@@ -105,52 +105,52 @@ fn each_member_of_each_record() {
         for key in good.as_object().unwrap().keys() {
             let mut other = good.clone();
             other.as_object_mut().unwrap().remove(key);
-            let payload = json!({"data": [changed(&good), other]}).to_string();
-            let text = refused(&site, method, Some(&payload), EINVAL);
+            let payload = json!({"data": [rename_record(&good), other]}).to_string();
+            let text = check_refused(&site, method, Some(&payload), EINVAL);
             assert!(text.contains(&format!("{kind}[1]")) && text.contains(key.as_str()), "{text}");
             for odd in &odd {
                 let same_type = std::mem::discriminant(odd) == std::mem::discriminant(&good[key]);
                 let whole = odd.as_f64() == Some(2.5) || odd.as_f64() == Some(1e300);
                 let any_number = matches!(key.as_str(), "fairshare" | "priority") && *kind != "queues";
-                // Plugin 3.6 #1: a record with a user id that no job can have is skipped.
+                // The plugin skips a record with a user id that no job can have.
                 let is_left_out = key == "userid" && odd.as_f64() == Some(1e300);
                 if is_left_out || (same_type && (!whole || any_number)) {
                     continue;
                 }
                 let mut other = good.clone();
                 other[key] = odd.clone();
-                let payload = json!({"data": [changed(&good), other]}).to_string();
-                let text = refused(&site, method, Some(&payload), EINVAL);
+                let payload = json!({"data": [rename_record(&good), other]}).to_string();
+                let text = check_refused(&site, method, Some(&payload), EINVAL);
                 assert!(text.contains(&format!("{kind}[1]")) && text.contains(key.as_str()), "{text}");
             }
         }
     }
-    refused(&site, "rec_config_update", Some(r#"{"data":{"deny_unknown_queues":1}}"#), EINVAL);
-    refused(&site, "rec_config_update", Some(r#"{"data":{"zero_score":"other"}}"#), EINVAL);
+    check_refused(&site, "rec_config_update", Some(r#"{"data":{"deny_unknown_queues":1}}"#), EINVAL);
+    check_refused(&site, "rec_config_update", Some(r#"{"data":{"zero_score":"other"}}"#), EINVAL);
     site.check();
 }
 
-/// Returns a valid record that would be visible in the query.
-fn changed(good: &Value) -> Value {
-    let mut changed = good.clone();
+/// Returns a valid record with new names, which the query would show.
+fn rename_record(good: &Value) -> Value {
+    let mut renamed = good.clone();
     for key in ["bank", "queue", "project", "factor"] {
-        if changed.get(key).is_some() {
-            changed[key] = json!("shown");
+        if renamed.get(key).is_some() {
+            renamed[key] = json!("shown");
         }
     }
-    changed
+    renamed
 }
 
 #[test]
-fn numbers_beyond_their_range() {
-    let site = busy();
+fn numbers_beyond_their_range_are_refused_or_skipped() {
+    let site = site_with_jobs();
     for userid in ["1e3", "-0.0"] {
         let text = association(5001, "A", json!({}))
             .to_string()
             .replace("\"userid\":5001", &format!("\"userid\":{userid}"));
-        refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
+        check_refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
     }
-    // Plugin 3.6: such a record matches no job, and the other records are applied.
+    // No job can have such a user id. The plugin skips the record, so that the other records take effect.
     for userid in ["-1", "4294967295", "4294967296", "18446744073709551616"] {
         let before = site.query();
         let text = association(5001, "A", json!({}))
@@ -162,16 +162,16 @@ fn numbers_beyond_their_range() {
     }
     let text = association(5001, "A", json!({})).to_string();
     let text = text.replace("\"max_cores\":2147483647", "\"max_cores\":99999999999999999999");
-    refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
+    check_refused(&site, "rec_update", Some(&format!("{{\"data\":[{text}]}}")), EINVAL);
     site.check();
 }
 
 #[test]
-fn huge_and_deep() {
-    let site = busy();
+fn huge_and_deeply_nested_payloads_are_refused() {
+    let site = site_with_jobs();
     let long =
         json!({"data": [association(5001, "A", json!({"active": "x".repeat(10_000_000)}))]}).to_string();
-    refused(&site, "rec_update", Some(&long), EINVAL);
+    check_refused(&site, "rec_update", Some(&long), EINVAL);
     for depth in [100, 10_000, 1_000_000] {
         let deep = format!("{{\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
         let before = site.query();
@@ -198,14 +198,14 @@ const OTHERS: [&str; 8] = [
 ];
 
 #[test]
-fn guests_get_nothing() {
-    let site = busy();
+fn guests_cannot_call_the_methods_of_the_owner_and_of_admins() {
+    let site = site_with_jobs();
     let before = site.query();
     let methods = METHODS.iter().map(|(_, method)| *method).chain(OTHERS);
     for method in methods {
         for cred in [Cred::guest(5001), Cred::guest(1000), Cred { userid: 0, rolemask: 0 }] {
             let refused = site.host.request(&topic(method), Some("{\"data\":[]}"), cred).unwrap_err();
-            // Admins may read.
+            // Admins may call these two methods.
             let text = match method {
                 "associations" | "check" => "Request rejected due to insufficient privilege",
                 _ => "Request requires owner credentials",
@@ -217,8 +217,8 @@ fn guests_get_nothing() {
 }
 
 #[test]
-fn a_document_with_one_fault() {
-    let site = busy();
+fn a_document_with_one_fault_is_refused_as_a_whole() {
+    let site = site_with_jobs();
     let mut document = document();
     document["associations"].as_array_mut().unwrap().push(association(5009, "Z", json!({})));
     for (key, fault) in
@@ -226,10 +226,10 @@ fn a_document_with_one_fault() {
     {
         let mut faulty_plugin = document.clone();
         faulty_plugin[key] = fault;
-        refused(&site, "policy_update", Some(&faulty_plugin.to_string()), EINVAL);
+        check_refused(&site, "policy_update", Some(&faulty_plugin.to_string()), EINVAL);
         let mut lacking = document.clone();
         lacking.as_object_mut().unwrap().remove(key);
-        refused(&site, "policy_update", Some(&lacking.to_string()), EINVAL);
+        check_refused(&site, "policy_update", Some(&lacking.to_string()), EINVAL);
     }
     let before = site.query();
     document["dry_run"] = json!(true);
@@ -241,10 +241,10 @@ fn a_document_with_one_fault() {
     site.check();
 }
 
-/// A dry run refuses each tree that a push would refuse, in one message and in parts.
+/// The dry runs in one message and in parts must refuse the tree with the same text as the push.
 #[test]
-fn a_dry_run_judges_the_tree() {
-    let site = busy();
+fn a_dry_run_refuses_an_invalid_tree() {
+    let site = site_with_jobs();
     let mut whole = document();
     let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
     whole["tree"] = json!({

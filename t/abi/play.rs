@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A history in which the plugin gets every callback, method, timer and future, and is compared with the jobs of the host.
+//! A history in which Flux calls every callback, method, timer and future of the plugin. The plugin is compared with the jobs of the host.
 
 use fairshare_embedded::{Cred, Errno, Host, Options, Order, State, Submission};
 use fairshare_engine::engine::Timer;
@@ -14,21 +14,21 @@ mod documents;
 pub(super) use documents::full_document;
 use documents::{LATE, first_document, with_tree};
 
-/// The answer of `.priority-default` for each job here. It comes before the plugin, which never gives this priority.
-const OF_OTHERS: i64 = 16;
+/// The priority that `.priority-default` gives each job of the history. Our plugin answers later and never gives this priority.
+const DEFAULT_PRIORITY: i64 = 16;
 
-/// A site whose plugin may panic, and its observed answers.
+/// A site whose plugin may panic, with its refusals and its log.
 pub(super) struct Play {
     pub site: Site,
     pub refusals: Vec<String>,
     pub log: Vec<String>,
-    /// If true, nothing is compared.
+    /// If true, the plugin is not compared with the host.
     pub is_trusting: bool,
-    /// The number of loads in a row that may be refused.
+    /// The number of loads in a row that the plugin may refuse.
     pub refusable: u64,
-    /// The bank that a job names or that an update gave it. No other bank may be written there.
+    /// The bank that each job names or that an update gave it. The plugin must not write another bank.
     banks: BTreeMap<u64, String>,
-    /// If true, a guest sends thousands of requests, until one waits for its turn.
+    /// If true, a guest sends requests until one must wait.
     asks_much: bool,
 }
 
@@ -38,10 +38,10 @@ fn queues() -> Value {
 
 impl Play {
     pub fn new(what: &str) -> Play {
-        // If job-list does not answer either, the plugin reads the eventlog again.
+        // The retry timer is armed only if job-list does not answer either.
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
-        // With configured queues the plugin does not ask about them, so that each answer has only its own effects.
+        // The plugin does not ask for the states of queues that the configuration lists, so that each answer has only its own effects.
         host.reload_config(&json!({"queues": queues()})).expect("a configuration");
         let site = Site { host, so: SoCopy::new(faulty_plugin()) };
         site.load(&first_document());
@@ -60,7 +60,7 @@ impl Play {
 
     fn note<T>(&mut self, result: Result<T, String>) -> Option<T> {
         let result = result.map_err(|text| self.refusals.push(text)).ok();
-        self.agrees();
+        self.compare_with_host();
         result
     }
 
@@ -119,11 +119,11 @@ impl Play {
             self.request(end, &json!({"push": begun["push"]}));
         }
         self.request("associations", &json!({}));
-        self.agrees();
+        self.compare_with_host();
     }
 
     /// Sends the requests of users.
-    fn questions(&mut self) {
+    fn send_user_requests(&mut self) {
         let jobs: Vec<u64> = self.site.host.jobs().into_iter().take(100).collect();
         for (method, payload) in [
             ("explain", json!({"jobs": jobs})),
@@ -142,10 +142,10 @@ impl Play {
         }
         self.site.host.advance(60.0);
         self.site.host.take_late_answers();
-        self.agrees();
+        self.compare_with_host();
     }
 
-    /// Hands held jobs over to another plugin, and lets them go on.
+    /// Prepares held jobs for another plugin, and then gives them their urgency again.
     fn hand_over(&mut self) {
         let mut held = self.site.host.jobs();
         held.retain(|id| self.site.state(*id) == State::Depend);
@@ -155,34 +155,34 @@ impl Play {
         held.iter().for_each(|id| self.urgency(Some(*id), 16));
     }
 
-    /// Pushes a document; jobs without data wait for its last message.
+    /// Pushes a document by the methods of flux-accounting.
     fn push(&mut self, document: &Value) {
         for (key, method) in METHODS {
             self.request(method, &json!({"data": document[key]}));
         }
         self.request("reprioritize", &json!({}));
-        self.agrees();
+        self.compare_with_host();
     }
 
     fn finish(&mut self, id: Option<u64>) {
         if let Some(id) = id {
             self.site.finish(id);
-            self.agrees();
+            self.compare_with_host();
         }
     }
 
-    /// Plays all actions of a host. User 5001 may have one running and two scheduled jobs, 5003 two nodes, and each association one
-    /// running job in queue r.
+    /// Plays all actions of a host. User 5001 may have one running and two scheduled jobs, and user 5003 two nodes. Each association may have
+    /// one running job in queue r.
     pub fn history(&mut self) {
         let refused =
             self.site.host.reload_config(&json!({"fairshare": {"refresh": 7}, "queues": queues()})).err();
         self.refusals.extend(refused);
-        // The plugin writes the bank of the first job, in the call before those of the second.
+        // The plugin writes the bank of the first job. Flux must not post this update to the second job, which names another bank.
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
         batch.into_iter().for_each(|id| self.finish(id));
         let early = self.submit(&job(5002, 1));
         let late = early.and_then(|early| self.submit(&job_after(early)));
-        // The plugin gets changes of the urgency of a job that depends on another one.
+        // The plugin is subscribed to a job that depends on another one, so it gets the new urgency.
         let _ = late.map(|late| self.site.host.set_urgency(late, 17, OWNER));
         self.finish(early);
         self.finish(late);
@@ -194,26 +194,26 @@ impl Play {
         let held: Vec<_> = (0..3).map(|_| self.submit(&job(5001, 1))).collect();
         let other = self.submit(&job(5002, 1));
         self.site.host.set_instance_expiration(self.site.host.now() + 86_400.0);
-        self.agrees();
-        // The cluster is full: the first job stays in SCHED, the second is held until it runs.
+        self.compare_with_host();
+        // The cluster is full. The first job stays in SCHED, and the second is held until the first runs.
         self.submit(&job(5004, 1));
         self.submit(&job(5004, 1));
         if let Some(first) = first {
             self.submit(&Submission { userid: 5001, ..job_after(first) });
             let kept = self.submit(&Submission { userid: 5001, ..job_after(first) });
             let _ = kept.map(|id| self.site.host.cancel(id, OWNER));
-            self.agrees();
+            self.compare_with_host();
         }
         let pending = [self.submit(&job_in(5002, "B", 2)), self.submit(&job_in(5002, "A", 2))];
-        // The plugin writes default bank and project while the job waits for a node.
+        // The plugin writes the default bank and project of a job that is waiting for resources.
         let mut plain = job(5003, 2);
         plain.jobspec["attributes"]["system"].as_object_mut().unwrap().remove("queue");
         let plain = self.submit(&plain);
         self.submit(&job(5003, 1));
-        // A job without an association is refused; a job that was accepted before data waits.
+        // The plugin rejects a job of a user without an association.
         self.submit(&job(LATE, 1));
         self.site.host.reprioritize_all();
-        self.agrees();
+        self.compare_with_host();
         self.update(pending[0], "queue", "r");
         self.update(held_in_r, "queue", "closed");
         self.update(held_in_r, "queue", "q");
@@ -225,63 +225,63 @@ impl Play {
         if queried.is_err() {
             self.refusals.push("internal error in plugin.query".to_owned());
         }
-        self.agrees();
+        self.compare_with_host();
         self.request("check", &json!({}));
         self.push(&full_document());
         self.submit(&job(LATE, 1));
         // Priorities change.
         self.request("rec_fac_update", &json!({"data": [{"factor": "fairshare", "weight": 200_000}]}));
         self.request("reprioritize", &json!({}));
-        // A weight of the factor size makes the plugin ask for the size of the site.
+        // With a weight of the factor size, the plugin reads the number of nodes of the site.
         self.request("rec_fac_update", &json!({"data": [{"factor": "size", "weight": 200}]}));
         self.request("policy_update", &json!({"data": full_document()}));
-        self.agrees();
+        self.compare_with_host();
         self.finish(first);
         self.finish(other);
         let _ = held[0].map(|id| self.site.host.cancel(id, OWNER));
-        self.agrees();
-        // A job without data returns to PRIORITY and SCHED.
+        self.compare_with_host();
+        // After a reload without data, a job in SCHED keeps its priority until the push.
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);
-        self.loaded(loaded, None);
+        self.repeat_refused_load(loaded, None);
         self.site.host.settle();
         self.submit(&job(LATE, 1));
         self.push(&full_document());
         let restarted = self.site.host.restart(Order::Descending);
-        self.loaded(restarted, None);
+        self.repeat_refused_load(restarted, None);
         self.site.host.settle();
         self.push(&full_document());
-        self.agrees();
+        self.compare_with_host();
         self.push_in_parts();
-        self.questions();
-        self.live();
-        self.without_eventlog();
+        self.send_user_requests();
+        self.push_tree_and_reload();
+        self.restart_with_unreadable_eventlog();
         self.hand_over();
     }
 
-    /// Pushes a tree: jobs accrue usage, the order follows, and both are restored after a reload.
-    fn live(&mut self) {
+    /// Pushes a tree, so that running jobs accrue usage and priorities follow. Then reloads the plugin, which restores its snapshot.
+    fn push_tree_and_reload(&mut self) {
         self.request("policy_update", &json!({"data": with_tree(full_document())}));
         self.submit(&job(5002, 2));
         self.submit(&job_in(5002, "B", 2));
         self.site.host.advance(31.0);
-        self.agrees();
+        self.compare_with_host();
         self.request("priorities", &json!({}));
         self.request("prices", &json!({}));
         self.request("usages", &json!({}));
         self.request("tree", &json!({}));
-        self.refreshes();
+        self.check_refreshes();
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);
-        self.loaded(loaded, None);
+        self.repeat_refused_load(loaded, None);
         self.site.host.settle();
         self.site.host.advance(31.0);
         self.push(&full_document());
-        self.agrees();
+        self.compare_with_host();
     }
 
     /// Checks that refreshes continue after any panic.
-    fn refreshes(&mut self) {
+    fn check_refreshes(&mut self) {
         let last =
             |play: &Play| play.site.host.query(SO).map(|query| query["live"].clone()).unwrap_or_default();
         if self.is_trusting || last(self)["on"] != true {
@@ -290,7 +290,7 @@ impl Play {
         let before = last(self)["last"]["when"].as_f64();
         self.site.host.advance(31.0);
         self.site.host.advance(31.0);
-        self.agrees();
+        self.compare_with_host();
         let after = last(self);
         assert!(
             after.is_null() || after["last"]["when"].as_f64() > before,
@@ -299,8 +299,8 @@ impl Play {
         );
     }
 
-    /// Repeats a refused load: the next load takes over all jobs.
-    fn loaded(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
+    /// Repeats a load that the plugin refused. The repeated load takes over all jobs.
+    fn repeat_refused_load(&mut self, mut outcome: Result<(), String>, conf: Option<&Value>) {
         for _ in 0..self.refusable {
             let Err(refused) = outcome else { return };
             self.refusals.push(refused);
@@ -309,8 +309,8 @@ impl Play {
         outcome.unwrap();
     }
 
-    /// Plays a held job with a temporarily unreadable eventlog.
-    fn without_eventlog(&mut self) {
+    /// Restarts the job manager while the eventlog of a held job cannot be read. Then makes the eventlog readable again.
+    fn restart_with_unreadable_eventlog(&mut self) {
         let host = self.site.host.clone();
         let Some(id) = host.jobs().into_iter().find(|id| self.site.state(*id) == State::Depend) else {
             return;
@@ -318,15 +318,15 @@ impl Play {
         host.set_readable(id, false);
         let conf = json!({"config": full_document()});
         let restarted = host.restart_with(Order::Ascending, Some(&conf));
-        self.loaded(restarted, Some(&conf));
+        self.repeat_refused_load(restarted, Some(&conf));
         host.settle();
         host.advance(6.0);
         host.set_readable(id, true);
         host.advance(6.0);
-        self.agrees();
+        self.compare_with_host();
     }
 
-    /// Runs all jobs to their end, one after another, and checks that they count nowhere.
+    /// Runs all jobs to their end, one after another, and checks that no counter stays above 0.
     pub fn end(&mut self) {
         self.push(&full_document());
         loop {
@@ -349,7 +349,7 @@ impl Play {
     }
 
     /// Compares the associations of the plugin with the jobs of the host.
-    fn agrees(&mut self) {
+    fn compare_with_host(&mut self) {
         self.site.host.settle();
         self.log.extend(self.site.host.take_log().into_iter().map(|line| line.text));
         if self.is_trusting {
@@ -380,17 +380,17 @@ impl Play {
         let banks = |user: &Value| user["banks"].as_array().unwrap().clone();
         let all: Vec<Value> = query["mf_priority_map"].as_array().unwrap().iter().flat_map(banks).collect();
         let is_held = |job: &Seen| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
-        // The plugin subscribes to one running job, for its expiration.
+        // The plugin subscribes to one running job, to get changes of its expiration.
         let running = jobs.iter().filter(|job| job.state == State::Run).map(|job| job.subscriptions);
         assert!(running.sum::<usize>() <= 1, "subscribed: {jobs:#?}\n{:#?}", self.log);
         for job in &jobs {
             assert!(
-                !job.priorities.contains(&OF_OTHERS),
+                !job.priorities.contains(&DEFAULT_PRIORITY),
                 "a priority of another plugin: {job:?}\n{:#?}",
                 self.log
             );
             let waits = job.state == State::Priority && known(job) && !is_held(job);
-            // The plugin subscribes once while others may block the job, and not after that.
+            // The plugin subscribes once to a job that other plugins may block, and ends the subscription afterwards.
             let most = usize::from(matches!(job.state, State::New | State::Depend | State::Run));
             let is_over = job.state == State::Inactive;
             assert!(job.subscriptions <= most || is_over, "subscribed: {job:?}\n{:#?}", self.log);

@@ -8,7 +8,7 @@ use super::super::{association, document, queue};
 /// A user whose association arrives with a later push.
 pub const LATE: u32 = 5009;
 
-/// Returns [`document`] with user 5004, that may have one scheduled job.
+/// Returns [`document`] with queue closed, and with user 5004, who may have one scheduled job.
 pub fn first_document() -> Value {
     let mut document = document();
     document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));
@@ -20,14 +20,14 @@ pub fn first_document() -> Value {
     document
 }
 
-/// Returns the document with the late association.
+/// Returns [`first_document`] with the association of user [`LATE`].
 pub fn full_document() -> Value {
     let mut document = first_document();
     document["associations"].as_array_mut().unwrap().push(association(LATE, "A", json!({})));
     document
 }
 
-/// Returns the document as a tree, with the usage of half of the users.
+/// Returns the document with a tree, in which half of the users have usage.
 pub fn with_tree(mut document: Value) -> Value {
     for (number, record) in document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
         let leaf = [
