@@ -5,7 +5,7 @@ use fairshare_embedded::Errno;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use super::remember::{ENDED, MANIFEST, pushed, tree};
+use super::remember::{ENDED, MANIFEST, site_with_push, tree};
 use super::{Site, document};
 
 /// Checks that the plugin refuses the snapshot with a text that contains `why`, and that a push replaces the snapshot.
@@ -57,22 +57,22 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
         }),
     ];
     for (why, damage) in damages {
-        let site = pushed(&document());
+        let site = site_with_push(&document());
         damage(&site);
         check_refused(&site, why);
     }
-    let site = pushed(&document());
+    let site = site_with_push(&document());
     site.host.set_kvs_errors(None, Some(Errno(5)));
     site.host.take_log();
     site.reload();
-    assert!(!site.has_data() && site.said("Input/output error"));
+    assert!(!site.has_data() && site.has_logged("Input/output error"));
 }
 
 #[test]
 fn no_change_of_a_byte_passes() {
-    let site = pushed(&tree(20, f64::from));
+    let site = site_with_push(&tree(20, f64::from));
     let whole = site.host.kvs();
-    let before = site.policy();
+    let before = site.pushed_data();
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
     let strategy = (0..whole.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
     let outcome = runner.run(&strategy, |(which, place, flip, is_cut)| {
@@ -88,10 +88,10 @@ fn no_change_of_a_byte_passes() {
         site.host.kvs_put(key, Some(&damaged));
         site.host.take_log();
         site.reload();
-        let is_logged = site.said("is refused: ");
+        let is_logged = site.has_logged("is refused: ");
         site.host.kvs_put(key, Some(text));
         if damaged == *text {
-            prop_assert_eq!(site.policy(), before.clone());
+            prop_assert_eq!(site.pushed_data(), before.clone());
         } else {
             prop_assert!(is_logged && !site.has_data(), "{} {} {}", key, at, flip);
         }

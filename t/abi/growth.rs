@@ -11,8 +11,8 @@ use fairshare::{Association, Bank, Policy, Shares, Site as Shape, Tree};
 use fairshare_embedded::{Options, Order};
 use serde_json::{Value, json};
 
-use super::push::parts;
-use super::remember::{ENDED, MANIFEST, pushed, tree};
+use super::push::split_document;
+use super::remember::{ENDED, MANIFEST, site_with_push, tree};
 use super::{OWNER, SO, Site, association, job_in, plugin, topic};
 
 const POLICIES: [Policy; 5] =
@@ -152,7 +152,7 @@ fn push(site: &Site, document: &Value) {
         serde_json::from_str::<Value>(&answer.unwrap()).unwrap()
     };
     let number = call("policy_begin", &json!({}))["push"].clone();
-    for mut part in parts(document, 1000) {
+    for mut part in split_document(document, 1000) {
         part["push"] = number.clone();
         call("policy_part", &part);
     }
@@ -275,14 +275,14 @@ fn a_week_of_syncs() {
         first / 1000,
         (before - first) / 1000
     );
-    assert!(!site.said("is refused"));
+    assert!(!site.has_logged("is refused"));
     site.reload();
     assert!(site.has_data());
 }
 
 #[test]
 fn a_write_contains_only_the_changed_chunks() {
-    let site = pushed(&tree(1500, f64::from));
+    let site = site_with_push(&tree(1500, f64::from));
     let all = site.host.kvs_written();
     let count = site.host.kvs().len();
     site.ask("policy_update", &tree(1500, |user| f64::from(user) + f64::from(u8::from(user == 1234))));
@@ -303,14 +303,14 @@ fn a_write_contains_only_the_changed_chunks() {
     site.ask("policy_update", &tree(1500, |user| f64::from(user) / 2.0));
     site.host.settle();
     assert_eq!(site.host.kvs().len(), count, "chunks of the previous snapshot are removed");
-    let before = site.policy();
+    let before = site.pushed_data();
     site.reload();
-    assert_eq!(site.policy(), before);
+    assert_eq!(site.pushed_data(), before);
 }
 
 #[test]
 fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
-    let site = pushed(&tree(900, f64::from));
+    let site = site_with_push(&tree(900, f64::from));
     for round in 1..30_u32 {
         let mut next =
             tree(900, |user| f64::from(user) + f64::from(if user % 31 < round % 7 { round } else { 0 }));
@@ -324,16 +324,16 @@ fn a_snapshot_is_read_as_it_was_written_whatever_came_before() {
         }
         site.ask("policy_update", &next);
         site.host.settle();
-        let before = site.policy();
+        let before = site.pushed_data();
         if round % 3 == 0 {
             site.reload();
         } else if round % 5 == 0 {
             site.host.restart(Order::Ascending).unwrap();
             site.host.settle();
         }
-        assert_eq!(site.policy(), before, "{round}");
+        assert_eq!(site.pushed_data(), before, "{round}");
     }
-    assert!(!site.said("is refused"));
+    assert!(!site.has_logged("is refused"));
     site.check();
 }
 
@@ -345,7 +345,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
     let shown = |site: &Site| {
         site.host.reload_config(&json!({"fairshare": {"live": false}})).unwrap();
         site.host.settle();
-        site.policy()["mf_priority_map"].clone()
+        site.pushed_data()["mf_priority_map"].clone()
     };
     for policy in policies {
         for ties in ["documented", "slurm-program"] {
@@ -383,7 +383,7 @@ fn fair_shares_are_those_that_were_pushed_be_they_the_trees_or_not() {
             let is_reckoned = policy != Policy::FairTree || ties == "documented";
             assert_eq!(fairshares > 20, is_reckoned, "{policy} {ties}: {fairshares}");
             site.reload();
-            assert!(!site.said("is refused"), "{policy} {ties}");
+            assert!(!site.has_logged("is refused"), "{policy} {ties}");
             assert_eq!(shown(&site), before, "{policy} {ties}");
         }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::remember::{pushed, pushed_into, tree};
+use super::remember::{site_with_push, site_with_push_to, tree};
 use super::{SO, Site, document, plugin};
 
 /// Returns the number of associations that have an entry in the tree.
@@ -20,7 +20,7 @@ fn site_in_read() -> Site {
 
 /// Returns the site of [`site_in_read`] with another .so.
 pub(super) fn site_in_read_with(so: &Path) -> Site {
-    let site = pushed_into(so, &tree(200, f64::from));
+    let site = site_with_push_to(so, &tree(200, f64::from));
     assert_eq!(count_tree_entries(&site), 200);
     site.host.remove(SO).unwrap();
     site.host.load(&site.so.path(), None).unwrap();
@@ -60,5 +60,5 @@ fn data_during_a_read_do_not_drop_an_open_push() {
     site.rpc("rec_update", &json!({"data": document()["associations"]})).unwrap();
     site.ask("policy_commit", &json!({ "push": push }));
     site.host.settle();
-    assert_eq!(site.policy(), pushed(&document()).policy());
+    assert_eq!(site.pushed_data(), site_with_push(&document()).pushed_data());
 }

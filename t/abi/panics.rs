@@ -14,7 +14,7 @@ use serde_json::json;
 use super::hostile::TOPICS;
 use super::interrupted::site_in_read_with;
 use super::play::{Play, full_document};
-use super::remember::pushed;
+use super::remember::site_with_push;
 use super::why::{QUEUE_STATUS, STOPPED};
 use super::{FAULTY, OWNER, SO, faulty_plugin, job, topic};
 
@@ -190,7 +190,7 @@ fn a_panic_during_a_read() {
     site.ask("policy_part", &rest);
     site.ask("policy_commit", &json!({ "push": push }));
     site.host.settle();
-    assert_eq!(site.policy(), pushed(&full_document()).policy());
+    assert_eq!(site.pushed_data(), site_with_push(&full_document()).pushed_data());
     println!("struck");
 }
 

@@ -6,7 +6,7 @@ use fairshare_engine::engine::Timer;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-use super::seen::{Seen, assert_counts};
+use super::seen::{JobInHost, assert_counts};
 use super::{METHODS, OWNER, SO, Site, SoCopy, faulty_plugin, job, job_after, job_in, topic};
 
 mod documents;
@@ -359,12 +359,12 @@ impl Play {
             self.refusals.push("internal error in plugin.query".to_owned());
             return;
         };
-        let jobs: Vec<Seen> = self
+        let jobs: Vec<JobInHost> = self
             .site
             .host
             .jobs()
             .into_iter()
-            .map(|id| self.site.host.job(id, Seen::from_job).unwrap())
+            .map(|id| self.site.host.job(id, JobInHost::from_job).unwrap())
             .collect();
         assert_counts(&query, &jobs, || format!("{jobs:#?}\n{:#?}", self.log));
         for (&id, bank) in &self.banks {
@@ -375,11 +375,13 @@ impl Play {
                 self.log
             );
         }
-        let known =
-            |job: &Seen| query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user);
+        let known = |job: &JobInHost| {
+            query["mf_priority_map"].as_array().unwrap().iter().any(|u| u["userid"] == job.user)
+        };
         let banks = |user: &Value| user["banks"].as_array().unwrap().clone();
         let all: Vec<Value> = query["mf_priority_map"].as_array().unwrap().iter().flat_map(banks).collect();
-        let is_held = |job: &Seen| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
+        let is_held =
+            |job: &JobInHost| all.iter().any(|bank| bank["held_jobs"].get(job.id.to_string()).is_some());
         // The plugin subscribes to one running job, to get changes of its expiration.
         let running = jobs.iter().filter(|job| job.state == State::Run).map(|job| job.subscriptions);
         assert!(running.sum::<usize>() <= 1, "subscribed: {jobs:#?}\n{:#?}", self.log);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Staged pushes, pages of associations, and the messages when Flux refuses a call.
+//! Staged pushes, pages of associations, and the answers and log lines of pushes.
 
 use fairshare_embedded::{Errno, Options, State};
 use serde_json::{Value, json};
@@ -8,22 +8,25 @@ use super::remember::tree;
 use super::{SO, Site, association, document, job, plugin, queue};
 
 impl Site {
+    /// Sends a request of the owner, and returns the answer.
     pub(super) fn ask(&self, method: &str, payload: &Value) -> Value {
         let answer = self.rpc(method, payload).unwrap_or_else(|refused| panic!("{method}: {}", refused.text));
         serde_json::from_str(&answer.expect("with a document")).unwrap()
     }
 
-    fn text(&self, method: &str, payload: &Value) -> String {
+    /// Sends a request that the plugin must refuse, and returns the text of the refusal.
+    fn refusal_text(&self, method: &str, payload: &Value) -> String {
         self.rpc(method, payload).expect_err(method).text
     }
 
+    /// Begins a staged push, and returns its number.
     pub(super) fn begin(&self) -> u64 {
         self.ask("policy_begin", &json!({}))["push"].as_u64().unwrap()
     }
 }
 
-/// Cuts a document into parts of `size` associations; the other arrays come first.
-pub(super) fn parts(document: &Value, size: usize) -> Vec<Value> {
+/// Splits a document into parts. The first part has all arrays except the associations, and each other part has `size` associations.
+pub(super) fn split_document(document: &Value, size: usize) -> Vec<Value> {
     let mut rest = document.clone();
     rest["associations"] = json!([]);
     let chunks = document["associations"].as_array().unwrap().chunks(size);
@@ -32,15 +35,15 @@ pub(super) fn parts(document: &Value, size: usize) -> Vec<Value> {
 
 fn push_parts(site: &Site, document: &Value, size: usize) -> Value {
     let push = site.begin();
-    for mut part in parts(document, size) {
+    for mut part in split_document(document, size) {
         part["push"] = json!(push);
         site.ask("policy_part", &part);
     }
     site.ask("policy_commit", &json!({ "push": push }))
 }
 
-/// Returns the changed document of the site: 5001 has higher limits, 5002 is only in bank B, 5003 is removed, 5004 is new.
-fn next() -> Value {
+/// Returns [`document`] with changes: user 5001 has higher limits, 5002 is only in bank B, 5003 is removed, and 5004 is added.
+fn changed_document() -> Value {
     let mut next = document();
     next["associations"] = json!([
         association(5001, "A", json!({"max_running_jobs": 2, "max_sched_jobs": 2})),
@@ -53,7 +56,7 @@ fn next() -> Value {
 }
 
 #[test]
-fn a_policy_in_parts_is_the_policy() {
+fn a_push_in_parts_has_the_result_of_a_push_in_one_message() {
     for size in [1, 2, 100] {
         let sites = [Site::new(), Site::new()];
         for site in &sites {
@@ -61,31 +64,31 @@ fn a_policy_in_parts_is_the_policy() {
                 site.submit(&job(userid, nodes));
             }
         }
-        let [parted, whole] = sites;
-        let answer = push_parts(&parted, &next(), size);
-        assert_eq!(answer, whole.ask("policy_update", &next()));
+        let [in_parts, at_once] = sites;
+        let answer = push_parts(&in_parts, &changed_document(), size);
+        assert_eq!(answer, at_once.ask("policy_update", &changed_document()));
         assert_eq!([&answer["added"], &answer["changed"], &answer["removed"]], [1, 1, 2]);
-        assert_eq!(parted.query(), whole.query());
-        parted.check();
+        assert_eq!(in_parts.query(), at_once.query());
+        in_parts.check();
     }
 }
 
 #[test]
-fn nothing_shows_before_the_commit_or_after_an_abort() {
+fn a_staged_push_is_not_visible_before_the_commit_or_after_an_abort() {
     let site = Site::new();
     site.submit(&job(5001, 4));
     site.submit(&job(5003, 1));
     let before = site.query();
     let push = site.begin();
-    for mut part in parts(&next(), 1) {
+    for mut part in split_document(&changed_document(), 1) {
         part["push"] = json!(push);
         site.ask("policy_part", &part);
         assert_eq!(site.query(), before);
     }
-    assert!(site.host.submit(&job(5004, 1)).is_err(), "an association that is only on its way");
+    assert!(site.host.submit(&job(5004, 1)).is_err(), "the association is only staged");
     assert_eq!(site.rpc("policy_abort", &json!({ "push": push })), Ok(None));
     assert_eq!(site.query(), before);
-    let text = site.text("policy_commit", &json!({ "push": push }));
+    let text = site.refusal_text("policy_commit", &json!({ "push": push }));
     assert_eq!(text, format!("mf_priority: push {push}: it was aborted"));
     site.check();
 }
@@ -95,33 +98,34 @@ fn a_push_that_is_not_open_is_refused_with_the_reason() {
     let site = Site::new();
     let before = site.query();
     let push = |push: u64| json!({ "push": push });
-    assert!(site.text("policy_part", &push(1)).contains("push 1: there is no such push"));
-    assert!(site.text("policy_part", &json!({})).contains("policy.push: key is missing"));
+    assert!(site.refusal_text("policy_part", &push(1)).contains("push 1: there is no such push"));
+    assert!(site.refusal_text("policy_part", &json!({})).contains("policy.push: key is missing"));
     let first = site.begin();
     let second = site.begin();
-    let text = site.text("policy_part", &push(first));
+    let text = site.refusal_text("policy_part", &push(first));
     assert!(text.contains(&format!("push {second} began and took its place")), "{text}");
     let mut bad = association(5001, "A", json!({}));
     bad["active"] = json!("no");
-    let fault = site.text("policy_part", &json!({"push": second, "associations": [bad]}));
+    let fault = site.refusal_text("policy_part", &json!({"push": second, "associations": [bad]}));
     assert!(
         fault.ends_with("associations[0].active: expected integer, got string (user 5001, bank A)"),
         "{fault}"
     );
-    let text = site.text("policy_commit", &push(second));
+    let text = site.refusal_text("policy_commit", &push(second));
     assert!(text.contains("a part was refused: ") && text.contains("active: expected integer"), "{text}");
     let third = site.begin();
-    let text = site.text("policy_commit", &push(third));
+    let text = site.refusal_text("policy_commit", &push(third));
     assert!(text.contains("policy.associations: key is missing in all parts"), "{text}");
-    assert!(site.text("policy_commit", &push(third)).contains("it was not whole"));
-    assert_eq!(site.query(), before, "nothing is half applied");
+    assert!(site.refusal_text("policy_commit", &push(third)).contains("it was not whole"));
+    assert_eq!(site.query(), before, "a refused push changes nothing");
     let fourth = site.begin();
     site.ask("policy_update", &document());
     assert!(
-        site.text("policy_commit", &push(fourth)).contains("a policy_update in one message took its place")
+        site.refusal_text("policy_commit", &push(fourth))
+            .contains("a policy_update in one message took its place")
     );
     push_parts(&site, &document(), 2);
-    assert!(site.text("policy_commit", &push(fourth + 1)).contains("it was committed"));
+    assert!(site.refusal_text("policy_commit", &push(fourth + 1)).contains("it was committed"));
     site.check();
 }
 
@@ -130,7 +134,7 @@ fn an_abandoned_push_expires() {
     let site = Site::new();
     let begun = site.ask("policy_begin", &json!({"expires": 2}));
     assert_eq!(begun["expires"], 2);
-    let mut part = parts(&next(), 100).remove(1);
+    let mut part = split_document(&changed_document(), 100).remove(1);
     part["push"] = begun["push"].clone();
     // Each part restarts the time limit.
     for _ in 0..2 {
@@ -139,43 +143,44 @@ fn an_abandoned_push_expires() {
     }
     site.host.advance(2.5);
     let before = site.query();
-    let text = site.text("policy_commit", &json!({"push": begun["push"]}));
+    let text = site.refusal_text("policy_commit", &json!({"push": begun["push"]}));
     assert!(text.contains("it expired, because no part came in time"), "{text}");
     assert_eq!(site.query(), before);
 }
 
 #[test]
-fn the_time_of_a_push_that_ended_is_not_that_of_the_next() {
+fn the_time_limit_of_an_aborted_push_does_not_end_the_next_push() {
     let site = Site::new();
     let first = site.ask("policy_begin", &json!({"expires": 2}))["push"].clone();
     site.host.advance(1.5);
     site.rpc("policy_abort", &json!({ "push": first })).unwrap();
     let second = site.ask("policy_begin", &json!({"expires": 2}))["push"].clone();
     site.host.advance(1.5);
-    for mut part in parts(&document(), 100) {
+    for mut part in split_document(&document(), 100) {
         part["push"] = second.clone();
         site.ask("policy_part", &part);
     }
     site.ask("policy_commit", &json!({ "push": second }));
     // The timer does nothing if no push is open.
     site.host.advance(3.0);
-    let text = site.text("policy_commit", &json!({ "push": second }));
+    let text = site.refusal_text("policy_commit", &json!({ "push": second }));
     assert!(text.contains("it was committed"), "{text}");
     site.check();
 }
 
 #[test]
-fn parts_are_bounded() {
+fn a_part_with_too_many_records_or_bytes_is_refused() {
     let site = Site::new();
     let begun = site.ask("policy_begin", &json!({}));
     let most = begun["max_records"].as_u64().unwrap() as u32;
     let records = |count: u32| (0..count).map(|n| association(n, "A", json!({}))).collect::<Vec<_>>();
     site.ask("policy_part", &json!({"push": begun["push"], "associations": records(most)}));
-    let text = site.text("policy_part", &json!({"push": begun["push"], "associations": records(most + 1)}));
+    let text =
+        site.refusal_text("policy_part", &json!({"push": begun["push"], "associations": records(most + 1)}));
     assert!(text.contains(&format!("a part is at most {most} records, this is {}", most + 1)), "{text}");
     let begun = site.ask("policy_begin", &json!({}));
     let long = "x".repeat(begun["max_bytes"].as_u64().unwrap() as usize);
-    let text = site.text("policy_part", &json!({"push": begun["push"], "later": long}));
+    let text = site.refusal_text("policy_part", &json!({"push": begun["push"], "later": long}));
     assert!(text.contains("bytes, this is "), "{text}");
 }
 
@@ -184,15 +189,15 @@ fn a_dry_run_in_parts_changes_nothing() {
     let site = Site::new();
     let before = site.query();
     let push = site.ask("policy_begin", &json!({"dry_run": true}))["push"].clone();
-    for mut part in parts(&next(), 2) {
+    for mut part in split_document(&changed_document(), 2) {
         part["push"] = push.clone();
         site.ask("policy_part", &part);
     }
     let answer = site.ask("policy_commit", &json!({ "push": push }));
-    let mut asked = next();
-    asked["dry_run"] = json!(true);
-    let whole = site.ask("policy_update", &asked);
-    for (key, value) in whole.as_object().unwrap() {
+    let mut dry_run = changed_document();
+    dry_run["dry_run"] = json!(true);
+    let at_once = site.ask("policy_update", &dry_run);
+    for (key, value) in at_once.as_object().unwrap() {
         assert_eq!(&answer[key], value, "{key}");
     }
     assert_eq!((&answer["dry_run"], &answer["pending"]), (&json!(true), &json!(0)));
@@ -206,32 +211,32 @@ fn switches_that_a_push_does_not_mention_stay() {
     given["config"] = json!({"zero_score": "floor"});
     let site = Site::with(&given);
     assert_eq!(score(&site), "floor");
-    // This is the payload of flux account-priority-update.
+    // `flux account-priority-update` sends this payload.
     site.rpc("rec_config_update", &json!({"data": {"deny_unknown_queues": false}})).unwrap();
     assert_eq!(score(&site), "floor");
     site.rpc("rec_config_update", &json!({"data": {"zero_score": "hold"}})).unwrap();
     assert_eq!(score(&site), "hold");
     site.rpc("rec_config_update", &json!({"data": {"zero_score": "floor"}})).unwrap();
     let push = site.ask("policy_begin", &json!({"keep_config": true}))["push"].clone();
-    for mut part in parts(&document(), 9) {
+    for mut part in split_document(&document(), 9) {
         part["push"] = push.clone();
         site.ask("policy_part", &part);
     }
     site.ask("policy_commit", &json!({ "push": push }));
     assert_eq!(score(&site), "floor");
     push_parts(&site, &document(), 9);
-    assert_eq!(score(&site), "hold", "a whole policy replaces all");
+    assert_eq!(score(&site), "hold", "a push without keep_config replaces all switches");
 }
 
 #[test]
-fn a_refusal_of_flux_is_the_answer() {
+fn an_error_of_flux_is_in_the_answer() {
     let site = Site::new();
     site.host.fail_reprioritize(Some(Errno(12)));
     let refused = site.rpc("reprioritize", &json!({})).unwrap_err();
     let text = "mf_priority: failed to reprioritize: flux_jobtap_reprioritize_all: ";
     assert!(refused.errno.0 == 5 && refused.text.starts_with(text), "{refused:?}");
     let before = site.query();
-    let refused = site.rpc("policy_update", &next()).unwrap_err();
+    let refused = site.rpc("policy_update", &changed_document()).unwrap_err();
     assert!(
         refused.text.starts_with("the policy is in force (generation 2), but: mf_priority: failed"),
         "{refused:?}"
@@ -242,7 +247,7 @@ fn a_refusal_of_flux_is_the_answer() {
 }
 
 #[test]
-fn pages_are_the_map() {
+fn pages_of_associations_contain_all_associations_of_the_query() {
     let mut given = document();
     given["associations"]
         .as_array_mut()
@@ -279,9 +284,9 @@ fn pages_are_the_map() {
         }
         assert_eq!(shown, all, "{limit} at a time");
     }
-    let of = |user: u32| banks(&site.ask("associations", &json!({ "user": user }))["mf_priority_map"]);
-    assert_eq!(of(5002), all.iter().filter(|(user, _)| *user == 5002).cloned().collect::<Vec<_>>());
-    assert_eq!(of(4711), []);
+    let banks_of = |user: u32| banks(&site.ask("associations", &json!({ "user": user }))["mf_priority_map"]);
+    assert_eq!(banks_of(5002), all.iter().filter(|(user, _)| *user == 5002).cloned().collect::<Vec<_>>());
+    assert_eq!(banks_of(4711), []);
     assert!(site.rpc("associations", &json!({"limit": 0})).is_err());
 }
 
@@ -315,13 +320,16 @@ fn a_removed_association_stays_visible_while_its_jobs_live() {
 #[test]
 fn the_log_has_one_line_for_each_load_push_and_removal() {
     let site = Site::empty(plugin());
-    let told = |site: &Site| -> Vec<String> {
+    let info_lines = |site: &Site| -> Vec<String> {
         let lines = site.host.take_log().into_iter();
         lines.filter(|line| line.level == 6).map(|line| line.text).collect()
     };
     site.load(&document());
     let version = env!("CARGO_PKG_VERSION");
-    assert_eq!(told(&site), [format!("mf_priority: loaded (version {version}): 4 associations, 2 queues")]);
+    assert_eq!(
+        info_lines(&site),
+        [format!("mf_priority: loaded (version {version}): 4 associations, 2 queues")]
+    );
     let line = |what, generation, changes: [usize; 4], others: &str| {
         let [added, changed, removed, unchanged] = changes;
         [format!(
@@ -329,27 +337,27 @@ fn the_log_has_one_line_for_each_load_push_and_removal() {
              {removed} removed, {unchanged} unchanged{others}"
         )]
     };
-    site.push(&next());
+    site.push(&changed_document());
     assert_eq!(
-        told(&site),
+        info_lines(&site),
         line("push", 7, [1, 1, 0, 1], "; queues: 0 added, 1 changed, 1 removed; config: 1 changed")
     );
     push_parts(&site, &document(), 2);
     assert_eq!(
-        told(&site),
+        info_lines(&site),
         line("policy", 8, [0, 1, 1, 3], "; queues: 1 added, 1 changed, 0 removed; config: 1 changed")
     );
     site.rpc("reprioritize", &json!({})).unwrap();
-    assert_eq!(told(&site), [""; 0]);
+    assert_eq!(info_lines(&site), [""; 0]);
     site.submit(&job(5002, 1));
     site.host.remove(SO).unwrap();
-    assert_eq!(told(&site), ["mf_priority: removed; 1 live job left alone"]);
+    assert_eq!(info_lines(&site), ["mf_priority: removed; 1 live job left alone"]);
     site.load(&document());
     site.host.settle();
-    assert_eq!(told(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
+    assert_eq!(info_lines(&site).last().map(String::as_str), Some("mf_priority: took over 1 live job"));
 }
 
-/// If job-list does not answer, each push asks again and starts the timer after which an eventlog is read again.
+/// If job-list does not answer, each push asks it again. That must not restart the timer after which the plugin reads an eventlog again.
 #[test]
 fn no_sequence_of_pushes_delays_a_timer_that_is_due() {
     let site = Site::with_options(

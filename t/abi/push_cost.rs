@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures a push in the job manager: its allocations, the memory that it leaves, and, run by hand, its processor time.
+//! Measures a push: its allocations, the memory that it leaves allocated, and its processor time. The last one is run by hand.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use fairshare_engine::ids::{Limit, UserId};
 use fairshare_engine::standing::SitePart;
 use serde_json::{Value, json};
 
-use super::push::parts;
+use super::push::split_document;
 use super::{OWNER, SO, Site, association, document, job, plugin, topic};
 
 thread_local! {
@@ -44,14 +44,15 @@ pub(super) fn now() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The seconds of each request of a push.
-struct Timed {
+/// The processor time of each request of a push, in seconds.
+struct PushTimes {
     begin: f64,
     parts: Vec<f64>,
     commit: f64,
 }
 
-fn timed(site: &Site, document: &Value, size: usize) -> Timed {
+/// Pushes a document in parts of `size` associations, and returns the times.
+fn measure_push(site: &Site, document: &Value, size: usize) -> PushTimes {
     let call = |method: &str, payload: &Value| {
         let payload = payload.to_string();
         let start = now();
@@ -60,16 +61,17 @@ fn timed(site: &Site, document: &Value, size: usize) -> Timed {
     };
     let (begin, begun) = call("policy_begin", &json!({}));
     let push = serde_json::from_str::<Value>(&begun.unwrap()).unwrap()["push"].clone();
-    let parts = parts(document, size).into_iter().map(|mut part| {
+    let parts = split_document(document, size).into_iter().map(|mut part| {
         part["push"] = push.clone();
         call("policy_part", &part).0
     });
     let parts = parts.collect();
     let (commit, _) = call("policy_commit", &json!({ "push": push }));
-    Timed { begin, parts, commit }
+    PushTimes { begin, parts, commit }
 }
 
-fn large(count: u32, fairshare: f64) -> Value {
+/// Returns a document with `count` associations.
+fn large_document(count: u32, fairshare: f64) -> Value {
     let mut document = document();
     let record = |n| association(10_000 + n, "A", json!({"fairshare": fairshare, "queues": "q"}));
     document["associations"] = (0..count).map(record).collect();
@@ -94,13 +96,13 @@ fn record(user: u32, fairshare: f64) -> AssociationRecord {
     AssociationRecord { association, fairshare, def_bank: "A".into() }
 }
 
-/// Returns the most allocations of a request with 500 records, and those of the commit, with `count` associations in force.
-fn allocations(count: u32) -> [u64; 2] {
+/// Pushes to an engine with `count` associations. Returns the most allocations of a part with 500 records, and those of the commit.
+fn count_allocations(count: u32) -> [u64; 2] {
     let mut engine = Engine::new(UserId(1));
     let records = |users: std::ops::Range<u32>, fairshare| users.map(|n| record(n, fairshare)).collect();
     engine.handle(1.0, Event::Associations(records(0..count, 0.5)));
     let mut last = [0; 2];
-    // The first push allocates the staged records next to those in force; they stay.
+    // The first push allocates the memory for staged records, which the second push uses again.
     for fairshare in [0.25, 0.125] {
         let mut counted = |event: Event<'_>| {
             let before = ALLOCATIONS.get();
@@ -121,8 +123,8 @@ fn allocations(count: u32) -> [u64; 2] {
 }
 
 #[test]
-fn the_cost_of_a_part_depends_on_its_records() {
-    let [few, many] = [1_000, 50_000].map(allocations);
+fn the_allocations_of_a_part_depend_only_on_its_records() {
+    let [few, many] = [1_000, 50_000].map(count_allocations);
     assert_eq!(few, many, "of a part and of the commit, among 1,000 and among 50,000 associations");
     assert!(few[0] <= 500 * 4, "{} for 500 records", few[0]);
     assert!(few[1] <= 16, "{} for the commit", few[1]);
@@ -136,7 +138,7 @@ fn an_abandoned_push_frees_its_memory_without_a_call() {
 #[test]
 #[ignore = "run by its sibling, in a process of its own"]
 fn an_abandoned_push() {
-    let mut whole = large(20_000, 0.5);
+    let mut whole = large_document(20_000, 0.5);
     for (n, record) in whole["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
         let leaf = json!({"username": format!("u{n}"), "shares": 1, "usage": n, "counted_until": 1.0});
         record.as_object_mut().unwrap().extend(leaf.as_object().unwrap().clone());
@@ -148,7 +150,7 @@ fn an_abandoned_push() {
     });
     let site = Site::empty(plugin());
     site.load(&json!({}));
-    let all = parts(&whole, 500);
+    let all = split_document(&whole, 500);
     let begin = |expires: u32| site.ask("policy_begin", &json!({ "expires": expires }))["push"].clone();
     let send = |push: &Value| {
         for part in &all {
@@ -157,7 +159,7 @@ fn an_abandoned_push() {
             site.ask("policy_part", &part);
         }
     };
-    // After two pushes in one message, each association has two places.
+    // After two pushes, the memory for staged records is allocated.
     for _ in 0..2 {
         let push = begin(60);
         send(&push);
@@ -174,7 +176,7 @@ fn an_abandoned_push() {
     let taken = now().saturating_sub(before);
     site.host.advance(61.0);
     let left = now().saturating_sub(before);
-    println!("{taken} bytes of an open push of 20,000 associations, {left} after it was given up");
+    println!("{taken} bytes of an open push of 20,000 associations, {left} after it expired");
     assert!(taken > 2 << 20, "{taken} bytes");
     assert!(left < 64 << 10, "{left} of {taken} bytes");
 }
@@ -192,15 +194,18 @@ fn longest_call() {
         ((now() - start) * 1e3, answer)
     };
     for (what, fairshare) in [("new", 0.1), ("each changed", 0.2)] {
-        let payload = json!({"data": large(count, fairshare)["associations"]});
+        let payload = json!({"data": large_document(count, fairshare)["associations"]});
         println!("rec_update, {what}: {:.1} ms", call("rec_update", &payload).0);
-        println!("policy_update, {what}: {:.1} ms", call("policy_update", &large(count, fairshare + 1.0)).0);
+        println!(
+            "policy_update, {what}: {:.1} ms",
+            call("policy_update", &large_document(count, fairshare + 1.0)).0
+        );
         if !site.host.request_now(&topic("policy_begin"), None, OWNER).is_ok_and(|answer| answer.is_some()) {
             continue;
         }
         for size in [500, 1000] {
-            let Timed { begin, parts, commit } =
-                timed(&site, &large(count, fairshare + 2.0 + size as f64), size);
+            let PushTimes { begin, parts, commit } =
+                measure_push(&site, &large_document(count, fairshare + 2.0 + size as f64), size);
             let longest = parts.iter().copied().fold(0.0, f64::max);
             let mean = parts.iter().sum::<f64>() / parts.len() as f64;
             println!(
@@ -265,7 +270,7 @@ fn a_million_associations() {
             call(1, "policy_part", &head.to_string());
             head = json!({ "push": push });
         }
-        // The text is made from texts, because a million JSON values would take longer than the plugin.
+        // The payload is built from texts, because building a million JSON values would take longer than the push.
         let sample = association(
             7_777_777,
             "BANK",
@@ -287,7 +292,7 @@ fn a_million_associations() {
         }
         let open = super::allocated_bytes() - before;
         let answer = call(2, "policy_commit", &json!({ "push": push }).to_string());
-        // The work after the answer is done in slices; this is the longest one in 50 ms of host time.
+        // After the answer, the plugin works in slices. This measures the longest work in 50 ms of the host's time.
         for _ in 0..100 {
             let start = now();
             site.host.advance(0.05);
@@ -306,7 +311,7 @@ fn a_million_associations() {
     );
     let start = now();
     let id = site.submit(&job(10_000 + count - 1, 1));
-    println!("a job of the last of them: {:.2} ms", (now() - start) * 1e3);
+    println!("a job of the last association: {:.2} ms", (now() - start) * 1e3);
     let check = site.check();
     assert_eq!([&check["associations"], &check["jobs"]], [&json!(count), &json!(1)], "{check}");
     site.finish(id);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Random operations of a host, after which the counters of the plugin equal the host's count of its jobs.
+//! Random operations of a host. After each, the counters of the plugin must equal the host's count of its jobs.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{OWNER, SO, Site, association, document, queue};
 
-/// The operations of the host.
+/// An operation of the host.
 #[derive(Clone, Debug)]
 enum Op {
     Submit {
@@ -30,7 +30,8 @@ enum Op {
     Reprioritize,
     Restart(bool),
     Reload,
-    Away(Vec<usize>),
+    /// Removes the plugin, ends jobs, and loads the plugin again.
+    EndWithoutPlugin(Vec<usize>),
 }
 
 const USERS: [u32; 3] = [5001, 5002, 5003];
@@ -69,13 +70,13 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::Reprioritize),
         1 => any::<bool>().prop_map(Op::Restart),
         1 => Just(Op::Reload),
-        1 => proptest::collection::vec(job, 0..4).prop_map(Op::Away),
+        1 => proptest::collection::vec(job, 0..4).prop_map(Op::EndWithoutPlugin),
     ]
 }
 
-/// Returns low limits, which depend on the number.
-fn limits(of: u8) -> Value {
-    let n = |shift: u8, choices: &[i64]| choices[usize::from(of >> shift) % choices.len()];
+/// Returns a document with low limits, which `seed` chooses.
+fn document_with_limits(seed: u8) -> Value {
+    let n = |shift: u8, choices: &[i64]| choices[usize::from(seed >> shift) % choices.len()];
     let mut data = document();
     let user = |id: u32, bank: &str| {
         association(
@@ -126,7 +127,7 @@ fn apply(site: &Site, op: &Op, jobs: &mut Vec<u64>) {
             let update = [("attributes.system.bank", json!(BANKS[*bank]))];
             pick(at).into_iter().for_each(|id| drop(host.update(id, &update, OWNER)));
         }
-        Op::Push(of) => site.push(&limits(*of)),
+        Op::Push(of) => site.push(&document_with_limits(*of)),
         Op::Reprioritize => drop(site.rpc("reprioritize", &json!({})).unwrap()),
         Op::Restart(descending) => {
             let order = if *descending { Order::Descending } else { Order::Ascending };
@@ -134,18 +135,18 @@ fn apply(site: &Site, op: &Op, jobs: &mut Vec<u64>) {
         }
         Op::Reload => {
             host.remove(SO).unwrap();
-            site.load(&limits(0));
+            site.load(&document_with_limits(0));
         }
-        Op::Away(ends) => {
+        Op::EndWithoutPlugin(ends) => {
             host.remove(SO).unwrap();
             ends.iter().filter_map(pick).for_each(|id| site.finish(id));
-            site.load(&limits(0));
+            site.load(&document_with_limits(0));
         }
     }
     host.settle();
 }
 
-/// Returns (nodes, cores) of a job of [`Submission::simple`].
+/// Returns the nodes and cores of a job that was built by [`Submission::simple`].
 fn size(job: &Job) -> (i64, i64) {
     let count = |vertex: &Value| vertex["count"].as_i64().unwrap();
     let top = &job.jobspec["resources"][0];
@@ -156,7 +157,7 @@ fn size(job: &Job) -> (i64, i64) {
 
 type Counts = BTreeMap<String, i64>;
 
-/// Computes the counters of each association from the jobs of the host.
+/// Returns the counters of each association, computed from the jobs of the host.
 fn host_counts(site: &Site) -> BTreeMap<(u32, String), Counts> {
     let mut all: BTreeMap<(u32, String), Counts> = BTreeMap::new();
     for id in site.host.jobs() {
@@ -223,8 +224,8 @@ fn shown_counts(query: &Value) -> BTreeMap<(u32, String), Counts> {
     all
 }
 
-/// Returns the names that hold each job, in the host and in the query.
-fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u64, Vec<String>>) {
+/// Returns the names of limits that hold each job, first in the host and then in the query.
+fn hold_names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u64, Vec<String>>) {
     let (mut by_host, mut by_query) = (BTreeMap::new(), BTreeMap::new());
     for id in site.host.jobs().into_iter().filter(|&id| site.state(id) == State::Depend) {
         let mut ours: Vec<String> = site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
@@ -240,7 +241,7 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
                 let deps = held["deps"].as_array().unwrap().iter();
                 let mut deps: Vec<String> = deps.map(|dep| dep.as_str().unwrap().to_string()).collect();
                 deps.sort();
-                // Past DEPEND only the plugin knows the limits that hold a job.
+                // A job past DEPEND has no dependencies in the host.
                 let id = id.parse().unwrap();
                 if !matches!(site.state(id), State::Priority | State::Sched) {
                     by_query.insert(id, deps);
@@ -251,12 +252,12 @@ fn names(site: &Site, query: &Value) -> (BTreeMap<u64, Vec<String>>, BTreeMap<u6
     (by_host, by_query)
 }
 
-/// Checks that the plugin's recount finds no difference, and that the query equals the host's count.
-pub fn assert_counted(site: &Site) {
+/// Checks that the plugin's recount finds no difference, and that the query equals the counts of the host.
+pub fn assert_counts_equal_host(site: &Site) {
     site.check();
     let query = site.query();
     assert_eq!(shown_counts(&query), host_counts(site));
-    let (by_host, by_query) = names(site, &query);
+    let (by_host, by_query) = hold_names(site, &query);
     assert_eq!(by_query, by_host, "held jobs");
 }
 
@@ -265,11 +266,11 @@ proptest! {
 
     #[test]
     fn counters_equal_the_hosts_own_count(ops in proptest::collection::vec(op(), 1..60), first in any::<u8>()) {
-        let site = Site::with(&limits(first));
+        let site = Site::with(&document_with_limits(first));
         let mut jobs = Vec::new();
         for op in &ops {
             apply(&site, op, &mut jobs);
-            assert_counted(&site);
+            assert_counts_equal_host(&site);
         }
         let trouble: Vec<String> = site.errors().into_iter().filter(|line| !line.contains("is not a valid")).collect();
         prop_assert_eq!(trouble, Vec::<String>::new());

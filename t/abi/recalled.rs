@@ -1,43 +1,44 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Events while a snapshot is read: commits of the previous plugin, ended jobs, and answers of job-list.
+//! Events while the plugin reads a snapshot: commits of the removed plugin, ended jobs, and answers of job-list.
 
 use serde_json::{Value, json};
 
 use super::job;
-use super::remember::{tree, used, with_history};
+use super::remember::{site_with_ended_jobs, tree, usage_of};
 
-/// Returns the [`tree`] of [`with_history`] with usages that are counted up to a time.
-fn without_decay(usage: f64, until: f64) -> Value {
+/// Returns the [`tree`] of [`site_with_ended_jobs`] without decay, with `usage` for each user, which covers user 1000's jobs up to `until`.
+fn tree_without_decay(usage: f64, until: f64) -> Value {
     let mut document = tree(3, |_| usage);
     document["tree"]["half_life"] = json!(0);
     document["associations"][0]["counted_until"] = json!(until);
     document
 }
 
-/// Flux makes commits in order, but a lookup does not wait for them. So a commit from before a reload may change data that are read after it.
+/// Flux makes commits in order, but a lookup does not wait for them. So a commit of the removed plugin could change the snapshot during the
+/// read.
 #[test]
-fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
+fn a_snapshot_is_not_read_before_the_commits_of_the_removed_plugin() {
     let mut seen = [0, 0];
     for turns in 0..60 {
-        let (site, ids) = with_history();
+        let (site, ids) = site_with_ended_jobs();
         site.finish(ids[2]);
         site.host.advance(70.0);
-        site.now("policy_update", &without_decay(7.0, site.host.now()));
+        site.ask_only("policy_update", &tree_without_decay(7.0, site.host.now()));
         (0..turns).for_each(|_| _ = site.host.step());
-        site.load_again(None);
+        site.reload_only(None);
         site.host.settle();
-        let usage = used(&site, 1000);
-        // The push, or the previous push with later jobs if the push was incomplete.
+        let usage = usage_of(&site, 1000);
+        // Either the push is restored, or the previous push and later jobs, if the snapshot of the push was incomplete.
         assert!(usage == 7.0 || usage > 300.0, "after {turns} turns: {usage}");
         seen[usize::from(usage == 7.0)] += 1;
         let more = site.submit(&job(1000, 1));
         site.host.advance(10.0);
         site.finish(more);
         site.host.advance(70.0);
-        let usage = used(&site, 1000);
+        let usage = usage_of(&site, 1000);
         site.reload();
-        assert!(site.has_data() && !site.said("is refused"), "after {turns} turns");
-        let shown = used(&site, 1000);
+        assert!(site.has_data() && !site.has_logged("is refused"), "after {turns} turns");
+        let shown = usage_of(&site, 1000);
         assert!((shown - usage).abs() < 1e-9, "after {turns} turns: {shown} {usage}");
     }
     assert!(seen[0] > 0 && seen[1] > 0, "{seen:?}");
@@ -45,38 +46,38 @@ fn a_record_is_not_read_while_the_plugin_before_still_changes_it() {
 
 #[test]
 fn a_job_that_ends_before_the_snapshot_is_read_is_written_with_it() {
-    let (site, ids) = with_history();
+    let (site, ids) = site_with_ended_jobs();
     site.host.advance(70.0);
-    site.load_again(None);
+    site.reload_only(None);
     site.finish(ids[2]);
     site.host.settle();
-    let before = used(&site, 1000);
+    let before = usage_of(&site, 1000);
     assert!(before > 400.0, "{before}");
     site.host.advance(70.0);
     site.reload();
-    assert_eq!(used(&site, 1000), before);
+    assert_eq!(usage_of(&site, 1000), before);
 }
 
-/// job-list answers before the snapshot is read, and has fewer data of a job: never GPUs, and here no cores.
+/// job-list answers before the snapshot is read. Its answer has less data about a job: never GPUs, and in this test no cores.
 #[test]
 fn an_earlier_answer_of_job_list_removes_no_data_of_the_snapshot() {
-    let (site, ids) = with_history();
+    let (site, ids) = site_with_ended_jobs();
     site.finish(ids[2]);
     let now = site.host.now();
     site.host.advance(70.0);
-    let before = used(&site, 1000);
+    let before = usage_of(&site, 1000);
     let ended = |id: u64, end: f64| json!({"id": id, "userid": 1000, "bank": "b0", "t_run": now - 150.0, "t_inactive": end, "nnodes": 1, "ncores": 0});
     let jobs =
         json!({"jobs": [ended(ids[2], now), ended(ids[1], now), ended(ids[0], now - 50.0)]}).to_string();
     site.host.set_response("job-list.list", Some(&jobs));
-    site.load_again(None);
-    let push = &site.now("policy_begin", &json!({}))["push"];
-    let mut part = without_decay(0.0, 1.6e9);
+    site.reload_only(None);
+    let push = &site.ask_only("policy_begin", &json!({}))["push"];
+    let mut part = tree_without_decay(0.0, 1.6e9);
     part["push"] = push.clone();
-    site.now("policy_part", &part);
-    site.now("policy_commit", &json!({"push": push}));
+    site.ask_only("policy_part", &part);
+    site.ask_only("policy_commit", &json!({"push": push}));
     site.host.settle();
     site.host.advance(2.0);
-    let shown = used(&site, 1000);
+    let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
 }

@@ -19,25 +19,25 @@ impl Site {
     }
 
     fn reload_with(&self, conf: Option<&Value>) {
-        self.load_again(conf);
+        self.reload_only(conf);
         self.host.settle();
     }
 
-    /// Reloads the plugin without playing a turn.
-    pub(super) fn load_again(&self, conf: Option<&Value>) {
+    /// Reloads the plugin without running the reactor.
+    pub(super) fn reload_only(&self, conf: Option<&Value>) {
         self.host.remove(SO).unwrap();
         self.host.load(&self.so.path(), conf).expect("the plugin loads");
     }
 
-    /// Sends a request of the owner without playing a turn.
-    pub(super) fn now(&self, method: &str, payload: &Value) -> Value {
+    /// Sends a request of the owner without running the reactor, and returns the answer.
+    pub(super) fn ask_only(&self, method: &str, payload: &Value) -> Value {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request_now(&topic, Some(&payload.to_string()), OWNER).unwrap();
         serde_json::from_str(&answer.unwrap_or_else(|| "null".to_owned())).unwrap()
     }
 
-    /// Returns the query without the counts of updates.
-    pub(super) fn policy(&self) -> Value {
+    /// Returns the pushed data: the query without the keys that change at each load or with time.
+    pub(super) fn pushed_data(&self) -> Value {
         let mut query = self.query();
         for key in ["generation", "updated", "age", "live"] {
             query.as_object_mut().unwrap().remove(key);
@@ -50,12 +50,13 @@ impl Site {
         self.query()["mf_priority_map"].as_array().is_some_and(|users| !users.is_empty())
     }
 
-    pub(super) fn said(&self, text: &str) -> bool {
+    /// Takes the log, and returns true if a line contains `text`.
+    pub(super) fn has_logged(&self, text: &str) -> bool {
         self.host.take_log().iter().any(|line| line.text.contains(text))
     }
 }
 
-/// Returns the document of a tree with `users` users in banks below a root, and with these usages.
+/// Returns a document with a tree of `users` users in seven banks. `usage` returns the usage of each user.
 pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
     let bank = |user: u32| format!("b{}", user % 7);
     let associations: Vec<Value> = (0..users)
@@ -87,12 +88,13 @@ pub(super) fn tree(users: u32, usage: impl Fn(u32) -> f64) -> Value {
     })
 }
 
-pub(super) fn pushed(document: &Value) -> Site {
-    pushed_into(plugin(), document)
+/// Returns a site after a push of `document`.
+pub(super) fn site_with_push(document: &Value) -> Site {
+    site_with_push_to(plugin(), document)
 }
 
-/// Returns the same site with another .so.
-pub(super) fn pushed_into(so: &Path, document: &Value) -> Site {
+/// Returns the site of [`site_with_push`] with another .so.
+pub(super) fn site_with_push_to(so: &Path, document: &Value) -> Site {
     let site = Site::empty(so);
     site.host.load(&site.so.path(), None).expect("the plugin loads");
     site.ask("policy_update", document);
@@ -103,14 +105,14 @@ pub(super) fn pushed_into(so: &Path, document: &Value) -> Site {
 #[test]
 fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
     for document in [document(), tree(40, |user| f64::from(user) * 1.1), tree(700, f64::from)] {
-        let site = pushed(&document);
-        let before = site.policy();
+        let site = site_with_push(&document);
+        let before = site.pushed_data();
         site.reload();
-        assert_eq!(site.policy(), before);
+        assert_eq!(site.pushed_data(), before);
         site.host.restart(Order::Descending).unwrap();
         site.host.settle();
-        assert_eq!(site.policy(), before);
-        assert!(site.said("restored the last push: "));
+        assert_eq!(site.pushed_data(), before);
+        assert!(site.has_logged("restored the last push: "));
         site.check();
         assert_eq!(site.host.violations(), Vec::<String>::new());
     }
@@ -118,7 +120,7 @@ fn a_policy_is_in_force_again_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_restored_snapshot_is_written_unchanged() {
-    let site = pushed(&tree(1200, f64::from));
+    let site = site_with_push(&tree(1200, f64::from));
     let before = site.host.kvs();
     site.reload();
     let written = site.host.kvs_written();
@@ -137,7 +139,7 @@ fn a_restored_snapshot_is_written_unchanged() {
 fn the_limit_holds_for_jobs_that_come_after_a_reload() {
     let mut document = document();
     document["associations"] = json!([association(5001, "A", json!({"max_running_jobs": 1}))]);
-    let site = pushed(&document);
+    let site = site_with_push(&document);
     let first = site.submit(&job(5001, 1));
     site.reload();
     let later: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
@@ -152,13 +154,13 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     let one = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
-    let site = pushed(&one);
+    let site = site_with_push(&one);
     site.host.set_kvs_errors(Some(Errno(110)), None);
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.set_kvs_errors(None, None);
-    // The commit was made nevertheless.
-    let twin = pushed(&one);
+    // The host now gets the values of a site where that commit succeeded.
+    let twin = site_with_push(&one);
     twin.ask("policy_update", &other);
     twin.host.settle();
     for key in site.host.kvs().keys() {
@@ -169,10 +171,10 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     }
     site.ask("policy_update", &one);
     site.host.settle();
-    let before = site.policy();
+    let before = site.pushed_data();
     site.reload();
-    assert!(!site.said("is refused"));
-    assert_eq!(site.policy(), before);
+    assert!(!site.has_logged("is refused"));
+    assert_eq!(site.pushed_data(), before);
 }
 
 #[test]
@@ -193,16 +195,16 @@ fn methods_of_flux_accounting_are_not_saved_and_remove_the_snapshot() {
 
 #[test]
 fn a_document_at_load_takes_precedence_over_the_snapshot() {
-    let site = pushed(&tree(10, f64::from));
+    let site = site_with_push(&tree(10, f64::from));
     site.reload_with(Some(&json!({"config": document()})));
     let given = Site::new();
-    assert_eq!(site.policy(), given.policy());
-    assert!(site.host.kvs().contains_key(MANIFEST), "it is there for when none is given");
+    assert_eq!(site.pushed_data(), given.pushed_data());
+    assert!(site.host.kvs().contains_key(MANIFEST), "the snapshot stays for a load without a document");
 }
 
 #[test]
 fn switched_off_nothing_is_kept() {
-    let site = pushed(&document());
+    let site = site_with_push(&document());
     site.reload_with(Some(&json!({"remember": false})));
     assert!(!site.has_data());
     assert_eq!(site.host.kvs(), BTreeMap::new());
@@ -212,42 +214,42 @@ fn switched_off_nothing_is_kept() {
 }
 
 #[test]
-fn a_push_that_comes_first_wins() {
-    let site = pushed(&tree(500, f64::from));
-    site.load_again(None);
+fn a_push_before_the_snapshot_is_read_takes_precedence() {
+    let site = site_with_push(&tree(500, f64::from));
+    site.reload_only(None);
     let other = document();
-    site.now("policy_update", &other);
+    site.ask_only("policy_update", &other);
     site.host.settle();
-    let fresh = pushed(&other);
-    assert_eq!(site.policy(), fresh.policy());
+    let fresh = site_with_push(&other);
+    assert_eq!(site.pushed_data(), fresh.pushed_data());
     site.reload();
-    assert_eq!(site.policy(), fresh.policy());
+    assert_eq!(site.pushed_data(), fresh.pushed_data());
 }
 
 #[test]
-fn a_push_that_begins_first_and_is_given_up_does_not_lose_it() {
-    let site = pushed(&tree(500, f64::from));
-    let before = site.policy();
-    site.load_again(None);
-    let begun = site.now("policy_begin", &json!({}));
+fn the_snapshot_is_restored_after_an_aborted_push() {
+    let site = site_with_push(&tree(500, f64::from));
+    let before = site.pushed_data();
+    site.reload_only(None);
+    let begun = site.ask_only("policy_begin", &json!({}));
     site.host.settle();
     assert!(!site.has_data());
-    site.now("policy_abort", &json!({"push": begun["push"]}));
+    site.ask_only("policy_abort", &json!({"push": begun["push"]}));
     site.host.advance(2.0);
-    assert_eq!(site.policy(), before);
+    assert_eq!(site.pushed_data(), before);
 }
 
 #[test]
-fn a_write_that_fails_leaves_the_record_before_it() {
-    let site = pushed(&tree(300, f64::from));
-    let before = site.policy();
+fn a_write_that_fails_leaves_the_previous_snapshot() {
+    let site = site_with_push(&tree(300, f64::from));
+    let before = site.pushed_data();
     site.host.set_kvs_errors(Some(Errno(28)), None);
     site.ask("policy_update", &document());
     site.host.settle();
-    assert!(site.said("can't be saved"));
+    assert!(site.has_logged("can't be saved"));
     site.host.set_kvs_errors(None, None);
     site.reload();
-    assert_eq!(site.policy(), before);
+    assert_eq!(site.pushed_data(), before);
 }
 
 #[test]
@@ -255,14 +257,14 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
     // In each round the plugin is removed one commit later.
     let mut seen = (false, false);
     for commits in 0..7 {
-        let site = pushed(&tree(1200, f64::from));
-        let before = site.policy();
+        let site = site_with_push(&tree(1200, f64::from));
+        let before = site.pushed_data();
         let next = tree(1200, |user| f64::from(user) + 1.0);
-        site.now("policy_update", &next);
-        let after = site.policy();
+        site.ask_only("policy_update", &next);
+        let after = site.pushed_data();
         site.host.settle_commits(commits);
         site.reload();
-        let found = site.policy();
+        let found = site.pushed_data();
         assert!(found == before || found == after, "after {commits} commits");
         seen.0 |= found == before;
         seen.1 |= found == after;
@@ -270,11 +272,11 @@ fn a_write_that_is_cut_short_leaves_the_record_before_it() {
     assert_eq!(seen, (true, true));
 }
 
-/// Returns a site with one user, a tree that counts node seconds without decay, and ended jobs.
-pub(super) fn with_history() -> (Site, Vec<u64>) {
+/// Returns a site with a tree that counts node seconds without decay, and three jobs of user 1000, of which two have ended.
+pub(super) fn site_with_ended_jobs() -> (Site, Vec<u64>) {
     let mut document = tree(3, |_| 0.0);
     document["tree"]["half_life"] = json!(0);
-    let site = pushed(&document);
+    let site = site_with_push(&document);
     let ids: Vec<u64> = (0..3).map(|_| site.submit(&job(1000, 1))).collect();
     site.host.advance(100.0);
     site.finish(ids[0]);
@@ -283,78 +285,78 @@ pub(super) fn with_history() -> (Site, Vec<u64>) {
     (site, ids)
 }
 
-pub(super) fn used(site: &Site, user: u32) -> f64 {
+pub(super) fn usage_of(site: &Site, user: u32) -> f64 {
     site.ask("usages", &json!({"user": user}))["associations"][0]["usage"].as_f64().expect("a usage")
 }
 
-/// The push arrives before the ended jobs are read, or while the snapshot is applied.
+/// The push in one message arrives before the plugin reads the ended jobs, and the push in parts while it applies the snapshot.
 #[test]
 fn ended_jobs_of_the_snapshot_are_added_to_an_earlier_push() {
     for is_in_parts in [false, true] {
-        let (site, ids) = with_history();
+        let (site, ids) = site_with_ended_jobs();
         site.finish(ids[2]);
         site.host.advance(70.0);
-        let before = used(&site, 1000);
+        let before = usage_of(&site, 1000);
         assert!(before > 300.0, "{before}");
         let mut document = tree(3, |_| 0.0);
         document["tree"]["half_life"] = json!(0);
-        site.load_again(None);
+        site.reload_only(None);
         if is_in_parts {
-            let push = &site.now("policy_begin", &json!({}))["push"];
+            let push = &site.ask_only("policy_begin", &json!({}))["push"];
             site.host.settle();
             assert!(!site.has_data());
             document["push"] = push.clone();
-            site.now("policy_part", &document);
-            site.now("policy_commit", &json!({"push": push}));
+            site.ask_only("policy_part", &document);
+            site.ask_only("policy_commit", &json!({"push": push}));
         } else {
-            site.now("policy_update", &document);
+            site.ask_only("policy_update", &document);
         }
         site.host.settle();
         site.host.advance(2.0);
-        let shown = used(&site, 1000);
+        let shown = usage_of(&site, 1000);
         assert!((shown - before).abs() < 1e-9, "{is_in_parts}: {shown} {before}");
         site.host.advance(70.0);
         site.reload();
-        let shown = used(&site, 1000);
+        let shown = usage_of(&site, 1000);
         assert!((shown - before).abs() < 1e-9, "{is_in_parts}, after one more reload: {shown} {before}");
     }
 }
 
-/// Only the ended jobs are lost then, because a push has brought data.
+/// Only ended jobs are lost, because a push has brought the other data. So the log must not ask for a push.
 #[test]
-fn a_damaged_record_is_refused_without_a_word_of_lost_data_where_a_push_came_first() {
-    let (site, _) = with_history();
+fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
+    let (site, _) = site_with_ended_jobs();
     site.host.advance(70.0);
     let key = site.host.kvs().into_keys().find(|key| key.contains(".jobs.")).unwrap();
     site.host.kvs_put(&key, Some("nothing of the kind"));
-    site.load_again(None);
+    site.reload_only(None);
     site.host.take_log();
-    site.now("policy_update", &tree(3, |_| 0.0));
+    site.ask_only("policy_update", &tree(3, |_| 0.0));
     site.host.settle();
     let told: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
     let refused: Vec<_> = told.iter().filter(|line| line.contains("is refused")).collect();
     assert!(refused.len() == 1 && refused[0].contains("job-list knows"), "{told:?}");
     site.reload();
-    assert!(site.has_data(), "the push was written in its place");
+    assert!(site.has_data(), "the push has replaced the snapshot");
 }
 
 #[test]
 fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
-    let (site, ids) = with_history();
+    let (site, ids) = site_with_ended_jobs();
     site.host.advance(70.0);
-    let before = used(&site, 1000);
+    let before = usage_of(&site, 1000);
     assert!(before > 300.0, "{before}");
     site.reload();
-    let shown = used(&site, 1000);
+    let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
     // Another job ends after the reload, and is written together with the earlier ones.
     site.finish(ids[2]);
     site.host.advance(70.0);
-    let before = used(&site, 1000);
+    let before = usage_of(&site, 1000);
     site.host.restart(Order::Ascending).unwrap();
     site.host.settle();
     site.reload();
-    let shown = used(&site, 1000);
+    let shown = usage_of(&site, 1000);
     assert!((shown - before).abs() < 1e-9, "{shown} {before}");
     // This push covers all ended jobs.
     let mut document = tree(3, |_| 7.0);
@@ -363,17 +365,17 @@ fn usage_that_no_push_covers_outlives_a_reload_and_a_restart() {
     site.ask("policy_update", &document);
     site.host.settle();
     site.reload();
-    assert!((used(&site, 1000) - 7.0).abs() < 1e-9);
+    assert!((usage_of(&site, 1000) - 7.0).abs() < 1e-9);
     assert!(
         !site.host.kvs().keys().any(|key| key.contains(".jobs.")),
         "jobs that a push covers are not kept"
     );
 }
 
-/// Jobs of the site end faster than 2,000 a minute.
+/// One write takes at most 2,000 ended jobs (`ENDED_BATCH`). If more jobs end in a minute, further writes must follow at once.
 #[test]
 fn most_ended_jobs_are_written_within_a_minute() {
-    let site = pushed(&tree(3, f64::from));
+    let site = site_with_push(&tree(3, f64::from));
     site.host.advance(61.0);
     for _ in 0..5000 {
         let id = site.submit(&job(1000, 1));
@@ -387,7 +389,7 @@ fn most_ended_jobs_are_written_within_a_minute() {
     assert!(lines() >= 4000, "{}", lines());
     site.host.advance(61.0);
     assert!(lines() >= 5000, "{}", lines());
-    let before = used(&site, 1000);
+    let before = usage_of(&site, 1000);
     site.reload();
-    assert!((used(&site, 1000) - before).abs() < 1e-6);
+    assert!((usage_of(&site, 1000) - before).abs() < 1e-6);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Restarts and reloads over jobs in each state: the counters equal the host's count before and after.
+//! Restarts and reloads with jobs in each state. Before and after each, the counters must equal those of the host's jobs.
 
 use fairshare_embedded::{Order, Shape, State, Submission};
 use serde_json::json;
 
-use super::random::assert_counted;
+use super::random::assert_counts_equal_host;
 use super::{OWNER, SO, Site, document, job, job_in};
 
-/// Submits jobs in RUN, DEPEND (held), DEPEND (held and blocked), SCHED, SCHED with urgency 0, DEPEND (blocked).
+/// Submits six jobs: a running job, a held job, a held and blocked job, a job in SCHED, a job in SCHED at urgency 0, and a blocked job.
 fn one_in_each_state(site: &Site) -> Vec<u64> {
     let run = site.submit(&job(5001, 4));
     let held = site.submit(&job(5001, 1));
@@ -27,7 +27,8 @@ fn one_in_each_state(site: &Site) -> Vec<u64> {
     ids
 }
 
-fn all_end(site: &Site, ids: &[u64]) {
+/// Ends all jobs, and checks that all counters are 0.
+fn end_all_jobs(site: &Site, ids: &[u64]) {
     for _ in 0..ids.len() {
         ids.iter().for_each(|&id| site.finish(id));
     }
@@ -45,41 +46,41 @@ fn all_end(site: &Site, ids: &[u64]) {
 }
 
 #[test]
-fn restarted_with_data() {
+fn counters_are_right_after_restarts_with_data() {
     for order in [Order::Ascending, Order::Descending] {
         let site = Site::new();
         let ids = one_in_each_state(&site);
-        assert_counted(&site);
+        assert_counts_equal_host(&site);
         for _ in 0..3 {
             let states: Vec<State> = ids.iter().map(|&id| site.state(id)).collect();
             site.host.restart(order).unwrap();
             site.host.settle();
-            assert_counted(&site);
+            assert_counts_equal_host(&site);
             assert_eq!(ids.iter().map(|&id| site.state(id)).collect::<Vec<_>>(), states);
         }
         assert_eq!(site.errors(), Vec::<String>::new());
-        all_end(&site, &ids);
+        end_all_jobs(&site, &ids);
     }
 }
 
 #[test]
-fn restarted_without_data_which_come_later() {
+fn counters_are_right_when_data_come_after_a_restart() {
     for order in [Order::Ascending, Order::Descending] {
         let site = Site::without_data();
         site.push(&document());
         let ids = one_in_each_state(&site);
         site.host.restart(order).unwrap();
         site.host.settle();
-        assert_eq!(site.errors(), Vec::<String>::new(), "waiting is no error");
+        assert_eq!(site.errors(), Vec::<String>::new(), "a job that is waiting for data is not an error");
         assert_eq!(site.check()["waiting"], 6);
         site.push(&document());
-        assert_counted(&site);
-        all_end(&site, &ids);
+        assert_counts_equal_host(&site);
+        end_all_jobs(&site, &ids);
     }
 }
 
 #[test]
-fn reloaded_with_and_without_data() {
+fn counters_are_right_after_reloads_with_and_without_data() {
     let site = Site::new();
     let ids = one_in_each_state(&site);
     let before = site.query();
@@ -88,23 +89,23 @@ fn reloaded_with_and_without_data() {
         site.load(&document());
         let mut now = site.query();
         now["generation"] = before["generation"].clone();
-        assert_eq!(now, before, "right for the first query, before anything settles");
+        assert_eq!(now, before, "the first query after the load is right, before the reactor runs");
         site.host.settle();
-        assert_counted(&site);
+        assert_counts_equal_host(&site);
         site.host.remove(SO).unwrap();
         site.host.load(&site.so.path(), None).unwrap();
         site.host.settle();
         site.check();
         site.push(&document());
-        assert_counted(&site);
+        assert_counts_equal_host(&site);
     }
     assert_eq!(site.errors(), Vec::<String>::new());
-    all_end(&site, &ids);
+    end_all_jobs(&site, &ids);
 }
 
 #[test]
-fn in_cleanup() {
-    // Time stands still between the exception and the end of the tasks: the job stays in CLEANUP.
+fn a_job_in_cleanup_counts_as_running_after_a_reload_and_ends_after_a_restart() {
+    // The reactor does not run after the cancellation, so the job stays in CLEANUP.
     let site = Site::new();
     let run = site.submit(&job(5001, 1));
     let held = site.submit(&job(5001, 1));
@@ -115,31 +116,31 @@ fn in_cleanup() {
     assert_eq!(site.association(5001, "A")["cur_run_jobs"], 1, "flaw 38");
     assert_eq!(site.state(held), State::Depend);
     site.host.settle();
-    assert_counted(&site);
+    assert_counts_equal_host(&site);
     assert_eq!((site.state(run), site.state(held)), (State::Inactive, State::Run));
 
     site.host.cancel_without_settling(held);
     site.host.restart(Order::Ascending).unwrap();
     site.host.settle();
-    assert_counted(&site);
+    assert_counts_equal_host(&site);
     assert_eq!(site.errors(), Vec::<String>::new(), "flaw 46");
 }
 
 #[test]
-fn a_blocker_that_ends_while_the_plugin_is_away() {
+fn a_job_that_ends_while_the_plugin_is_removed_frees_its_headroom() {
     let site = Site::new();
     let ids = one_in_each_state(&site);
     site.host.remove(SO).unwrap();
     site.finish(ids[0]);
     site.load(&document());
     site.host.settle();
-    assert_counted(&site);
+    assert_counts_equal_host(&site);
     assert_ne!(site.state(ids[1]), State::Depend, "flaw 39");
-    all_end(&site, &ids);
+    end_all_jobs(&site, &ids);
 }
 
 #[test]
-fn a_name_that_is_not_committed_yet_when_the_plugin_is_reloaded() {
+fn a_dependency_that_is_not_committed_at_a_reload_is_removed_later() {
     let site = Site::new();
     let run = site.submit(&job(5001, 1));
     let after = |userid, other: u64| {
@@ -147,28 +148,28 @@ fn a_name_that_is_not_committed_yet_when_the_plugin_is_reloaded() {
         job.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": other}]);
         site.submit(&job)
     };
-    // A job in DEPEND ends at once when it is cancelled.
+    // The blocking job is in DEPEND, where it ends at once when it is cancelled.
     let other = after(5002, run);
     let other = after(5002, other);
-    let kept = after(5001, other);
+    let blocked = after(5001, other);
     site.finish(run);
     // The job is released but blocked. Another job takes its headroom, so it is held again when it is unblocked.
-    let taker = site.submit(&job(5001, 1));
+    let running = site.submit(&job(5001, 1));
     let names = |id| site.host.job(id, |job| job.dependencies().to_vec()).unwrap();
-    assert_eq!(names(kept).len(), 1, "{:?}", names(kept));
+    assert_eq!(names(blocked).len(), 1, "{:?}", names(blocked));
     site.host.cancel(other, OWNER).unwrap();
-    assert_eq!(names(kept), ["max-running-jobs-user-limit.2"]);
+    assert_eq!(names(blocked), ["max-running-jobs-user-limit.2"]);
     site.host.remove(SO).unwrap();
     site.load(&document());
     site.host.settle();
-    assert_counted(&site);
-    site.finish(taker);
-    assert_eq!(site.state(kept), State::Run, "{:?}", names(kept));
+    assert_counts_equal_host(&site);
+    site.finish(running);
+    assert_eq!(site.state(blocked), State::Run, "{:?}", names(blocked));
     assert_eq!(site.errors(), Vec::<String>::new());
 }
 
 #[test]
-fn accepted_and_not_committed() {
+fn jobs_that_are_accepted_and_not_committed_at_a_reload_are_counted() {
     let site = Site::new();
     let batch = site.host.submit_batch(&[job(5001, 1), job(5001, 1), job(5002, 1)]);
     let ids: Vec<u64> = batch.into_iter().map(Result::unwrap).collect();
@@ -177,8 +178,8 @@ fn accepted_and_not_committed() {
     site.host.remove(SO).unwrap();
     site.load(&document());
     site.host.settle();
-    assert_counted(&site);
-    all_end(&site, &ids);
+    assert_counts_equal_host(&site);
+    end_all_jobs(&site, &ids);
 }
 
 #[test]
@@ -191,7 +192,7 @@ fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
         .collect();
     site.load(&document());
     site.host.settle();
-    assert_counted(&site);
+    assert_counts_equal_host(&site);
     for id in jobs {
         let bank = site.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap();
         assert_eq!(bank.as_deref(), Some("A"), "flaw 40");
@@ -201,7 +202,7 @@ fn a_bank_is_written_by_id_when_a_replayed_job_lacks_it() {
 
 #[test]
 fn no_priority_is_requested_at_load_before_flux_asks_the_plugin() {
-    // Flux calls conf.update before the plugin is in its list. If priorities were requested then, `.priority-default` would answer.
+    // Flux calls conf.update before it adds the plugin to its list. If the plugin then requested priorities, `.priority-default` would answer.
     let limits = json!({"limits": [{"scope": "user", "name": "*", "run-gpus": 3}]});
     for settings in
         [json!({"weights": {"size": 10}}), json!({"age-max": "2d", "weights": {"age": 10}}), limits]
@@ -219,7 +220,7 @@ fn no_priority_is_requested_at_load_before_flux_asks_the_plugin() {
         let seen = |id| (site.state(id), site.host.job(id, |job| job.priority).unwrap());
         let before = [running, priced].map(seen);
         reload();
-        // The plugin has no data any more.
+        // After the reload, the plugin has no data.
         let waiting = site.submit(&job(5001, 1));
         reload();
         assert_eq!([running, priced].map(seen), before, "{settings}");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The role that each method needs, one row for each method. Forged payloads give a guest no data of others.
+//! The role that each method requires. A guest must get no data of other users, whatever the payload claims.
 
 use fairshare_embedded::Cred;
 use mf_priority_testing::jobtap::{Jobtap, Role};
@@ -39,7 +39,7 @@ const ROLES: [(&str, Role); 24] = [
     ("stats", Role::Admin),
 ];
 
-/// Returns payloads with which a guest may claim to be another user.
+/// Returns payloads in which a guest claims to be another user.
 fn forgeries(id: u64) -> Vec<Value> {
     let claims =
         json!({"owner": true, "rolemask": 1, "cred": {"userid": 5002, "rolemask": 1}, "userid": 5002});
@@ -64,7 +64,7 @@ fn forgeries(id: u64) -> Vec<Value> {
 }
 
 #[test]
-fn every_method_has_its_row() {
+fn the_table_of_this_test_contains_every_method() {
     let of_plugin: Vec<(&str, Role)> =
         MfPriority::METHODS.iter().map(|method| (method.title(), method.role)).collect();
     assert_eq!(of_plugin, ROLES);
@@ -94,9 +94,9 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
                         Ok(text) => {
                             assert!(role == Role::Guest && cred.rolemask != 0, "{place}");
                             let text = text.unwrap_or_default();
-                            // The refusal repeats the requested id. Flux lists the ids of all users.
+                            // An answer may contain the requested id, because Flux lists the ids of all jobs anyway.
                             for secret in [theirs[1].to_string(), "5002".to_owned()] {
-                                assert!(!text.contains(&secret), "{place} tells of {secret}: {text}");
+                                assert!(!text.contains(&secret), "{place} contains {secret}: {text}");
                             }
                         }
                         Err(refused) if role != Role::Guest || cred.rolemask == 0 => {
@@ -122,7 +122,7 @@ fn the_former_name_of_priorities_has_the_same_answer() {
     assert_eq!(answer("prices"), page.to_string());
 }
 
-/// `FLUX_ROLE_USER` with `FLUX_ROLE_ADMIN` may read as the owner and changes nothing (live 5 #4).
+/// The role mask has `FLUX_ROLE_USER` and `FLUX_ROLE_ADMIN`. Methods that change data must refuse such a user.
 #[test]
 fn admins_may_read_all_data_of_the_owner() {
     let site = Site::new();
@@ -133,7 +133,7 @@ fn admins_may_read_all_data_of_the_owner() {
         let asked = |cred| site.host.request(&topic(method), Some(&payload.to_string()), cred);
         match role {
             Role::Owner => assert_eq!(asked(admin).unwrap_err().errno.0, EPERM, "{method}"),
-            // Without a tree no role gets one.
+            // Without a tree, the owner gets an error too.
             _ => assert_eq!(asked(admin).is_ok(), asked(crate::abi::OWNER).is_ok(), "{method}"),
         }
     }
@@ -149,14 +149,14 @@ fn admins_may_read_all_data_of_the_owner() {
     assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
 }
 
-/// In private mode a job of another user looks like an unknown id, and the usage of other banks is hidden (live 5 #2, #3).
+/// In private mode, the answer about a job of another user must be that about an unknown id.
 #[test]
 fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
     for is_private in [false, true] {
         let site = Site::new();
         let access = json!({"access": {"private-mode": is_private}});
         site.host.reload_config(&access).unwrap();
-        // A refused configuration changes nothing.
+        // A refused configuration must not switch private mode.
         let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"refresh": "often"}});
         site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));

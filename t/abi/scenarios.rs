@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The scenarios of t/t0900-embedded-drift.t without a comparison with Flux: each plays to its end, after which all counters are 0
-//! and no job is held.
+//! The scenarios of t/t0900-embedded-drift.t without a comparison with Flux. At the end of each scenario, all jobs must be inactive and all
+//! counters must be 0.
 
 use std::path::Path;
 use std::process::Command;

@@ -15,61 +15,61 @@ fn sorted(list: &Value) -> Vec<String> {
 
 /// The state of a job in the host.
 #[derive(Debug)]
-pub struct Seen {
+pub struct JobInHost {
     pub id: u64,
     pub user: u32,
     pub state: State,
     pub bank: String,
-    /// The present dependencies that are limits.
-    pub ours: Vec<String>,
+    /// The dependencies by which our limits hold the job.
+    pub holds: Vec<String>,
     pub priorities: Vec<i64>,
     pub subscriptions: usize,
 }
 
-impl Seen {
-    pub fn from_job(job: &Job) -> Seen {
-        let mut ours: Vec<String> =
+impl JobInHost {
+    pub fn from_job(job: &Job) -> JobInHost {
+        let mut holds: Vec<String> =
             job.dependencies().iter().filter(|name| !name.starts_with("after")).cloned().collect();
-        ours.sort();
+        holds.sort();
         let posted = job.eventlog().iter().filter(|entry| entry["name"] == "priority");
-        Seen {
+        JobInHost {
             id: job.id,
             user: job.userid,
             state: job.state(),
             bank: job.attribute("bank").unwrap_or("A").to_owned(),
-            ours,
+            holds,
             subscriptions: job.subscriptions(),
             priorities: posted.filter_map(|entry| entry["context"]["priority"].as_i64()).collect(),
         }
     }
 }
 
-/// Compares the associations of the query with counts of the host's jobs.
-pub fn assert_counts(query: &Value, jobs: &[Seen], text: impl Fn() -> String) {
+/// Checks that the counters and held jobs of each association in the query equal those of the host's jobs. `text` explains a failure.
+pub fn assert_counts(query: &Value, jobs: &[JobInHost], text: impl Fn() -> String) {
     for user in query["mf_priority_map"].as_array().unwrap() {
         for bank in user["banks"].as_array().unwrap() {
-            let mine: Vec<&Seen> = jobs
+            let mine: Vec<&JobInHost> = jobs
                 .iter()
                 .filter(|job| json!(job.user) == user["userid"] && json!(job.bank) == bank["bank_name"])
                 .collect();
             let count = |states: &[State]| mine.iter().filter(|job| states.contains(&job.state)).count();
             let active = mine.iter().filter(|job| job.state != State::Inactive).count();
-            // A job that is held in SCHED does not count there.
+            // A job that is held in SCHED does not count as scheduled.
             let held = bank["held_jobs"].as_object().unwrap();
             let is_held_there =
-                |job: &&&Seen| job.state == State::Sched && held.contains_key(&job.id.to_string());
+                |job: &&&JobInHost| job.state == State::Sched && held.contains_key(&job.id.to_string());
             let scheduled = count(&[State::Sched]) - mine.iter().filter(is_held_there).count();
             let want = [active, count(&[State::Run, State::Cleanup]), scheduled];
             let have = ["cur_active_jobs", "cur_run_jobs", "cur_sched_jobs"].map(|key| bank[key].clone());
             assert_eq!(have.to_vec(), want.map(|n| json!(n)).to_vec(), "{}", text());
             let want: BTreeMap<String, Vec<String>> = mine
                 .iter()
-                .filter(|job| job.state == State::Depend && !job.ours.is_empty())
-                .map(|job| (job.id.to_string(), job.ours.clone()))
+                .filter(|job| job.state == State::Depend && !job.holds.is_empty())
+                .map(|job| (job.id.to_string(), job.holds.clone()))
                 .collect();
-            // Past DEPEND only the plugin knows the limits that hold a job.
+            // A job past DEPEND has no dependencies in the host.
             let is_here = |id: &&String| {
-                let past = |job: &&Seen| matches!(job.state, State::Priority | State::Sched);
+                let past = |job: &&JobInHost| matches!(job.state, State::Priority | State::Sched);
                 !mine.iter().any(|job| job.id.to_string() == **id && past(job))
             };
             let have = bank["held_jobs"].as_object().unwrap().iter().filter(|(id, _)| is_here(id));

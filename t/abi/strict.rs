@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Strict running limits, and jobs that are held past DEPEND, through the C interface: nested releases, updates of the job whose
-//! callback runs, reloads.
+//! Strict running limits, and jobs that are held past DEPEND, through the C interface: nested releases, reloads, and updates of the job
+//! whose callback is running.
 
 use fairshare_embedded::{State, Submission};
 use serde_json::{Value, json};
 
 use super::{OWNER, Site, association, document, job, job_after, queue};
 
-/// Returns a site in which user 5001 may run two jobs, and a job of another user fills the cluster.
-fn busy(settings: &Value) -> (Site, u64) {
+/// Returns a site in which user 5001 may run two jobs, and a job of another user that fills the cluster.
+fn site_with_full_cluster(settings: &Value) -> (Site, u64) {
     let mut two = document();
     two["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
     let site = Site::with(&two);
@@ -25,7 +25,7 @@ fn states(site: &Site, jobs: &[u64]) -> Vec<State> {
     jobs.iter().map(|id| site.state(*id)).collect()
 }
 
-fn five(site: &Site) -> Vec<u64> {
+fn submit_five(site: &Site) -> Vec<u64> {
     let one: Submission = job(5001, 1);
     (0..5).map(|_| site.submit(&one)).collect()
 }
@@ -33,13 +33,13 @@ fn five(site: &Site) -> Vec<u64> {
 use State::{Depend, Priority, Run, Sched};
 
 #[test]
-fn under_the_strict_rule_no_more_run_than_may() {
+fn under_the_strict_rule_no_more_jobs_run_than_the_limit_allows() {
     for (settings, waiting, wanted) in [
         (json!({}), [Sched; 5], [Run, Run, Run, Run, Sched]),
         (strict(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
     ] {
-        let (site, full) = busy(&settings);
-        let jobs = five(&site);
+        let (site, full) = site_with_full_cluster(&settings);
+        let jobs = submit_five(&site);
         assert_eq!(states(&site, &jobs), waiting, "{settings}");
         site.check();
         site.finish(full);
@@ -50,7 +50,7 @@ fn under_the_strict_rule_no_more_run_than_may() {
 
 #[test]
 fn a_configuration_that_is_refused_changes_nothing() {
-    let (site, _) = busy(&strict());
+    let (site, _) = site_with_full_cluster(&strict());
     let queues = json!({"q": {}, "r": {}});
     let bad = json!({"running-limits": "upstream", "queues": {"s": {"running-limits": "strict"}}});
     let told = site.host.reload_config(&json!({"fairshare": bad, "queues": queues})).unwrap_err();
@@ -63,14 +63,14 @@ fn a_configuration_that_is_refused_changes_nothing() {
 
 #[test]
 fn a_switch_back_releases_all_held_jobs() {
-    let (site, _) = busy(&strict());
-    let jobs = five(&site);
+    let (site, _) = site_with_full_cluster(&strict());
+    let jobs = submit_five(&site);
     site.host.reload_config(&json!({})).unwrap();
     site.host.settle();
     assert_eq!(
         states(&site, &jobs),
         [Sched, Sched, Sched, Sched, Depend],
-        "who is released reserves, as ever"
+        "each released job reserves headroom, so the last job stays held"
     );
     site.check();
 }
@@ -116,9 +116,9 @@ fn a_reload_keeps_jobs_held_in_priority() {
 }
 
 #[test]
-fn a_job_that_wakes_too_late_is_held_in_its_own_callback() {
-    let (site, full) = busy(&strict());
-    let jobs = five(&site);
+fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
+    let (site, full) = site_with_full_cluster(&strict());
+    let jobs = submit_five(&site);
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
     assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     site.host.set_urgency(jobs[0], 16, OWNER).unwrap();
@@ -134,7 +134,8 @@ fn a_job_that_wakes_too_late_is_held_in_its_own_callback() {
     site.check();
 }
 
-/// Flux stores an update of the job whose callback runs in one place, and posts it to the job of the next call that ends.
+/// Flux stores one update at a time, and posts it to the job of the next callback that returns. That may be another job than the one that the
+/// update is for.
 #[test]
 fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     let site = Site::without_data();
@@ -163,6 +164,6 @@ fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
         let is_one = |event: &&Value| event["name"] == "jobspec-update";
         site.host.job(id, |job| job.eventlog().iter().filter(is_one).count()).unwrap()
     };
-    assert_eq!([waits, held].map(updates), [1, 1], "its own each");
+    assert_eq!([waits, held].map(updates), [1, 1], "each job gets its own update");
     site.check();
 }

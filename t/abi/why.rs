@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Requests of users: the data that each user may read, terms that sum to the priority in Flux, and guests without pause.
+//! Requests of users: the data that each user may read, terms that sum to the priority in Flux, and guests who send requests without pause.
 
 use fairshare_embedded::{Cred, Errno, Shape, State, Submission};
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn refused(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String
 #[test]
 fn a_guest_reads_only_their_own_data_with_any_payload() {
     let site = Site::new();
-    // The job takes all nodes, so that the others are pending.
+    // This job takes all nodes, so the next jobs are pending.
     site.submit(&job(5002, 4));
     let (mine, other) = (site.submit(&job(5001, 1)), site.submit(&job(5002, 1)));
     let guest = Cred::guest(5001);
@@ -45,7 +45,7 @@ fn a_guest_reads_only_their_own_data_with_any_payload() {
         assert_eq!(refused(&site, method, payload, guest), (1, text));
     }
     assert_eq!(refused(&site, "stats", "{}", guest).0, 1);
-    // No payload of a guest is logged.
+    // The plugin must not log payloads of guests.
     site.host.take_log();
     for payload in [
         "[]",
@@ -70,7 +70,7 @@ fn a_guest_reads_only_their_own_data_with_any_payload() {
     site.check();
 }
 
-/// A random generator with a fixed seed.
+/// A pseudo-random number generator.
 struct Random(u64);
 
 impl Random {
@@ -139,7 +139,7 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
             let sum: f64 = terms.iter().map(product).sum();
             assert_eq!(sum.round().clamp(0.0, 4_294_967_294.0) as i64, has, "{job}");
         }
-        // The list has the same data in short form.
+        // The answer to "jobs" must have the same data in short form.
         let listed = ask(&site, "jobs", json!({"ids": part, "limit": 100}), OWNER);
         for row in listed["jobs"].as_array().unwrap() {
             let id = row["id"].as_u64().unwrap();
@@ -164,14 +164,14 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
     site.check();
 }
 
-/// The queue of `job-manager.queue-status`.
+/// The topic of Flux's request for the state of a queue, and an answer for a stopped queue.
 pub(super) const QUEUE_STATUS: &str = "job-manager.queue-status";
 pub(super) const STOPPED: &str = r#"{"enable": true, "start": false, "stop_reason": "repairs"}"#;
 
-/// A request about a pending job is answered when the job manager has reported the state of its queue. Until then the request counts as one
-/// that waits.
+/// The plugin answers a request about a pending job when the job manager has reported the state of its queue. Of each guest, eight such
+/// requests may wait.
 #[test]
-fn few_requests_wait_for_the_state_of_a_queue() {
+fn eight_requests_of_a_guest_may_wait_for_the_state_of_a_queue() {
     let site = Site::with(&document());
     site.host.set_response(QUEUE_STATUS, Some(STOPPED));
     site.submit(&job(5002, 4));
@@ -183,7 +183,7 @@ fn few_requests_wait_for_the_state_of_a_queue() {
     let asked: Vec<Errno> = (0..1000).map(|_| ask(5002, waiting[0])).collect();
     assert!(asked[..8].iter().all(|errno| *errno == Errno::EINPROGRESS), "{:?}", &asked[..8]);
     assert!(asked[8..].iter().all(|errno| errno.0 == 11), "{:?}", &asked[8..12]);
-    assert_eq!(ask(5001, waiting[1]), Errno::EINPROGRESS, "others are no worse off");
+    assert_eq!(ask(5001, waiting[1]), Errno::EINPROGRESS, "another guest can still send requests");
     site.host.advance(5.0);
     let late = site.host.take_late_answers();
     assert_eq!(late.iter().map(|it| it.cred.userid).filter(|user| *user == 5002).count(), 8);
@@ -194,16 +194,16 @@ fn few_requests_wait_for_the_state_of_a_queue() {
         assert_eq!(jobs.len(), 1, "a job is explained once, however often it is named");
         assert!(jobs[0].to_string().contains("queue q is stopped: repairs"), "{}", jobs[0]);
     }
-    // The size of a stored request is bounded.
+    // A request that would be stored may have at most 64 KiB.
     let payload = json!({"jobs": [waiting[0]], "more": "x".repeat(65_536)}).to_string();
     let (errno, text) = refused(&site, "explain", &payload, Cred::guest(5002));
     assert_eq!((errno, text), (22, format!("a request of {} bytes; at most 65536 are read", payload.len())));
     site.check();
 }
 
-/// The explanation of a held job may read all held jobs before it.
+/// The explanation of a held job may examine all held jobs before it. So one request of a guest explains at most two held jobs.
 #[test]
-fn a_few_held_jobs_are_explained_at_once() {
+fn a_request_of_a_guest_explains_two_held_jobs() {
     let site = Site::with(&document());
     let jobs: Vec<u64> = (0..14).map(|_| site.submit(&job(5001, 1))).collect();
     let held: Vec<u64> = jobs.iter().copied().filter(|id| site.state(*id) == State::Depend).collect();
@@ -220,10 +220,10 @@ fn twenty_of_many_dependencies_are_named_and_all_are_counted() {
     let site = Site::with(&document());
     let before = (0..24).map(|n| site.submit(&job(5001 + n % 2, 1)));
     let dependencies: Vec<_> = before.map(|id| json!({"scheme": "afterany", "value": id})).collect();
-    let mut kept = job(5001, 1);
-    kept.jobspec["attributes"]["system"]["dependencies"] = dependencies.into();
-    let kept = site.submit(&kept);
-    let told = ask(&site, "explain", json!({"jobs": [kept]}), Cred::guest(5001));
+    let mut blocked = job(5001, 1);
+    blocked.jobspec["attributes"]["system"]["dependencies"] = dependencies.into();
+    let blocked = site.submit(&blocked);
+    let told = ask(&site, "explain", json!({"jobs": [blocked]}), Cred::guest(5001));
     let told = &told["jobs"][0];
     let named = told["others"].as_array().unwrap();
     assert_eq!((named.len(), &told["others_total"]), (20, &json!(24)), "{told}");
@@ -231,22 +231,22 @@ fn twenty_of_many_dependencies_are_named_and_all_are_counted() {
 }
 
 #[test]
-fn guests_without_pause_wait_and_are_answered_in_turn() {
+fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
     let site = Site::with(&document());
     let mine = site.submit(&job(5002, 1));
     let payload = json!({"jobs": [mine]}).to_string();
     let ask = |user| site.host.request_now(&topic("explain"), Some(&payload), Cred::guest(user));
-    // Requests wait when no credit is left.
+    // When the guest has no credit left, the requests wait.
     let mut at_once = 0;
     let waits = loop {
         match ask(5002) {
             Ok(_) => at_once += 1,
             Err(refused) => break refused,
         }
-        assert!(at_once < 100_000, "nobody is slowed down");
+        assert!(at_once < 100_000, "no request is delayed");
     };
     assert_eq!(waits.errno, Errno::EINPROGRESS);
-    // Eight requests of one user wait; others are refused with a text that says when to try again.
+    // Eight requests of one user may wait. Further ones are refused with a text that says when to try again.
     let mut waiting = 1;
     let full = loop {
         match ask(5002) {
@@ -260,7 +260,7 @@ fn guests_without_pause_wait_and_are_answered_in_turn() {
         "{}",
         full.text
     );
-    // The owner is not slowed down.
+    // Requests of the owner are not delayed.
     assert!(site.host.request_now(&topic("explain"), Some(&payload), OWNER).is_ok());
     site.host.advance(300.0);
     let late = site.host.take_late_answers();
@@ -270,9 +270,9 @@ fn guests_without_pause_wait_and_are_answered_in_turn() {
         let told: Value = serde_json::from_str(answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
         assert_eq!(told["jobs"][0]["id"], json!(mine));
     }
-    // With new credit the guest is answered at once.
+    // With new credit, the guest gets an answer at once.
     assert!(ask(5002).is_ok());
-    // Requests that still wait at the removal of the plugin get an error.
+    // When the plugin is removed, waiting requests get an error.
     while ask(5002).is_ok() {}
     site.host.remove(super::SO).unwrap();
     let late = site.host.take_late_answers();
@@ -281,7 +281,7 @@ fn guests_without_pause_wait_and_are_answered_in_turn() {
     assert!(site.host.violations().is_empty(), "{:?}", site.host.violations());
 }
 
-/// The answer lists limits on banks and users with the other limits, with their scope and the use of all jobs that they count.
+/// The answer lists limits over scopes together with the other limits. Each has its scope, and the use by all jobs that it counts.
 #[test]
 fn limits_over_scopes_are_listed_with_their_scope() {
     let mut whole = document();
@@ -320,17 +320,17 @@ fn limits_over_scopes_are_listed_with_their_scope() {
         ["max-run-sched-jobs-user", "user", "5001", null, 1, 1],
     ]);
     assert_eq!(json!(shown), wanted);
-    // The use of a bank includes other users and is hidden; the use of the user is shown.
+    // The use of a bank includes other users, so the answer hides it. It shows the use of the user.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
-    let used = |cred| {
+    let usage_of = |cred| {
         let told = ask(&site, "standing", json!({"user": 5001}), cred);
         let limits = told["associations"][0]["limits"].as_array().unwrap().iter();
         let over = limits.filter(|it| !it["name"].is_null());
         over.map(|it| json!([it["name"], it["used"], it["limit_is"]])).collect::<Value>()
     };
     let own = json!([["5001/A", 0, 4], ["A", null, 9], ["root", null, 3], ["5001", 1, 1]]);
-    assert_eq!(used(Cred::guest(5001)), own);
-    assert_eq!(used(OWNER), json!([["5001/A", 0, 4], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1]]));
+    assert_eq!(usage_of(Cred::guest(5001)), own);
+    assert_eq!(usage_of(OWNER), json!([["5001/A", 0, 4], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1]]));
     let why = ask(&site, "explain", json!({"jobs": [held]}), Cred::guest(5001));
     let holds = why["jobs"][0]["holds"].as_array().unwrap();
     let of = |hold: &Value| ["limit", "scope", "name"].map(|key| hold[key].clone());
