@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The callbacks of a job, scenario by scenario.
+//! The callbacks about a job from submission to end, in the order that Flux makes them.
 
 use fairshare_embedded::{Cred, State};
 use serde_json::json;
 
 use super::{Bench, PRIORITY, job};
 
-fn giving(priority: i64) -> serde_json::Value {
+/// Returns a script by which the probe answers each priority request with `priority`.
+fn answer_priority(priority: i64) -> serde_json::Value {
     json!({PRIORITY: [["priority", priority]], "job.priority.get": [["priority", priority]]})
 }
 
 #[test]
-fn normal() {
-    let bench = Bench::new(giving(50));
-    let id = bench.job(1);
+fn a_job_gets_the_callbacks_of_each_state_in_order() {
+    let bench = Bench::new(answer_priority(50));
+    let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Run);
     bench.host.finish(id);
     bench.host.settle();
@@ -36,8 +37,8 @@ fn normal() {
 }
 
 #[test]
-fn batch_announces_all_jobs_before_the_first_goes_on() {
-    let bench = Bench::new(giving(50));
+fn all_jobs_of_a_batch_are_announced_before_the_first_enters_depend() {
+    let bench = Bench::new(answer_priority(50));
     bench.host.submit_batch(&[job(1), job(1)]);
     bench.host.settle();
     let topics = bench.topics();
@@ -46,21 +47,21 @@ fn batch_announces_all_jobs_before_the_first_goes_on() {
 }
 
 #[test]
-fn update_in_new_runs_in_new() {
-    let mut script = giving(1);
+fn an_update_in_job_new_is_posted_before_depend() {
+    let mut script = answer_priority(1);
     script["job.new"] = json!([["update", "attributes.system.bank"]]);
     let bench = Bench::new(script);
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert_eq!(bench.topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
     assert_eq!(bench.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap().unwrap(), "set");
 }
 
 #[test]
-fn held_job_runs_on_inside_the_removal() {
-    let mut script = giving(1);
+fn a_released_job_starts_before_the_removal_returns() {
+    let mut script = answer_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     let bench = Bench::new(script);
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Depend);
     assert_eq!(bench.log().last().unwrap(), "hold=0/0");
     bench.step(json!(["release", "name", id])).unwrap();
@@ -72,13 +73,13 @@ fn held_job_runs_on_inside_the_removal() {
 }
 
 #[test]
-fn removal_inside_another_jobs_callback_reenters() {
-    let mut script = giving(1);
+fn a_removal_in_the_callback_of_another_job_calls_the_plugin_again() {
+    let mut script = answer_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     script["job.state.inactive"] = json!([["release", "name", 2 << 24]]);
     let bench = Bench::new(script);
-    let a = bench.job(1);
-    let b = bench.job(1);
+    let a = bench.submit(1);
+    let b = bench.submit(1);
     assert_eq!(b, 2 << 24);
     bench.log();
     bench.host.cancel(a, Cred::owner(1000)).unwrap();
@@ -89,9 +90,9 @@ fn removal_inside_another_jobs_callback_reenters() {
 }
 
 #[test]
-fn urgency() {
-    let bench = Bench::new(giving(0));
-    let id = bench.job(1);
+fn a_new_urgency_sends_a_job_in_sched_through_priority() {
+    let bench = Bench::new(answer_priority(0));
+    let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Sched);
     bench.topics();
     bench.host.set_urgency(id, 20, Cred::owner(1000)).unwrap();
@@ -101,7 +102,7 @@ fn urgency() {
     assert_eq!(bench.state(id), State::Run);
 
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     bench.topics();
     bench.host.set_urgency(id, 0, Cred::guest(5001)).unwrap();
     assert!(bench.topics().is_empty());
@@ -110,8 +111,8 @@ fn urgency() {
 }
 
 #[test]
-fn forced_priorities() {
-    let bench = Bench::new(giving(7));
+fn urgency_0_forces_priority_0() {
+    let bench = Bench::new(answer_priority(7));
     let mut held = job(1);
     held.urgency = 0;
     let id = bench.host.submit(&held).unwrap();
@@ -119,9 +120,9 @@ fn forced_priorities() {
 }
 
 #[test]
-fn flux_update_in_sched_and_depend() {
-    let bench = Bench::new(giving(0));
-    let id = bench.job(1);
+fn an_update_sends_a_job_in_sched_through_priority_and_leaves_a_job_in_depend() {
+    let bench = Bench::new(answer_priority(0));
+    let id = bench.submit(1);
     bench.topics();
     let queue = [("attributes.system.queue", json!("gold"))];
     bench.host.update(id, &queue, Cred::guest(5001)).unwrap();
@@ -130,7 +131,7 @@ fn flux_update_in_sched_and_depend() {
         ["update.attributes.system.queue 8", "validate 8", "update 4", "state.priority 4", "state.sched 8"]
     );
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     bench.topics();
     bench.host.update(id, &queue, Cred::owner(1000)).unwrap();
     assert_eq!(bench.topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
@@ -139,9 +140,9 @@ fn flux_update_in_sched_and_depend() {
 }
 
 #[test]
-fn unsupported_update() {
+fn an_update_of_an_unsupported_key_is_rejected() {
     let bench = Bench::empty();
-    let id = bench.job(1);
+    let id = bench.submit(1);
     let refused =
         bench.host.update(id, &[("attributes.system.bank", json!("A"))], Cred::owner(1)).unwrap_err();
     assert_eq!(refused.text, "update of attributes.system.bank not supported");
@@ -150,17 +151,17 @@ fn unsupported_update() {
 }
 
 #[test]
-fn cancel_in_each_state() {
+fn a_job_that_is_cancelled_in_any_state_gets_the_same_callbacks() {
     let ended = ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"];
     let scripts = [
         (json!({"job.state.depend": [["hold", "name"]]}), State::Depend),
         (json!({PRIORITY: [["unavail"]]}), State::Priority),
-        (giving(0), State::Sched),
-        (giving(1), State::Run),
+        (answer_priority(0), State::Sched),
+        (answer_priority(1), State::Run),
     ];
     for (script, state) in scripts {
         let bench = Bench::new(script);
-        let id = bench.job(1);
+        let id = bench.submit(1);
         assert_eq!(bench.state(id), state);
         bench.topics();
         bench.host.cancel(id, Cred::guest(5001)).unwrap();
@@ -169,7 +170,7 @@ fn cancel_in_each_state() {
 }
 
 #[test]
-fn refused_job() {
+fn a_rejected_job_is_destroyed() {
     let bench = Bench::new(json!({"job.validate": [["reject", "not today"]]}));
     assert_eq!(bench.host.submit(&job(1)), Err("not today".to_string()));
     assert_eq!(bench.topics(), ["create 1", "validate 1", "destroy 1"]);
@@ -177,7 +178,7 @@ fn refused_job() {
 }
 
 #[test]
-fn cluster_serves_by_priority_and_waits_for_room() {
+fn the_cluster_starts_jobs_as_resources_become_free() {
     let bench = Bench::new(json!({PRIORITY: [["priority", 10]]}));
     let timed = |seconds: f64| {
         let mut job = job(4);
@@ -193,14 +194,14 @@ fn cluster_serves_by_priority_and_waits_for_room() {
     assert_eq!(bench.state(ids[2]), State::Sched);
     bench.host.advance(2.0);
     assert_eq!(bench.state(ids[2]), State::Run);
-    let huge = bench.job(64);
+    let huge = bench.submit(64);
     assert_eq!(bench.state(huge), State::Inactive);
 }
 
 #[test]
-fn after_any() {
-    let bench = Bench::new(giving(1));
-    let first = bench.job(1);
+fn a_job_with_afterany_starts_after_the_other_job_has_ended() {
+    let bench = Bench::new(answer_priority(1));
+    let first = bench.submit(1);
     let mut second = job(1);
     second.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": first}]);
     let second = bench.host.submit(&second).unwrap();

@@ -32,38 +32,41 @@ pub fn probe() -> PathBuf {
         .clone()
 }
 
-/// A host with the probe loaded.
+/// A host for the probe plugin.
 pub struct Bench {
     pub host: Rc<Host>,
 }
 
 impl Bench {
+    /// Returns a host with the probe, which performs the steps that `script` lists for each topic.
     pub fn new(script: Value) -> Bench {
         let bench = Bench::empty();
         bench.host.load(&probe(), Some(&json!({"script": script}))).expect("the probe loads");
         bench
     }
 
+    /// Returns a host without a plugin.
     pub fn empty() -> Bench {
         let options = Options { nodes: 2, cores: 4, priority_default: false, ..Options::default() };
         Bench { host: Host::new(options).expect("the C side is linked in") }
     }
 
-    pub fn job(&self, cores: u64) -> u64 {
+    pub fn submit(&self, cores: u64) -> u64 {
         self.host.submit(&job(cores)).expect("accepted")
     }
 
+    /// Makes the probe perform a step outside of a callback.
     pub fn step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::RequestError> {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }
 
-    /// Returns the log of the probe since the last call, without ids.
+    /// Returns the log lines of the probe since the last call.
     pub fn log(&self) -> Vec<String> {
         let lines = self.host.take_log().into_iter().filter(|line| line.level == 6);
         lines.map(|line| line.text).collect()
     }
 
-    /// Returns only the callbacks, as "topic state".
+    /// Returns the callbacks since the last call of a log method, each as "topic state".
     pub fn topics(&self) -> Vec<String> {
         let callback = |line: &String| line.starts_with("job.");
         let short = |line: String| {

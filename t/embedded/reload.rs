@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Callbacks of a plugin at loads, removals and restarts with live jobs.
+//! The callbacks of a plugin at loads, removals and restarts with active jobs.
 
 use fairshare_embedded::{Order, State};
 use serde_json::{Value, json};
 
 use super::{Bench, PRIORITY, job, probe};
 
-/// Submits one job in each of DEPEND, PRIORITY, SCHED and RUN, in this order of ids.
+/// Returns a host with four jobs, in the states DEPEND, PRIORITY, SCHED and RUN in the order of ids.
 fn one_in_each_state() -> (Bench, Vec<u64>) {
     let bench = Bench::empty();
     let submit = |script: Value| {
@@ -26,7 +26,7 @@ fn one_in_each_state() -> (Bench, Vec<u64>) {
 }
 
 #[test]
-fn load_shows_all_jobs_in_the_order_asked_for() {
+fn a_load_shows_all_jobs_in_the_requested_order() {
     let (bench, ids) = one_in_each_state();
     let states: Vec<State> = ids.iter().map(|&id| bench.state(id)).collect();
     assert_eq!(states, [State::Depend, State::Priority, State::Sched, State::Run]);
@@ -42,7 +42,7 @@ fn load_shows_all_jobs_in_the_order_asked_for() {
         "create 2",
         "new 2",
         "state.depend 2",
-        // The latest job comes first, because reprioritize iterates over a hash.
+        // The embedded loop visits the latest job first, as Flux's hash may do.
         "priority.get 8",
         "priority.get 4",
         "state.sched 8",
@@ -59,16 +59,16 @@ fn a_wrong_sort_order_fails_the_load() {
 }
 
 #[test]
-fn loading_twice_is_refused() {
+fn a_second_load_is_refused() {
     let bench = Bench::new(json!({}));
     assert_eq!(bench.host.load(&probe(), None), Err("probe.so already loaded".to_string()));
 }
 
 #[test]
-fn updates_packed_during_load_hit_the_next_job() {
+fn an_update_that_is_packed_at_load_is_posted_to_the_next_job() {
     let bench = Bench::empty();
     bench.host.load(&probe(), Some(&json!({"script": {"job.state.depend": [["hold", "x"]]}}))).unwrap();
-    let a = bench.job(1);
+    let a = bench.submit(1);
     bench.host.remove("probe.so").unwrap();
     bench
         .host
@@ -80,7 +80,7 @@ fn updates_packed_during_load_hit_the_next_job() {
 }
 
 #[test]
-fn restart_replays_each_state_as_a_job_manager_does() {
+fn a_restart_makes_the_callbacks_that_each_state_requires() {
     let (bench, ids) = one_in_each_state();
     bench
         .host
@@ -92,14 +92,14 @@ fn restart_replays_each_state_as_a_job_manager_does() {
     bench.log();
     bench.host.restart(Order::Ascending).unwrap();
     let lines: Vec<String> = bench.log().into_iter().filter(|line| line.starts_with("job.")).collect();
-    let of = |id: u64| -> Vec<String> {
+    let topics_of = |id: u64| -> Vec<String> {
         let mine = lines.iter().filter(|line| line.contains(&format!(" {id} ")));
         mine.map(|line| line.split(' ').next().unwrap().trim_start_matches("job.").to_string()).collect()
     };
-    assert_eq!(of(ids[0]), ["create", "new"]);
-    assert_eq!(of(ids[1]), ["create", "new"]);
-    assert_eq!(of(ids[2]), ["create", "new", "state.priority", "state.sched"]);
-    assert_eq!(of(ids[3]), ["create", "new"]);
+    assert_eq!(topics_of(ids[0]), ["create", "new"]);
+    assert_eq!(topics_of(ids[1]), ["create", "new"]);
+    assert_eq!(topics_of(ids[2]), ["create", "new", "state.priority", "state.sched"]);
+    assert_eq!(topics_of(ids[3]), ["create", "new"]);
     assert_eq!(bench.host.job(ids[0], |job| job.dependencies().to_vec()).unwrap(), ["name"]);
     bench.step(json!(["posted", "alloc", ids[3]])).unwrap();
     assert!(bench.log().contains(&"posted=0/0".to_string()), "event bits are empty after a restart");
@@ -116,10 +116,10 @@ fn restart_replays_each_state_as_a_job_manager_does() {
 }
 
 #[test]
-fn a_job_in_cleanup_ends_before_anyone_has_seen_it() {
+fn a_job_in_cleanup_ends_at_a_restart_without_create_and_new() {
     let bench = Bench::new(json!({PRIORITY: [["priority", 5]], "job.state.cleanup": [["fail"]]}));
-    let id = bench.job(1);
-    // Time stands still between the exception and the end of the tasks.
+    let id = bench.submit(1);
+    // The reactor does not run after the cancellation, so the job stays in CLEANUP.
     bench.host.cancel_without_settling(id);
     assert_eq!(bench.state(id), State::Cleanup);
     bench.log();

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The permitted calls in each state: errors, names, updates, exceptions, values, timers, services.
+//! The results of a plugin's calls in each state of a job: dependencies, updates, exceptions, values, timers and services.
 
 use fairshare_embedded::{Cred, State};
 use serde_json::json;
 
 use super::{Bench, PRIORITY};
 
-fn held() -> Bench {
+/// Returns a host with a probe that holds each job in DEPEND.
+fn bench_with_holding_probe() -> Bench {
     Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
 }
 
 #[test]
-fn names() {
-    let bench = held();
-    let id = bench.job(1);
+fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
+    let bench = bench_with_holding_probe();
+    let id = bench.submit(1);
     let step = |step: serde_json::Value| {
         bench.log();
         let prefix = format!("{}=", step[0].as_str().unwrap());
@@ -25,7 +26,7 @@ fn names() {
     assert_eq!(step(json!(["hold", "second", id])), "hold=0/0");
     assert_eq!(step(json!(["release", "name", id])), "release=0/0");
     assert_eq!(bench.state(id), State::Depend);
-    // The name was removed before: an event is posted, but the job is not held.
+    // The name was removed before. Flux posts an event, but the name does not hold the job.
     assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
     assert_eq!(bench.host.job(id, |job| job.dependencies().to_vec()).unwrap(), ["second"]);
     assert_eq!(step(json!(["release", "second", id])), "release=0/0");
@@ -37,10 +38,10 @@ fn names() {
 }
 
 #[test]
-fn queued_removal_that_fails_drops_the_queue() {
+fn a_queued_removal_that_fails_drops_later_events() {
     let script = json!({"job.state.depend": [["hold", "name"], ["release", "absent"], ["memo", "lost"]]});
     let bench = Bench::new(script);
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert!(bench.log().contains(&"release=0/0".to_string()));
     let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
     let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
@@ -48,9 +49,9 @@ fn queued_removal_that_fails_drops_the_queue() {
 }
 
 #[test]
-fn exceptions() {
+fn an_exception_fails_in_new_and_for_an_inactive_job() {
     let bench = Bench::new(json!({"job.new": [["raise", "too early"]], PRIORITY: [["raise", "now"]]}));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert!(bench.log().contains(&"raise=-1/22".to_string()));
     assert_eq!(bench.state(id), State::Inactive);
     bench.step(json!(["raise", "late", id])).unwrap();
@@ -58,13 +59,13 @@ fn exceptions() {
 }
 
 #[test]
-fn jobspec_updates() {
+fn a_jobspec_update_fails_in_run_and_without_a_current_job() {
     let bench = Bench::new(json!({
         PRIORITY: [["priority", 0], ["update_id", "attributes.system.x"]],
         "job.state.sched": [["update", "nonsense.key"]],
         "job.state.run": [["update", "attributes.system.x"]],
     }));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert!(bench.log().contains(&"update_id=-1/22".to_string()));
     bench.step(json!(["update", "attributes.system.x", id])).unwrap();
     assert_eq!(bench.log(), ["update=-1/22"], "no current job in a service");
@@ -85,31 +86,31 @@ fn jobspec_updates() {
 }
 
 #[test]
-fn priorities() {
+fn a_job_without_a_priority_goes_on_when_it_gets_one() {
     let bench = Bench::new(json!({PRIORITY: [["unavail"]], "job.priority.get": [["priority", 9]]}));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Priority);
     bench.step(json!(["reprioritize", 5, id])).unwrap();
     assert_eq!((bench.state(id), bench.host.job(id, |job| job.priority)), (State::Run, Some(5)));
     bench.step(json!(["reprioritize", 5, 77])).unwrap();
     assert!(bench.log().contains(&"reprioritize=-1/2".to_string()));
 
-    let second = bench.job(8);
+    let second = bench.submit(8);
     assert_eq!(bench.state(second), State::Priority);
     bench.step(json!(["reprioritize_all"])).unwrap();
     assert_eq!(bench.host.job(second, |job| job.priority), Some(9));
 
     let bench = Bench::new(json!({PRIORITY: [["bad_priority"]]}));
-    let id = bench.job(1);
+    let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Priority);
     let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
     assert_eq!(events.last().unwrap()["context"]["type"], PRIORITY);
 }
 
 #[test]
-fn unavailable_priority_of_a_scheduled_job_is_a_logged_bug() {
+fn an_unavailable_priority_of_a_job_in_sched_is_logged_as_a_bug() {
     let bench = Bench::new(json!({PRIORITY: [["priority", 0]], "job.priority.get": [["unavail"]]}));
-    bench.job(1);
+    bench.submit(1);
     bench.host.reprioritize_all();
     assert!(
         bench
@@ -124,7 +125,7 @@ fn unavailable_priority_of_a_scheduled_job_is_a_logged_bug() {
 fn values_end_with_the_job_and_with_the_plugin() {
     let bench =
         Bench::new(json!({"job.new": [["aux"]], "job.destroy": [["aux_get"]], PRIORITY: [["priority", 1]]}));
-    let (a, b) = (bench.job(1), bench.job(1));
+    let (a, b) = (bench.submit(1), bench.submit(1));
     assert_eq!(bench.host.job_aux_count(), 2);
     bench.host.finish(a);
     bench.host.settle();
@@ -161,9 +162,9 @@ fn a_timer_left_behind_is_a_violation() {
 }
 
 #[test]
-fn eventlog_lookup() {
-    let bench = held();
-    let id = bench.job(1);
+fn a_lookup_of_an_eventlog_returns_its_events_or_fails() {
+    let bench = bench_with_holding_probe();
+    let id = bench.submit(1);
     bench.log();
     bench.step(json!(["lookup", "", id])).unwrap();
     let log = bench.log();
@@ -173,9 +174,9 @@ fn eventlog_lookup() {
 }
 
 #[test]
-fn subscription() {
+fn a_subscriber_gets_the_events_of_a_job() {
     let bench = Bench::new(json!({"job.new": [["subscribe"]], PRIORITY: [["priority", 1]]}));
-    bench.job(1);
+    bench.submit(1);
     let topics = bench.topics();
     assert!(
         topics.contains(&"event.validate 2".to_string()) && topics.contains(&"event.alloc 16".to_string()),
@@ -184,7 +185,7 @@ fn subscription() {
 }
 
 #[test]
-fn services() {
+fn a_service_refuses_invalid_requests_and_unauthorized_users() {
     let bench = Bench::new(json!({}));
     let owner = Cred::owner(1000);
     let refused = |topic, payload, cred| bench.host.request(topic, payload, cred).unwrap_err();
@@ -200,9 +201,9 @@ fn services() {
 }
 
 #[test]
-fn lookups_of_jobs() {
-    let bench = held();
-    let id = bench.job(1);
+fn a_lookup_of_a_job_finds_the_job_and_its_events() {
+    let bench = bench_with_holding_probe();
+    let id = bench.submit(1);
     bench.log();
     bench.step(json!(["find", "", id])).unwrap();
     bench.step(json!(["find", "", 4711])).unwrap();
