@@ -98,7 +98,7 @@ _flux__fairshare() {
 
     case "${cmd}" in
         flux__fairshare)
-            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check-import doctor diff config migrate"
+            opts="-h -V --help --version show update policy limit push sync recount usage scrub compare report why what-if simulate jobs standing top metrics status check check-import doctor diff config migrate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

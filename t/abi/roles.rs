@@ -11,7 +11,7 @@ use super::{OWNER, Site, job, topic};
 const EPERM: i32 = 1;
 
 /// All methods with their roles.
-const ROLES: [(&str, Role); 24] = [
+const ROLES: [(&str, Role); 25] = [
     ("rec_update", Role::Owner),
     ("rec_q_update", Role::Owner),
     ("rec_proj_update", Role::Owner),

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::figures::rfc3339;
 
 /// Keys of times in seconds since the epoch.
-const TIMES: &[&str] = &["now", "since", "submitted", "latest", "when", "even_at", "refreshed", "at", "estimated_start"];
+const TIMES: &[&str] =
+    &["now", "since", "submitted", "latest", "when", "even_at", "refreshed", "at", "estimated_start"];
 /// Keys of job ids.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 

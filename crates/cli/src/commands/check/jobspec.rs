@@ -129,12 +129,22 @@ impl SubmitArgs {
         let mut attributes = json!({"system": {"duration": self.time_limit.unwrap_or(0.0)}});
         let named = [("queue", &self.queue), ("bank", &self.bank)];
         for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-            attributes["system"][name] = json!(value);
+            attributes
+                .get_mut("system")
+                .into_iter()
+                .for_each(|system| set_member(system, name, json!(value)));
         }
         for attribute in &self.setattr {
             set_attribute(&mut attributes, attribute);
         }
         Ok(reduced(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
+    }
+}
+
+/// Sets a member of an object; any other value stays as it is.
+pub(super) fn set_member(object: &mut Value, key: &str, value: Value) {
+    if let Some(object) = object.as_object_mut() {
+        object.insert(key.to_owned(), value);
     }
 }
 

@@ -18,7 +18,7 @@ use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::CheckedJob;
-use jobspec::{SubmitArgs, apply_defaults};
+use jobspec::{SubmitArgs, apply_defaults, set_member};
 use text::{QueueState, describe};
 
 /// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
@@ -83,7 +83,7 @@ impl Question<'_> {
         let refusal = apply_defaults(&mut job.jobspec, &configuration_of(&flux)).err();
         let mut request = json!({"jobspec": job.jobspec, "urgency": job.urgency, "count": self.count});
         if let Some(user) = self.user.or(self.submit.user.as_deref()) {
-            request["user"] = json!(userid(user).map_err(failure)?);
+            set_member(&mut request, "user", json!(userid(user).map_err(failure)?));
         }
         let document: Value = match ask(&flux, "check_job", &request) {
             Ok(document) => document,
@@ -118,9 +118,9 @@ fn print_json(
     words: &Words<'_>,
 ) -> Result<(), Failure> {
     let user = document.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
-    document["user"] = json!(user.map(|user| words.user(user)));
-    document["rejection_by_flux"] = json!(refusal);
-    document["queue_started"] = json!(queue.is_started);
+    set_member(&mut document, "user", json!(user.map(|user| words.user(user))));
+    set_member(&mut document, "rejection_by_flux", json!(refusal));
+    set_member(&mut document, "queue_started", json!(queue.is_started));
     let mut out = Paper::plain();
     write_pretty(&document, &mut out)?;
     Ok(out.finish()?)

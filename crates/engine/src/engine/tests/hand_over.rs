@@ -54,7 +54,7 @@ fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
 
 #[test]
 fn the_answer_to_hand_over_has_the_documented_members() {
-    let (host, held) = held_once();
+    let (host, held) = host_with_held_job();
     let page = crate::engine::hand_over(&host.engine.view(), None, 1).unwrap();
     let job = json!({
         "id": held.0, "userid": 7, "bank": "A", "queue": null, "urgency": null,

@@ -470,6 +470,7 @@ fn an_answer_survives_a_round_trip_through_json() {
             "associations",
             "generation",
             "half_life",
+            "in_node_seconds",
             "live",
             "live_generation",
             "next",

@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn places_equal_those_of_a_sorted_list(jobs in prop::collection::vec((priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12)) {
+    fn places_equal_those_of_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (job(id, *posted, 1), *queue));
@@ -387,7 +387,7 @@ proptest! {
         for queue in 0..3 {
             let in_queue: Vec<PendingJob> =
                 numbered().filter(|(job, of)| *of == queue && job.posted > 0).map(|(job, _)| job).collect();
-            let order = sorted(&in_queue, |job| job.posted);
+            let order = sort_ids(&in_queue, |job| job.posted);
             expected.extend((1..).zip(&order).map(|(place, id)| (*id, (place, order.len()))));
         }
         expected.retain(|id, _| wanted.contains(&id.0));

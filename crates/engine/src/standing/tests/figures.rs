@@ -258,7 +258,7 @@ fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
     assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
     standing.refresh(T0 + 5.0 * DAY);
-    assert_eq!(standing.counts().2, 0, "it is evicted");
+    assert_eq!(standing.usages.counts().2, 0, "it is evicted");
     assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
 }
 
@@ -366,11 +366,11 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
         standing.usages.assert_positions();
     }
     // A second call at the same time evicts nothing, although job 10 could be evicted.
-    standing.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
-    standing.evict_ended_in_association_of(JobId(10), T0 + 10.0);
-    assert_eq!(standing.counts().2, 10);
-    standing.evict_ended_in_association_of(JobId(10), T0 + 11.0);
-    assert_eq!(standing.counts().2, 9);
+    standing.usages.ended(&job(10, 1, "A", 1, T0), T0 + 5.0).expect("an end");
+    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 10.0, half_life);
+    assert_eq!(standing.usages.counts().2, 10);
+    standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
+    assert_eq!(standing.usages.counts().2, 9);
     standing.usages.assert_positions();
     // Jobs that end later than now are not evicted.
     let mut early = Standing::new(Retention { jobs: 0, each: 0 });

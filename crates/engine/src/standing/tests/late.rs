@@ -30,7 +30,8 @@ fn a_push_counts_the_same_before_and_after_a_restore() {
         (90.0, true, vec![5]),
     ] {
         let (mut first, jobs, sums) = standing_with_export();
-        let mut push = Site { instant: T0 + 150.0, replaces_all, ..site(Policy::Classic) };
+        let mut push = site(Policy::Classic);
+        (push.rule.instant, push.rule.replaces_all) = (T0 + 150.0, replaces_all);
         push.associations[0] = leaf(1, "A", 1000.0, Watermark::through(T0 + through));
         first.push(push.clone()).expect("a site");
         let mut second = Standing::new(Retention::default());

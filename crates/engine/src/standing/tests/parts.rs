@@ -3,14 +3,10 @@
 
 use super::*;
 
-fn rule(site: &Site) -> Rule {
-    let Site { instant, half_life, reset, weights, policy, options, replaces_all, .. } = *site;
-    Rule { instant, half_life, reset, weights, policy, options, replaces_all }
-}
-
 /// Splits a site into parts with at most one association each.
 fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
-    let head = SitePart { rule: Some(rule(site)), banks: site.banks.clone(), associations: Vec::new() };
+    let head =
+        SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), associations: Vec::new() };
     let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
     std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
 }
@@ -106,7 +102,7 @@ fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
     let staged = stage_site(&wrong, &mut standing);
     assert!(matches!(standing.push_staged(staged, Mode::Elapsed), Err(SiteError::Tree(_))));
-    assert_eq!(standing.counts().0, 3);
+    assert_eq!(standing.usages.counts().0, 3);
     let mut without = StagedSite::default();
     split_site(&larger_site()).skip(1).for_each(|part| without.absorb(part, &mut standing));
     standing.push_staged(without, Mode::Elapsed).expect("no tree at all");
