@@ -44,7 +44,7 @@ wait_for_removal() {
 	return 1
 }
 same_policy() {
-	flux jobtap query mf_priority.so | jq -S "del(.path, .updated, .generation)" >"$1"
+	flux jobtap query mf_priority.so | jq -S "del(.path, .updated, .pushed_by, .generation)" >"$1"
 }
 # keys: prints the keys of the snapshot.
 keys() { flux kvs dir -R mf_priority.remember 2>/dev/null | cut -d" " -f1 | grep "^mf_priority[.]"; }

@@ -270,6 +270,9 @@ impl Play {
         self.request("prices", &json!({}));
         self.request("usages", &json!({}));
         self.request("tree", &json!({}));
+        let jobspec =
+            json!({"resources": [], "tasks": [], "attributes": {"system": {"duration": 60}}, "version": 1});
+        self.request("check_job", &json!({"jobspec": jobspec, "user": 5002}));
         self.check_refreshes();
         self.site.host.remove(SO).unwrap();
         let loaded = self.site.host.load(&self.site.so.path(), None);
