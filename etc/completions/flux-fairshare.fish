@@ -393,7 +393,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usage -d 'More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l add-user -d 'A new user without usage, with one share by default' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l in -d 'After this time, like 7d, 36h or "2 weeks"' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: users or banks that are idle meanwhile; for a single user, each step is shown' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: users or banks that are idle until then; for a single user, also plots the fair-share at points in between' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l half-life -d 'With --in: the half-life of usage, like 7d, if the tree has none; a database has one' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l submit -d 'Instead: this many jobs, each with these options of flux submit: 100 -N2 -t1h' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l limit -d 'In the table, show this many winners and as many losers; 0 is all' -r -f

@@ -13,7 +13,7 @@ fn assert_refused(path: &str, text: &str) {
     assert_refused_with(path, text, "");
 }
 
-/// Checks as [`assert_refused`], and that update adds that nothing was changed.
+/// Like [`assert_refused`], but expects that the message of `update` ends with "; nothing was changed".
 #[track_caller]
 fn assert_refused_unchanged(path: &str, text: &str) {
     assert_refused_with(path, text, "; nothing was changed");

@@ -90,7 +90,7 @@ fn a_second_loop_within_the_loop_ends_the_loop() {
 fn a_job_that_is_ended_in_the_loop_leaves_the_hash_after_the_loop() {
     let (bench, ids) =
         load_with_pending_jobs(3, |ids| json!({GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}));
-    // The job leaves the scheduler's queue in a later turn.
+    // The loop visits all jobs: the ended job stays in the hash until the scheduler returns its request, in a later turn.
     assert_eq!(visited_jobs(&bench).len(), 3);
     bench.host.settle();
     assert_eq!(bench.state(ids[2]), State::Inactive);

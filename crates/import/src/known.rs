@@ -67,7 +67,9 @@ pub(super) fn describe_text(text: &str) -> Option<String> {
         "looks like sacctmgr's output without its header (-n): \"sacctmgr show assoc tree -P\" has it"
             .to_owned()
     } else if has("Account") && has("User") && columns.len() > 1 {
-        format!("looks like Slurm's, but lacks the columns RawShares and RawUsage: {SSHARE}")
+        format!(
+            "looks like output of sshare or sacctmgr, but lacks the columns RawShares and RawUsage: {SSHARE}"
+        )
     } else if has("Bank") && has("RawShares") {
         "looks like the output of \"flux account view-bank\": read the database with -p, or import the output of \"flux \
          account export-db\" with -t"

@@ -49,7 +49,7 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     let target = Target::parse(&kind, &name)?;
     let queue = text("queue")?.filter(|queue| !queue.is_empty()).map(|queue| QueueName::from(queue.as_str()));
     if queue.is_some() && matches!(target, Target::User(_) | Target::EachUser) {
-        return Err("queue: a user's limits hold over all queues".to_owned());
+        return Err("queue: limits on users apply across all queues; remove this key".to_owned());
     }
     let is_given = match text("counts")?.as_deref() {
         None | Some("asked") => false,
@@ -171,7 +171,7 @@ mod tests {
             ),
             (
                 r#"[{"scope": "user", "name": "*", "queue": "q", "run-gpus": 1}]"#,
-                ".queue: a user's limits hold over all queues".to_owned(),
+                ".queue: limits on users apply across all queues; remove this key".to_owned(),
             ),
             (
                 r#"[{"scope": "association", "name": "*", "run-nodes": 1}]"#,

@@ -193,7 +193,7 @@ impl<'a> Host<'a> {
         true
     }
 
-    /// Returns the result of the replay.
+    /// Ends the replay: adds the completed jobs that are not yet in the shared counter, and returns the result.
     pub(super) fn finish(self) -> Finished {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
         let (used, delivered) = self.meter.into_usage();
@@ -222,7 +222,8 @@ impl<'a> Host<'a> {
         !self.ends.is_empty()
     }
 
-    /// Returns the time of the next refresh before the next event that can change the outcome.
+    /// Returns the time of the first refresh up to `next`, the time of the next event, that can change a start. Returns `None` if no
+    /// refresh up to `next` can.
     fn refresh_before(&self, next: f64, is_submission: bool) -> Option<f64> {
         let (at, period) = self.refresh.filter(|(at, _)| *at <= next)?;
         #[cfg(test)]

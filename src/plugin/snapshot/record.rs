@@ -57,7 +57,7 @@ pub(super) struct Manifest {
     /// The hashes of the log of format 2, in order.
     #[serde(default, skip_serializing)]
     pub log: Vec<String>,
-    /// The second hash of format 2, which the plugin ignores.
+    /// The checksum of the computed fair-shares in format 2, which the plugin ignores.
     #[serde(default, skip_serializing)]
     reckoned: IgnoredAny,
 }
@@ -116,7 +116,7 @@ impl Manifest {
         }
         let manifest: Manifest = serde_json::from_str(json).map_err(unread)?;
         if manifest.owner != owner {
-            return Err(format!("it is that of an instance of user {}, not {owner}", manifest.owner));
+            return Err(format!("it belongs to an instance of user {}, not {owner}", manifest.owner));
         }
         let chunks = manifest.rest.len() + manifest.log.len();
         if chunks > MAX_CHUNKS || manifest.associations > MAX_CHUNKS {

@@ -20,7 +20,7 @@ pub struct Scrubbed {
 pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed, PipelineError> {
     snapshot.check_usage_schema()?;
     let asked = before;
-    let before = before.min(oldest_needed(snapshot, now)?);
+    let before = before.min(find_oldest_stored_start(snapshot, now)?);
     let removed = snapshot.count_jobs_before(before)?;
     let needed = snapshot.count_jobs_before(asked)? - removed;
     if removed > 0 {
@@ -40,7 +40,7 @@ pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed,
 }
 
 /// Returns the start of the oldest period that is still stored.
-fn oldest_needed(snapshot: &Snapshot<'_>, now: f64) -> Result<f64, PipelineError> {
+fn find_oldest_stored_start(snapshot: &Snapshot<'_>, now: f64) -> Result<f64, PipelineError> {
     let settings = snapshot.usage_settings()?;
     let (end, half_life) = (settings.period_end, settings.half_life);
     let periods = Periods::new(end, half_life).ok_or(PipelineError::Periods { end, half_life })?;

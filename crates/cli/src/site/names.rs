@@ -8,7 +8,7 @@ use fairshare::{NodeId, Tree};
 pub(crate) fn no_user(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
-        return format!("{text}: {name} is a bank; to see it: show --bank {name}");
+        return format!("{text}: {name} is a bank; use \"flux fairshare show --bank {name}\"");
     }
     let users = || tree.leaves().map(|leaf| tree.name(leaf));
     let parts: Vec<&str> = parts_of(tree, name).into_iter().map(|leaf| tree.name(leaf)).collect();
@@ -29,7 +29,7 @@ pub(crate) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
 pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.leaves_of(name).next() {
-        Some(_) => format!("{text}: {name} is a user; to see it: show --user {name}"),
+        Some(_) => format!("{text}: {name} is a user; use \"flux fairshare show --user {name}\""),
         None => text + &did_you_mean(name, tree.banks().map(|bank| tree.name(bank))),
     }
 }

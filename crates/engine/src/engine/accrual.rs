@@ -18,7 +18,7 @@ const MOST_ENDED: usize = 200_000;
 pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
-    let counted = counted_job(shared, id, job)?;
+    let counted = make_usage_job(shared, id, job)?;
     log_bad_record(shared.standing.usages.started(&counted))
 }
 
@@ -45,7 +45,7 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
         shared.ended.begin_again();
         return None;
     }
-    let counted = counted_job(shared, id, job)?;
+    let counted = make_usage_job(shared, id, job)?;
     let done = shared.standing.usages.ended(&counted, shared.now);
     if done.is_ok() && shared.settings.remember {
         shared.news.note(counted, shared.now);
@@ -78,7 +78,7 @@ pub(in crate::engine) fn lacks_start(shared: &Shared, id: JobId) -> bool {
     job.and_then(|job| job.allocation.as_deref()).is_some_and(|given| given.start.is_none())
 }
 
-fn counted_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
+fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
     let given = job.allocation.as_deref()?;
     // Without a start in its R, a job counts from when it was first seen to run.
     let start = given.start.unwrap_or(shared.now);

@@ -62,7 +62,7 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
         effects = vec![shared.due.note(Task::CompleteJobspec, id)];
         admission = Admission::Attached(association);
     }
-    shared.ledger.find_scopes_of(&shared.book, association);
+    shared.ledger.assign_scopes(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
     // From now on the job is held, so a release scan must find it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {

@@ -102,7 +102,7 @@ impl EndedJobs {
                 self.asking = Asking::Unanswered;
                 return vec![Effect::Arm(Timer::Retry)];
             }
-            let text = "job-list does not answer: jobs that ended while the plugin was not loaded count when a push has them";
+            let text = "job-list does not answer: the usage of jobs that ended while the plugin was not loaded is missing until a push includes these jobs";
             self.asked_all(standing, f64::NEG_INFINITY);
             return vec![Effect::Log(Level::Error, text.to_owned())];
         };

@@ -65,7 +65,7 @@ impl Lives {
         }
         shared.queues.note(job.queue.as_ref());
         if let Some(association) = job.association() {
-            shared.ledger.find_scopes_of(&shared.book, association);
+            shared.ledger.assign_scopes(&shared.book, association);
         }
         if !is_submission {
             return recovery.count_replayed(shared, job, facts);

@@ -166,7 +166,7 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
             // When its eventlog could have been read, it had no association, so no limit could be in reach.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
-        shared.ledger.find_scopes_of(&shared.book, association);
+        shared.ledger.assign_scopes(&shared.book, association);
         shared.ledger.change(id, |job| job.admission = job.admission.moved_to(association));
         effects.extend(accrual::record_start(shared, id));
     }

@@ -81,7 +81,7 @@ pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
     effects
 }
 
-/// Returns true if Flux's loop leaves the job in PRIORITY, because there are many such jobs.
+/// Returns true if the engine leaves the job in PRIORITY during Flux's loop, because too many jobs have no priority yet.
 pub(super) fn is_put_off(shared: &Shared, id: JobId) -> bool {
     shared.unpriced.len() > shared.batches.put_off && shared.unpriced.contains(&id)
 }

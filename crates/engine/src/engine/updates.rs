@@ -52,7 +52,7 @@ pub(super) fn apply_update(
         (_, project) => project_of(association, project),
     };
     if let Some(association) = association {
-        shared.ledger.find_scopes_of(&shared.book, association);
+        shared.ledger.assign_scopes(&shared.book, association);
     }
     shared.queues.note(queue.as_ref());
     let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
@@ -144,7 +144,7 @@ pub(super) fn update_bank(
     bank: &str,
 ) -> Vec<Effect> {
     if let Some(wanted) = shared.book.find(user, Some(bank)) {
-        shared.ledger.find_scopes_of(&shared.book, wanted);
+        shared.ledger.assign_scopes(&shared.book, wanted);
     }
     bank_rejection(shared, id, user, state, bank).map(Effect::Reject).into_iter().collect()
 }

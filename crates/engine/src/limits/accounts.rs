@@ -153,8 +153,8 @@ impl Accounts {
         self.all_scopes_of(association).filter(move |(_, scope)| scope.has(queue))
     }
 
-    /// Determines the scopes of an association to which a job is about to come.
-    pub(super) fn find_scopes_of(&mut self, book: &Book, id: AssociationId) {
+    /// Stores the limit scopes of an association that is about to get a job, and creates missing scopes.
+    pub(super) fn assign_scopes(&mut self, book: &Book, id: AssociationId) {
         if self.scopes.are_none() {
             return;
         }
@@ -181,7 +181,7 @@ impl Accounts {
             let (_, Some(account)) = self.entry(id) else { continue };
             (account.member_of, account.waiting) = Default::default();
             if !account.is_idle() {
-                self.find_scopes_of(book, id);
+                self.assign_scopes(book, id);
             }
         }
         true

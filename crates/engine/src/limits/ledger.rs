@@ -215,9 +215,9 @@ impl Ledger {
         Some(job)
     }
 
-    /// Determines the limit scopes of an association to which a job is about to come.
-    pub fn find_scopes_of(&mut self, book: &Book, association: AssociationId) {
-        self.accounts.find_scopes_of(book, association);
+    /// Stores the limit scopes of an association that is about to get a job, and creates missing scopes.
+    pub fn assign_scopes(&mut self, book: &Book, association: AssociationId) {
+        self.accounts.assign_scopes(book, association);
     }
 
     /// Takes over the limits over scopes. If they changed, all live jobs are counted again.

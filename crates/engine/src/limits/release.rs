@@ -173,7 +173,7 @@ impl ScanCursor {
 /// The part of a scan over the held jobs of one association. It costs O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
 struct AssociationScan {
-    /// Of each class the next job that was to change when the scan found it.
+    /// For each searched class, the next job that could be released or lose a name when the class was searched.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
     /// Classes to search, each with the job after which the search continues. The search follows when the last step was carried out: only
     /// then is it known whether the released job reserves headroom in RUN.

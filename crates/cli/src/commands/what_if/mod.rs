@@ -51,7 +51,7 @@ pub(crate) struct Args {
     /// After this time, like 7d, 36h or "2 weeks"
     #[arg(long = "in", value_name = "DURATION", value_parser = parse_duration, help_heading = "Changes")]
     later: Option<Duration>,
-    /// With --in: users or banks that are idle meanwhile; for a single user, each step is shown
+    /// With --in: users or banks that are idle until then; for a single user, also plots the fair-share at points in between
     #[arg(long, value_name = "NAME", value_delimiter = ',', requires = "later", help_heading = "Changes")]
     idle: Vec<String>,
     /// With --in: the half-life of usage, like 7d, if the tree has none; a database has one

@@ -29,7 +29,7 @@ impl Site<'_> {
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
-        self.even(lost(explanation), node, bins, out)?;
+        self.print_time_to_share(lost(explanation), node, bins, out)?;
         self.bins(bins, out)
     }
 
@@ -75,7 +75,7 @@ impl Site<'_> {
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
             self.change(bank, *ahead, out)?;
         }
-        self.even(lost(explanation), bank, &[], out)
+        self.print_time_to_share(lost(explanation), bank, &[], out)
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.

@@ -115,7 +115,7 @@ impl Site<'_> {
     }
 
     /// Prints when the usage of the level `lost` is back at its share, if the users in it are idle.
-    pub(super) fn even(
+    pub(super) fn print_time_to_share(
         &self,
         lost: Option<&Level>,
         node: NodeId,

@@ -117,7 +117,7 @@ impl World {
     /// Adds a job. If it exceeds a limit, it is held; otherwise it is in SCHED or, if `runs`, in RUN.
     fn add_job(&mut self, id: u64, one: Job, runs: bool) {
         let association = one.association().unwrap();
-        self.ledger.find_scopes_of(&self.book, association);
+        self.ledger.assign_scopes(&self.book, association);
         let headroom = Limits::new(&self.ledger, &self.book).headroom(association, one.queue.as_ref());
         let exceeded = headroom.exceeded(one.size);
         let mut one = one;

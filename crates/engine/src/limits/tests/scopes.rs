@@ -48,7 +48,7 @@ fn job_of(book: &Book, user: u32, phase: Phase) -> Job {
 }
 
 fn add_job(ledger: &mut Ledger, book: &Book, id: u64, one: Job) {
-    ledger.find_scopes_of(book, one.association().unwrap());
+    ledger.assign_scopes(book, one.association().unwrap());
     ledger.insert(JobId(id), one);
 }
 

@@ -276,7 +276,8 @@ proptest! {
         }
     }
 
-    /// Usages are whole numbers, so ties occur on each level. Of equal paths, the first leaf of the tree gets the turn.
+    /// Usages are whole numbers, so ties occur on each level. If the paths of several leaves are equal, the leaf that comes first in the tree
+    /// gets the turn.
     #[test]
     fn ties_are_resolved_level_by_level(
         rows in prop::collection::vec((0..4usize, 0..3u32, 1..4usize), 1..10), costs in prop::collection::vec(1..3u32, 1..5),

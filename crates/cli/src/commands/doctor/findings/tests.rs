@@ -16,7 +16,7 @@ fn association(user: &str, id: u32, bank: &str) -> Value {
 }
 
 /// Returns a site without problems.
-fn healthy() -> Value {
+fn healthy_site() -> Value {
     json!({
         "associations": [association("ann", 1, "A"), association("bob", 2, "A")],
         "queues": [{
@@ -52,12 +52,12 @@ fn codes(found: &[Finding]) -> Vec<&str> {
 
 #[test]
 fn a_healthy_site_has_no_findings() {
-    assert_eq!(check_database(&books(healthy()), NOW, STALE), []);
+    assert_eq!(check_database(&books(healthy_site()), NOW, STALE), []);
 }
 
-/// Sets a value in the healthy site, and returns the findings.
+/// Sets a value in the healthy_site site, and returns the findings.
 fn with(pointer: &str, value: Value) -> Vec<Finding> {
-    let mut data = healthy();
+    let mut data = healthy_site();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
     check_database(&books(data), NOW, STALE)
 }
@@ -92,7 +92,7 @@ fn each_problem_of_a_database_has_its_own_finding() {
     ] {
         assert_eq!(codes(&with(pointer, value.clone())), expected, "{pointer} = {value}");
     }
-    let mut data = healthy();
+    let mut data = healthy_site();
     for factor in data["priority_factors"].as_array_mut().unwrap() {
         factor["weight"] = json!(0);
     }
@@ -101,27 +101,27 @@ fn each_problem_of_a_database_has_its_own_finding() {
 
 #[test]
 fn old_usage_and_late_decay_are_found() {
-    let mut old = books(healthy());
+    let mut old = books(healthy_site());
     old.counted = Some(NOW - STALE - 1.0);
     assert_eq!(codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
     // The stored end of the period is the start of the present one, except in a site's first period.
-    let mut within = books(healthy());
+    let mut within = books(healthy_site());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
         assert_eq!(check_database(&within, NOW, STALE), [], "{since} s after a boundary");
     }
-    let mut behind = books(healthy());
+    let mut behind = books(healthy_site());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
     assert_eq!(codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
     // flux-accounting's rule does not store the time of a run.
-    let mut unknown = books(healthy());
+    let mut unknown = books(healthy_site());
     (unknown.counted, unknown.pace.boundary) = (None, None);
     assert_eq!(check_database(&unknown, NOW, STALE), []);
 }
 
 #[test]
 fn a_finding_names_the_first_users_and_counts_all() {
-    let mut data = healthy();
+    let mut data = healthy_site();
     let all: Vec<Value> = (0..12)
         .map(|id| {
             let mut record = association(&format!("u{id}"), 100 + id, "A");
@@ -153,7 +153,7 @@ fn loaded(change: impl FnOnce(&mut Value)) -> Instance {
 
 #[test]
 fn each_problem_of_a_plugin_has_its_own_finding() {
-    let data: PolicyData = serde_json::from_value(healthy()).unwrap();
+    let data: PolicyData = serde_json::from_value(healthy_site()).unwrap();
     let told = |instance: &Instance| -> Vec<&str> {
         check_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
     };
@@ -183,7 +183,7 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     let found = check_instance(&users, Some(&data), NOW, STALE);
     assert_eq!(found[0].whom, ["user 4000007", "user 0 (root)"]);
     assert!(found[0].remedy.starts_with("flux account add-user"));
-    // The database has their records.
+    // If the database has records of the waiting users, a push is the remedy.
     let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
     assert_eq!(check_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
     // Without any data, all users only wait for a push.
@@ -256,7 +256,7 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
             Some("flux fairshare limit unset association ann/Z"),
         ),
     ] {
-        let mut data = healthy();
+        let mut data = healthy_site();
         data["limits"] = json!([limit]);
         let found = check_database(&books(data), NOW, STALE);
         let told = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
@@ -266,7 +266,7 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
 
 #[test]
 fn unknown_columns_are_found() {
-    let mut newer = books(healthy());
+    let mut newer = books(healthy_site());
     let column =
         UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
     newer.unknown = vec![column];
