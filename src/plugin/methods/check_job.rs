@@ -43,6 +43,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         Json::parse(request.payload.unwrap_or_default(), check).flatten().ok_or_else(missing)??;
     if plugin.is_private.get() && !request.caller.is_privileged() {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
+        (checked.place, checked.place_of) = (None, 0);
     }
     reply(&checked)
 }
