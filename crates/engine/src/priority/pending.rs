@@ -169,12 +169,15 @@ impl<T> Pending<T> {
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Returns the place that a new job of `priority` would have in a queue by posted priorities, and the number of jobs in the queue with
-    /// the new one. The new job comes last among equal priorities.
+    /// Returns the place that a new job of `priority` would have in a queue, and the number of jobs that have a place there with the new one,
+    /// as [`places`](Pending::places). The new job comes last among equal priorities.
     pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
-        let jobs = queue.map(|queue| queue.jobs.as_slice()).unwrap_or_default();
-        (1 + jobs.iter().filter(|job| job.posted >= priority).count(), 1 + jobs.len())
+        let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
+        (
+            1 + posted().filter(|other| *other >= priority).count(),
+            1 + posted().filter(|other| *other > 0).count(),
+        )
     }
 
     /// Returns the ids of the jobs after `after`.

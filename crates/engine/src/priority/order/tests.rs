@@ -376,7 +376,7 @@ proptest! {
     }
 
     #[test]
-    fn places_equal_those_of_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12)) {
+    fn places_equal_those_of_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (job(id, *posted, 1), *queue));
@@ -392,5 +392,11 @@ proptest! {
         }
         expected.retain(|id, _| wanted.contains(&id.0));
         prop_assert_eq!(pending.places(wanted.into_iter().map(JobId)), expected);
+        for queue in &queues {
+            let predicted = pending.place_of_new(queue.as_ref(), new);
+            pending.put(queue.as_ref(), job(99, new, 1), ());
+            let places = pending.places([JobId(99)]);
+            prop_assert_eq!(places.get(&JobId(99)), Some(&predicted));
+        }
     }
 }

@@ -28,7 +28,7 @@ fn is_settled(host: &Host) -> bool {
 fn find_place(host: &Host, id: JobId) -> (usize, usize) {
     let own = &host.jobs[&id];
     let is_sorted = |job: &HostJob| {
-        job.is_scheduled() && job.queue == own.queue && job.priority.is_some() && !job.lacks_priority
+        job.is_scheduled() && job.queue == own.queue && job.priority > Some(0) && !job.lacks_priority
     };
     let others = host.jobs.iter().filter(|(other, job)| **other != id && is_sorted(job));
     let (mut before, mut of) = (0, 1);
