@@ -6,8 +6,8 @@ use std::sync::Once;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::installed::load_command;
 use crate::outcome::{Failure, failure};
@@ -73,6 +73,12 @@ pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
         }
         Err(error) => Err(Refusal::Failed(failure(error))),
     }
+}
+
+/// Sends a request to a service of Flux. Returns `None` if Flux refuses it, or if the answer has another form.
+pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &Value) -> Option<T> {
+    let answer = flux.rpc(topic, &payload.to_string()).ok()??;
+    serde_json::from_str(&answer).ok()
 }
 
 /// Warns once if another priority plugin decides. Then Flux does not use the priorities in the answer. Returns the answer.
@@ -158,20 +164,21 @@ struct Fairshare {
     limits: Vec<serde_json::Map<String, Value>>,
 }
 
-/// Returns the configuration that Flux has read, or null if Flux does not answer.
-pub(crate) fn configuration_of(flux: &Flux) -> Value {
-    let answer = flux.rpc("config.get", "{}").ok().flatten().unwrap_or_default();
-    serde_json::from_str(&answer).unwrap_or_default()
-}
-
-/// Returns the part of the configuration that is used here; empty if Flux does not answer.
-fn configuration(flux: &Flux) -> Configuration {
-    serde_json::from_value(configuration_of(flux)).unwrap_or_default()
+/// Returns a part of the configuration that Flux has read; the default if Flux does not answer.
+pub(crate) fn configuration<T: DeserializeOwned + Default>(flux: &Flux) -> T {
+    ask_flux(flux, "config.get", &json!({})).unwrap_or_default()
 }
 
 /// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn queues(flux: &Flux) -> BTreeSet<String> {
-    configuration(flux).queues.into_keys().collect()
+    configuration::<Configuration>(flux).queues.into_keys().collect()
+}
+
+/// Returns the resources that `flux resource list` shows, or `None` if Flux does not answer.
+pub(crate) fn scheduler_status<T: DeserializeOwned>(flux: &Flux) -> Option<T> {
+    let ask = |topic: &str| ask_flux(flux, topic, &json!({}));
+    // The scheduler answered this request before resource did.
+    ask("resource.sched-status").or_else(|| ask("sched.resource-status"))
 }
 
 /// Returns all resources of the instance, or `None` if Flux does not answer or has none.
@@ -180,14 +187,11 @@ pub(crate) fn site_resources(flux: &Flux) -> Option<Resources> {
     struct Status {
         all: Box<RawValue>,
     }
-    // The scheduler answered this request before resource did.
-    let ask = |topic: &str| flux.rpc(topic, "{}").ok().flatten();
-    let answer = ask("resource.sched-status").or_else(|| ask("sched.resource-status"))?;
-    let status: Status = serde_json::from_str(&answer).ok()?;
+    let status: Status = scheduler_status(flux)?;
     resources::count(status.all.get()).filter(|all| all.nodes > 0 && all.cores > 0)
 }
 
 /// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
 pub(crate) fn limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
-    configuration(flux).fairshare.limits
+    configuration::<Configuration>(flux).fairshare.limits
 }

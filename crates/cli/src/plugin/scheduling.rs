@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::ask::{ask_flux, configuration, scheduler_status};
 use crate::ui::printable::count;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Why;
@@ -27,12 +27,6 @@ pub(crate) struct StartFacts {
     pub(crate) estimated_start: Option<f64>,
     /// Why the resources can never be enough for the job; `None` if they are, or if that is unknown.
     pub(crate) never_fits: Option<String>,
-}
-
-/// Sends a request to a service of Flux. Returns `None` if Flux refuses it, or if the answer has another form.
-pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &Value) -> Option<T> {
-    let answer = flux.rpc(topic, &payload.to_string()).ok()??;
-    serde_json::from_str(&answer).ok()
 }
 
 /// A job in an answer of job-list.
@@ -77,18 +71,15 @@ pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
     }
     let wanted = json!({"id": job.id, "attrs": ["annotations"]});
     let listed: Option<ListIdAnswer> = ask_flux(flux, "job-list.list-id", &wanted);
-    let resources: Option<SchedulerResources> = ask_flux(flux, "resource.sched-status", &json!({}));
-    let configuration: Option<QueueConfiguration> = ask_flux(flux, "config.get", &json!({}));
+    let resources: Option<SchedulerResources> = scheduler_status(flux);
     StartFacts {
         estimated_start: listed.and_then(|listed| listed.job.estimate()),
-        never_fits: resources
-            .zip(configuration)
-            .and_then(|(resources, configuration)| misfit(job, &resources, &configuration)),
+        never_fits: resources.and_then(|resources| misfit(job, &resources, &configuration(flux))),
     }
 }
 
 /// The part of Flux's configuration that says which nodes a queue has.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 struct QueueConfiguration {
     #[serde(default)]
     queues: BTreeMap<String, ConfiguredQueue>,
@@ -181,6 +172,46 @@ fn misfit(job: &Why, resources: &SchedulerResources, configuration: &QueueConfig
     too_few(job.nodes, nodes, "node").or_else(|| too_few(job.cores, cores, "core"))
 }
 
+/// The state of a queue, as Flux reports it. What Flux does not report is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub(crate) struct QueueState {
+    /// Whether it takes new jobs.
+    #[serde(rename = "enable")]
+    pub(crate) is_enabled: Option<bool>,
+    /// Whether the scheduler starts its jobs.
+    #[serde(rename = "start")]
+    pub(crate) is_started: Option<bool>,
+    /// Why it is disabled.
+    pub(crate) disable_reason: Option<String>,
+    stop_reason: Option<String>,
+    /// What stops it although it is started itself.
+    blocked: Option<String>,
+}
+
+impl QueueState {
+    /// Asks for the state of a queue; `None` is the queue without a name.
+    pub(crate) fn ask(flux: &Flux, name: Option<&str>) -> QueueState {
+        let wanted = name.map_or(json!({}), |name| json!({ "name": name }));
+        ask_flux(flux, "job-manager.queue-status", &wanted).unwrap_or_default()
+    }
+
+    /// Returns why the queue is stopped; an empty text if Flux gives no reason.
+    pub(crate) fn why_stopped(&self) -> &str {
+        match (&self.stop_reason, self.blocked.as_deref()) {
+            (Some(reason), _) => reason,
+            (None, Some("parent")) => "its parent queue is stopped",
+            (None, Some("scheduler")) => "the scheduler is offline",
+            (None, _) => "",
+        }
+    }
+}
+
+/// Returns how texts name a queue; `None` is the queue without a name.
+pub(crate) fn queue_label(name: Option<&str>) -> String {
+    name.map_or("the queue".to_owned(), |name| format!("queue {name}"))
+}
+
 /// The stopped queues, each with the reason if there is one. `None` is the queue without a name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StoppedQueues(BTreeMap<Option<String>, String>);
@@ -191,27 +222,16 @@ impl StoppedQueues {
         let names: BTreeSet<Option<&str>> = queues.into_iter().collect();
         let mut stopped = StoppedQueues::default();
         for name in names.into_iter().take(MOST_QUEUES) {
-            let wanted = name.map_or(json!({}), |name| json!({ "name": name }));
-            if let Some(state) = ask_flux(flux, "job-manager.queue-status", &wanted) {
-                stopped.note(name, &state);
-            }
+            stopped.note(name, &QueueState::ask(flux, name));
         }
         stopped
     }
 
-    /// Adds a queue if its state, an answer of `job-manager.queue-status`, is stopped.
-    pub(crate) fn note(&mut self, name: Option<&str>, state: &Value) {
-        let text = |key: &str| state.get(key)?.as_str();
-        if state.get("start") != Some(&Value::Bool(false)) {
-            return;
+    /// Adds a queue if it is stopped.
+    pub(crate) fn note(&mut self, name: Option<&str>, state: &QueueState) {
+        if state.is_started == Some(false) {
+            self.0.insert(name.map(str::to_owned), state.why_stopped().to_owned());
         }
-        let reason = match (text("stop_reason"), text("blocked")) {
-            (Some(reason), _) => reason,
-            (None, Some("parent")) => "its parent queue is stopped",
-            (None, Some("scheduler")) => "the scheduler is offline",
-            (None, _) => "",
-        };
-        self.0.insert(name.map(str::to_owned), reason.to_owned());
     }
 
     /// Returns true if the queue is stopped.
@@ -227,7 +247,7 @@ impl StoppedQueues {
     /// Returns a text about each stopped queue: `queue batch is stopped: for repair`.
     pub(crate) fn texts(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|(name, reason)| {
-            let queue = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
+            let queue = queue_label(name.as_deref());
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             format!("{queue} is stopped{reason}")
         })
@@ -281,10 +301,14 @@ mod tests {
     #[test]
     fn a_stopped_queue_has_the_reason_of_flux() {
         let mut stopped = StoppedQueues::default();
-        stopped.note(Some("on"), &json!({"enable": true, "start": true}));
-        stopped.note(Some("a"), &json!({"enable": true, "start": false, "stop_reason": "for repair"}));
-        stopped.note(Some("v"), &json!({"enable": true, "start": false, "parent": "a", "blocked": "parent"}));
-        stopped.note(None, &json!({"enable": true, "start": false}));
+        let state = |answer| serde_json::from_value::<QueueState>(answer).expect("a state");
+        stopped.note(Some("on"), &state(json!({"enable": true, "start": true})));
+        stopped.note(Some("a"), &state(json!({"enable": true, "start": false, "stop_reason": "for repair"})));
+        stopped.note(
+            Some("v"),
+            &state(json!({"enable": true, "start": false, "parent": "a", "blocked": "parent"})),
+        );
+        stopped.note(None, &state(json!({"enable": true, "start": false})));
         let texts: Vec<String> = stopped.texts().collect();
         assert_eq!(
             texts,

@@ -39,7 +39,8 @@ fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
     let standing: Standings = serde_json::from_value(standing()).expect("a standing");
     let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
     let mut stopped = StoppedQueues::default();
-    stopped.note(Some("debug"), &serde_json::json!({"start": false}));
+    stopped
+        .note(Some("debug"), &serde_json::from_value(serde_json::json!({"start": false})).expect("a state"));
     let snapshot = snapshot(Some(&stats), &standing, &page, &stopped, &words());
     assert!(snapshot.facts[1].ends_with("; stopped: debug"), "{:?}", snapshot.facts);
     let marks: Vec<(&str, &str)> =

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
+use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
 
 /// The attributes in `attributes.system` that the plugin reads.
 const READ: [&str; 5] = ["bank", "queue", "project", "duration", "dependencies"];
@@ -40,7 +41,7 @@ pub(crate) struct SubmitArgs {
     bank: Option<String>,
     /// Urgency, 0 to 31, hold, expedite or default
     #[arg(long, value_name = "N", value_parser = urgency)]
-    urgency: Option<u8>,
+    urgency: Option<i64>,
     /// Attribute, such as system.project=NAME
     #[arg(short = 'S', long, value_name = "ATTR=VALUE")]
     setattr: Vec<String>,
@@ -59,7 +60,7 @@ pub(crate) struct SubmitArgs {
 #[derive(Debug, PartialEq)]
 pub(crate) struct JobToCheck {
     pub(crate) jobspec: Value,
-    pub(crate) urgency: u8,
+    pub(crate) urgency: i64,
 }
 
 /// Returns the minutes or the Flux standard duration in seconds.
@@ -72,12 +73,12 @@ fn time_limit(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "expected minutes, or a number with s, m, h or d, such as 1.5h".to_owned())
 }
 
-fn urgency(text: &str) -> Result<u8, String> {
+fn urgency(text: &str) -> Result<i64, String> {
     match text {
-        "hold" => Some(0),
-        "default" => Some(16),
-        "expedite" => Some(31),
-        number => number.parse().ok().filter(|urgency| *urgency <= 31),
+        "hold" => Some(URGENCY_HOLD),
+        "default" => Some(URGENCY_DEFAULT),
+        "expedite" => Some(URGENCY_EXPEDITE),
+        number => number.parse().ok().filter(|urgency| (URGENCY_HOLD..=URGENCY_EXPEDITE).contains(urgency)),
     }
     .ok_or_else(|| "expected a number from 0 to 31, hold, expedite or default".to_owned())
 }
@@ -99,7 +100,7 @@ impl SubmitArgs {
             Some(path) => read_jobspec(path)?,
             None => self.jobspec()?,
         };
-        Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(16) })
+        Ok(JobToCheck { jobspec, urgency: self.urgency.unwrap_or(URGENCY_DEFAULT) })
     }
 
     fn has_no_shape(&self) -> bool {
@@ -126,25 +127,14 @@ impl SubmitArgs {
             }
             Some(nodes) => json!({"type": "node", "count": nodes, "with": [slot(ntasks.div_ceil(nodes))]}),
         };
-        let mut attributes = json!({"system": {"duration": self.time_limit.unwrap_or(0.0)}});
-        let named = [("queue", &self.queue), ("bank", &self.bank)];
-        for (name, value) in named.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?))) {
-            attributes
-                .get_mut("system")
-                .into_iter()
-                .for_each(|system| set_member(system, name, json!(value)));
-        }
+        let mut system = Map::from_iter([("duration".to_owned(), json!(self.time_limit.unwrap_or(0.0)))]);
+        system.extend(self.queue.as_ref().map(|queue| ("queue".to_owned(), json!(queue))));
+        system.extend(self.bank.as_ref().map(|bank| ("bank".to_owned(), json!(bank))));
+        let mut attributes = json!({ "system": system });
         for attribute in &self.setattr {
             set_attribute(&mut attributes, attribute);
         }
         Ok(reduced(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
-    }
-}
-
-/// Sets a member of an object; any other value stays as it is.
-pub(super) fn set_member(object: &mut Value, key: &str, value: Value) {
-    if let Some(object) = object.as_object_mut() {
-        object.insert(key.to_owned(), value);
     }
 }
 
@@ -174,19 +164,13 @@ fn read_jobspec(path: &str) -> Result<Value, Failure> {
         "-" => io::stdin().read_to_string(&mut text).map(|_| text),
         path => fs::read_to_string(path),
     };
-    let text = read
-        .map_err(|error| Failure::Message(format!("can't read the jobspec {shown}: {}", reason(&error))))?;
+    let text = read.map_err(|error| Failure::Message(format!("can't read the jobspec {shown}: {error}")))?;
     let jobspec: Value = serde_json::from_str(&text)
         .map_err(|error| Failure::Message(format!("{shown} is not a jobspec in JSON: {error}")))?;
     if !jobspec.is_object() {
         return Err(Failure::Message(format!("{shown} is not a jobspec: expected a JSON object")));
     }
     Ok(reduced(&jobspec))
-}
-
-fn reason(error: &io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
 /// Returns a jobspec without the members that the plugin does not read: an environment may exceed the longest request.
@@ -306,7 +290,10 @@ mod tests {
             (&["-N3", "-n2"][..], "node count must not be greater than task count".to_owned()),
             (&["-N0"], format!("invalid value '0' for '--nodes <N>': 0 is not in 1..=1000000{help}")),
             (&["--exclusive"], format!("unexpected argument '--exclusive' found{help}")),
-            (&["/nonexistent"], "can't read the jobspec /nonexistent: no such file or directory".to_owned()),
+            (
+                &["/nonexistent"],
+                "can't read the jobspec /nonexistent: No such file or directory (os error 2)".to_owned(),
+            ),
         ] {
             assert_eq!(read(words), Err(text), "{words:?}");
         }

@@ -9,17 +9,17 @@ mod text;
 use serde_json::{Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration_of};
+use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
+use crate::plugin::scheduling::QueueState;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
 use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
-use fairshare_client::Flux;
 use fairshare_engine::engine::answers::CheckedJob;
-use jobspec::{SubmitArgs, apply_defaults, set_member};
-use text::{QueueState, describe};
+use jobspec::{SubmitArgs, apply_defaults};
+use text::{describe, refusal_by_queue};
 
 /// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
 ///
@@ -80,11 +80,10 @@ impl Question<'_> {
     fn answer(&self, instance: &InstanceArg, screen: &Screen) -> Outcome {
         let mut job = self.submit.job()?;
         let flux = instance.connect()?;
-        let refusal = apply_defaults(&mut job.jobspec, &configuration_of(&flux)).err();
-        let mut request = json!({"jobspec": job.jobspec, "urgency": job.urgency, "count": self.count});
-        if let Some(user) = self.user.or(self.submit.user.as_deref()) {
-            set_member(&mut request, "user", json!(userid(user).map_err(failure)?));
-        }
+        let refusal = apply_defaults(&mut job.jobspec, &configuration::<Value>(&flux)).err();
+        let user = self.user.or(self.submit.user.as_deref()).map(userid).transpose().map_err(failure)?;
+        let request =
+            json!({"jobspec": job.jobspec, "urgency": job.urgency, "count": self.count, "user": user});
         let document: Value = match ask(&flux, "check_job", &request) {
             Ok(document) => document,
             Err(Refusal::No(text)) => {
@@ -94,12 +93,12 @@ impl Question<'_> {
             Err(refusal) => return Err(refusal.into()),
         };
         let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
-        let queue = QueueState::read(&flux, checked.queue.as_deref());
-        let refusal = refusal.or_else(|| queue.refusal());
+        let queue = QueueState::ask(&flux, checked.queue.as_deref());
+        let refusal = refusal.or_else(|| refusal_by_queue(&checked, &queue));
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         if self.json || self.submit.json {
-            print_json(document, refusal, &queue, &words)?;
+            print_json(document, words.user(checked.userid.0), refusal, &queue)?;
         } else {
             let teller = Teller { screen, words: &words };
             let mut out = Paper::for_people(screen);
@@ -113,31 +112,19 @@ impl Question<'_> {
 /// Prints the plugin's answer with the user's name and the parts of the answer that are Flux's.
 fn print_json(
     mut document: Value,
+    user: String,
     refusal: Option<String>,
     queue: &QueueState,
-    words: &Words<'_>,
 ) -> Result<(), Failure> {
-    let user = document.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
-    set_member(&mut document, "user", json!(user.map(|user| words.user(user))));
-    set_member(&mut document, "rejection_by_flux", json!(refusal));
-    set_member(&mut document, "queue_started", json!(queue.is_started));
+    let own = [
+        ("user", json!(user)),
+        ("rejection_by_flux", json!(refusal)),
+        ("queue_started", json!(queue.is_started)),
+    ];
+    if let Value::Object(members) = &mut document {
+        members.extend(own.map(|(key, value)| (key.to_owned(), value)));
+    }
     let mut out = Paper::plain();
     write_pretty(&document, &mut out)?;
     Ok(out.finish()?)
-}
-
-impl QueueState {
-    /// Asks Flux for the state of a queue. If Flux does not answer, the state is unknown.
-    fn read(flux: &Flux, queue: Option<&str>) -> QueueState {
-        let request = queue.map_or_else(|| json!({}), |name| json!({"name": name}));
-        let answer = flux.rpc("job-manager.queue-status", &request.to_string()).ok().flatten();
-        let state: Value = serde_json::from_str(&answer.unwrap_or_default()).unwrap_or_default();
-        let text = |key: &str| state.get(key).and_then(Value::as_str).map(str::to_owned);
-        QueueState {
-            name: queue.map(str::to_owned),
-            is_enabled: state.get("enable").and_then(Value::as_bool),
-            is_started: state.get("start").and_then(Value::as_bool),
-            reason: text("disable_reason").or_else(|| text("stop_reason")),
-        }
-    }
 }

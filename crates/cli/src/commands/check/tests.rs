@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens about jobs that are not submitted yet.
 
-use super::text::{QueueState, describe};
+use super::text::{describe, refusal_by_queue};
+use crate::plugin::scheduling::QueueState;
 use crate::tests::golden::{NOW, check, held, price, screen, words};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::CheckedJob;
@@ -30,20 +31,9 @@ fn text(checked: &CheckedJob, refusal: Option<&str>, queue: &QueueState) -> Stri
 
 #[test]
 fn screens_of_jobs_that_are_not_submitted() {
-    let open = QueueState {
-        name: Some("debug".to_owned()),
-        is_enabled: Some(true),
-        is_started: Some(true),
-        reason: None,
-    };
-    let reason = Some("maintenance".to_owned());
-    let stopped = QueueState {
-        is_started: Some(false),
-        reason: reason.clone(),
-        ..QueueState { name: open.name.clone(), ..open }
-    };
-    let open =
-        QueueState { name: open.name.clone(), is_enabled: Some(true), is_started: Some(true), reason: None };
+    let state = |answer| serde_json::from_value::<QueueState>(answer).expect("a state");
+    let open = state(json!({"enable": true, "start": true}));
+    let stopped = state(json!({"enable": true, "start": false, "stop_reason": "maintenance"}));
     let holds = held(1, 5001, "chem")["holds"].clone();
     let rejection = "job size (9 node(s)) is greater than the maximum of user 5001";
     let several =
@@ -82,7 +72,11 @@ fn screens_of_jobs_that_are_not_submitted() {
         "{screens}"
     );
     assert_eq!(
-        QueueState { is_enabled: Some(false), reason, ..open }.refusal().as_deref(),
+        refusal_by_queue(
+            &answer(json!({})),
+            &state(json!({"enable": false, "start": true, "disable_reason": "maintenance"}))
+        )
+        .as_deref(),
         Some("queue debug takes no new jobs: maintenance")
     );
 }

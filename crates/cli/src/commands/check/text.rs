@@ -3,37 +3,22 @@
 
 use std::io::{self, Write};
 
+use crate::plugin::scheduling::{QueueState, queue_label};
 use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
 use fairshare_engine::priority::Outcome;
 
-/// The state of the job's queue; `None`: unknown.
-#[derive(Debug, Default)]
-pub(super) struct QueueState {
-    /// `None` is the queue without a name.
-    pub(super) name: Option<String>,
-    pub(super) is_enabled: Option<bool>,
-    pub(super) is_started: Option<bool>,
-    /// Why the queue is disabled or stopped.
-    pub(super) reason: Option<String>,
+/// Returns why Flux rejects a job because of the state of its queue.
+pub(super) fn refusal_by_queue(checked: &CheckedJob, queue: &QueueState) -> Option<String> {
+    let reason = queue.disable_reason.as_deref().unwrap_or_default();
+    let name = queue_label(checked.queue.as_deref());
+    (queue.is_enabled == Some(false)).then(|| format!("{name} takes no new jobs{}", because(reason)))
 }
 
-impl QueueState {
-    fn label(&self) -> String {
-        self.name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"))
-    }
-
-    fn because(&self) -> String {
-        self.reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"))
-    }
-
-    /// Returns why Flux rejects a job in the queue.
-    pub(super) fn refusal(&self) -> Option<String> {
-        let is_closed = self.is_enabled == Some(false);
-        is_closed.then(|| format!("{} takes no new jobs{}", self.label(), self.because()))
-    }
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 /// Prints what would happen to the jobs. `refusal` is the text with which Flux itself would reject them.
@@ -73,7 +58,8 @@ pub(super) fn describe(
         teller.line("No limit holds it.", out)?;
     }
     if queue.is_started == Some(false) {
-        let text = format!("Its jobs wait until {} is started{}.", queue.label(), queue.because());
+        let name = queue_label(checked.queue.as_deref());
+        let text = format!("Its jobs wait until {name} is started{}.", because(queue.why_stopped()));
         teller.line(&text, out)?;
     }
     match &checked.priority {

@@ -76,7 +76,7 @@ fn screens_of_jobs() {
 fn stopped_queues_and_estimates_are_marked() {
     let mut listing = Listing { page: page(), ..Listing::default() };
     let stopped = json!({"enable": true, "start": false, "stop_reason": "for repair"});
-    listing.stopped.note(Some("debug"), &stopped);
+    listing.stopped.note(Some("debug"), &serde_json::from_value(stopped).expect("a state"));
     listing.estimates.insert(22, NOW + 3600.0);
     let text = printed_listing("", 200, &listing);
     check("jobs-stopped", 200, &text);

@@ -9,6 +9,7 @@ use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{Explained, HoldNow, PostedPriority, Why};
+use fairshare_engine::limits::RULES;
 use fairshare_engine::priority::Outcome;
 
 impl Teller<'_> {
@@ -289,13 +290,10 @@ impl Teller<'_> {
     }
 }
 
-/// Returns true if a dependency belongs to a limit that holds the job now. A repeated dependency ends with a number.
+/// Returns true if a dependency belongs to a limit that holds the job now.
 fn holds(job: &Why, name: &str) -> bool {
-    let base = name
-        .rsplit_once('.')
-        .filter(|(_, count)| count.parse::<u32>().is_ok())
-        .map_or(name, |(base, _)| base);
-    job.holds.iter().any(|hold| hold.limit == base || hold.limit == name)
+    let limit = RULES.parse(name).map_or(name, |name| name.hold.name());
+    job.holds.iter().any(|hold| hold.limit == limit)
 }
 
 /// Returns the terms of a priority, their sum and the result.

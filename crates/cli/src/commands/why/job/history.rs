@@ -7,12 +7,14 @@ use std::io::{self, Write};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::plugin::scheduling::ask_flux;
+use crate::plugin::ask::ask_flux;
 use crate::ui::figures::{duration, number};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{Note, Why};
+use fairshare_engine::limits::RULES;
+use fairshare_engine::priority::URGENCY_DEFAULT;
 
 /// The most rows of priorities that a screen shows.
 const MOST_ROWS: usize = 20;
@@ -146,7 +148,7 @@ pub(super) fn read_history(eventlog: &str) -> Option<JobHistory> {
     let mut reader = Reader {
         history: JobHistory { submitted: submit.timestamp, userid, ..JobHistory::default() },
         cause: None,
-        urgency: context.urgency.unwrap_or(16),
+        urgency: context.urgency.unwrap_or(URGENCY_DEFAULT),
         open: Vec::new(),
         next_cause: Some(note("submitted", "the first after the submission")),
         last: submit.timestamp,
@@ -160,12 +162,9 @@ fn note(code: &'static str, text: impl Into<String>) -> Note {
     Note { code: code.into(), text: text.into() }
 }
 
-/// Returns the name of the limit that a dependency belongs to. A repeated dependency ends with a number.
-fn limit_of(description: &str) -> Option<&str> {
-    let is_number = |text: &str| text.parse::<u32>().is_ok();
-    let base =
-        description.rsplit_once('.').filter(|(_, end)| is_number(end)).map_or(description, |(base, _)| base);
-    base.starts_with("max-").then_some(base)
+/// Returns the name of the limit that a dependency belongs to.
+fn limit_of(description: &str) -> Option<&'static str> {
+    RULES.parse(description).map(|name| name.hold.name())
 }
 
 impl Reader {

@@ -422,3 +422,24 @@ proptest::proptest! {
         }
     }
 }
+
+/// Another plugin may use any name for its dependencies.
+#[test]
+fn only_names_of_limits_are_holds_by_limits() {
+    let add = |name: &str| {
+        let event = json!({"timestamp": 2.0, "name": "dependency-add", "context": {"description": name}});
+        format!("{event}\n")
+    };
+    let submit = json!({"timestamp": 1.0, "name": "submit", "context": {"userid": 5001, "urgency": 16}});
+    let names = [
+        "max-licenses",
+        "max-running-jobs-user-limit",
+        "max-running-jobs-user-limit.2",
+        "max-running-jobs-user-limit.x",
+    ];
+    let history = read_history(&(format!("{submit}\n") + &names.map(add).concat())).expect("a history");
+    let holds: Vec<(&str, bool)> =
+        history.holds.iter().map(|hold| (hold.name.as_str(), hold.is_limit)).collect();
+    let limit = ("max-running-jobs-user-limit", true);
+    assert_eq!(holds, [(names[0], false), limit, limit, (names[3], false)]);
+}
