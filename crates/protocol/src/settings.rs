@@ -330,16 +330,18 @@ fn read_weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Reads seconds: a number or a Flux Standard Duration (RFC 23).
+/// Reads seconds: a number or a Flux Standard Duration.
 fn read_duration(value: &RawValue) -> Option<f64> {
     let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0)];
-    let (digits, unit) = units
-        .into_iter()
-        .find_map(|(unit, seconds)| Some((given.strip_suffix(unit)?, seconds)))
-        .unwrap_or((&given, 1.0));
+    parse_duration(&given).filter(|seconds| (0.0..=LONGEST).contains(seconds))
+}
+
+/// Parses a Flux Standard Duration (RFC 23). Returns seconds.
+pub fn parse_duration(text: &str) -> Option<f64> {
+    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("", 1.0)];
+    let (digits, unit) =
+        units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
     let is_plain =
         digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    let seconds = digits.parse::<f64>().ok().filter(|_| is_plain)? * unit;
-    (0.0..=LONGEST).contains(&seconds).then_some(seconds)
+    Some(digits.parse::<f64>().ok().filter(|_| is_plain)? * unit)
 }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Failure, failure};
 use crate::ui::printable::printable;
 use fairshare_engine::priority::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
+use fairshare_protocol::settings::parse_duration;
 
 /// The attributes in `attributes.system` that the plugin reads.
 const READ: [&str; 5] = ["bank", "queue", "project", "duration", "dependencies"];
@@ -65,11 +66,9 @@ pub(crate) struct JobToCheck {
 
 /// Returns the minutes or the Flux standard duration in seconds.
 fn time_limit(text: &str) -> Result<f64, String> {
-    let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("", 60.0)];
-    let of_unit =
-        |(unit, seconds): (&str, f64)| Some(text.strip_suffix(unit)?.parse::<f64>().ok()? * seconds);
-    let seconds =
-        units.into_iter().find_map(of_unit).filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
+    let minutes = text.parse::<f64>().ok().map(|minutes| minutes * 60.0);
+    let seconds = minutes.or_else(|| parse_duration(text));
+    let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     seconds.ok_or_else(|| "expected minutes, or a number with s, m, h or d, such as 1.5h".to_owned())
 }
 
@@ -217,17 +216,12 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
             ("duration", Some(given)) => given.as_f64() != Some(0.0),
             (_, given) => given.is_some(),
         };
-        let seconds = value.as_str().filter(|_| key == "duration").and_then(|text| seconds(text).ok());
+        let seconds = value.as_str().filter(|_| key == "duration").and_then(parse_duration);
         if !is_given {
             system.insert(key, seconds.map_or(value, |seconds| json!(seconds)));
         }
     }
     Ok(())
-}
-
-/// Returns a Flux standard duration in seconds. A number without a unit is in seconds.
-fn seconds(text: &str) -> Result<f64, String> {
-    text.parse().or_else(|_| time_limit(text))
 }
 
 /// Returns the options for the help of the command.
