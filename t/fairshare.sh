@@ -18,6 +18,16 @@ mkdir -p exec
 ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
+# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
+asks() {
+	local as=$1
+	shift
+	case $as in
+	own) flux fairshare "$@" ;;
+	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
+	esac
+}
+
 # make_site: makes a database with two banks and four users, and starts the service that edits it.
 make_site() {
 	# The instance waits for the service, so both would outlive a script that ends early.

@@ -6,15 +6,6 @@ test_description='place and start of pending jobs, and the history of jobs that 
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
-asks() {
-	local as=$1
-	shift
-	case $as in
-	own) flux fairshare "$@" ;;
-	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
-	esac
-}
 # is FILE FILTER: checks that the filter is true.
 is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
 # places QUEUE...: prints id, place and number of the pending jobs in these queues, from the order of `flux jobs`.

@@ -6,15 +6,6 @@ test_description='flux fairshare jobs, why, standing, top and metrics, for guest
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
-asks() {
-	local as=$1
-	shift
-	case $as in
-	own) flux fairshare "$@" ;;
-	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
-	esac
-}
 # says_no CODE UID COMMAND...: checks for this exit status and an empty output; the message is in ./err.
 says_no() {
 	local code=$1

@@ -6,15 +6,6 @@ test_description='flux fairshare check and what-if --submit predict the outcome 
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
-asks() {
-	local as=$1
-	shift
-	case $as in
-	own) flux fairshare "$@" ;;
-	*) FLUX_HANDLE_USERID=$as FLUX_HANDLE_ROLEMASK=0x2 flux fairshare "$@" ;;
-	esac
-}
 # predicted KIND UID OPTION...: checks a job, submits it, and compares. KIND is rejected, held or free. The job is in $id.
 predicted() {
 	local kind=$1 uid=$2 code=0

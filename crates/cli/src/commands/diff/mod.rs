@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::push::{self, Push};
 use super::status::{loaded, state_of};
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{Refusal, in_a_job, limits, queues};
+use crate::plugin::ask::{InstanceArg, Refusal, in_a_job, limits, queues};
 use crate::plugin::installed::load_command;
 use crate::plugin::{live_tree, standing};
 use crate::site::database::DatabaseArg;
@@ -21,7 +21,6 @@ use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use fairshare_accounting::store::PolicyData;
-use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{PushChanges, Standings};
 use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
 
@@ -38,9 +37,8 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
-    #[arg(long, value_name = "URI")]
-    uri: Option<String>,
+    #[command(flatten)]
+    instance: InstanceArg,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -57,9 +55,9 @@ struct Difference {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
     let mut data = push::read(&push)?;
-    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let flux = args.instance.connect()?;
     let Some(name) = loaded(&flux)? else {
         let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
         return Err(Failure::Message(in_a_job(&flux).unwrap_or_else(text)));

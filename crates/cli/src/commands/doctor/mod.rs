@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::push::Push;
 use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::ui::messages::say;
@@ -35,9 +36,8 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
-    #[arg(long, value_name = "URI")]
-    uri: Option<String>,
+    #[command(flatten)]
+    instance: InstanceArg,
     /// Report data and usage older than this many hours
     #[arg(long, value_name = "HOURS", default_value_t = 2.0)]
     stale: f64,
@@ -53,8 +53,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let books = books(args, now, &mut findings);
     findings.extend(books.iter().flat_map(|books| check_database(books, now, stale)));
     let data = books.as_ref().map(|books| &books.data);
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
-    match Instance::ask(args.uri.as_deref(), &push, data) {
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
+    match Instance::ask(args.instance.uri.as_deref(), &push, data) {
         Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
         Err(fault) => {
             let remedy =

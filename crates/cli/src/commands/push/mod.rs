@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::in_a_job;
+use crate::plugin::ask::{InstanceArg, in_a_job};
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::site::mending;
@@ -38,9 +38,8 @@ pub(crate) struct Args {
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
-    /// The Flux instance; otherwise the enclosing or the system's
-    #[arg(long, value_name = "URI")]
-    uri: Option<String>,
+    #[command(flatten)]
+    instance: InstanceArg,
     /// Change nothing; show what would be sent, and what the plugin would do
     ///
     /// If this project's plugin is loaded, it answers how many pending jobs would get another priority, which ten jobs would
@@ -73,7 +72,7 @@ pub(super) struct Push<'a> {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
+    let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
     let data = read_for(&push, args.dry_run)?;
     if let (Some(by), true) = (push.found.by, (args.dry_run || args.verbose) && !args.json) {
         say(format_args!("database {} ({by})", push.found.path.display()))?;

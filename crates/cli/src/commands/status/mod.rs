@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::in_a_job;
+use crate::plugin::ask::{InstanceArg, in_a_job};
 use crate::plugin::installed::load_command;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, now, rfc3339};
@@ -42,9 +42,8 @@ pub(crate) struct Args {
     /// The associations in these banks
     #[arg(short, long, value_name = "BANK", value_delimiter = ',', help_heading = "Selection")]
     bank: Vec<String>,
-    /// The Flux instance; otherwise the enclosing or the system's
-    #[arg(long, value_name = "URI")]
-    uri: Option<String>,
+    #[command(flatten)]
+    instance: InstanceArg,
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
@@ -69,7 +68,7 @@ struct Surroundings {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let flux = Flux::connect(args.uri.as_deref()).map_err(failure)?;
+    let flux = args.instance.connect()?;
     let plugins = plugins(&flux)?;
     let Some(name) = plugins.iter().find(|name| name.starts_with(PLUGIN)) else {
         let load = load_command(None);
