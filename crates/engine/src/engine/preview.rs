@@ -66,12 +66,11 @@ impl Engine {
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
-        let live = |id| self.shared.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs);
         let gone = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
         let gone = gone.map(|(id, association)| RemovedAssociation {
             user: association.user,
             bank: association.bank.clone(),
-            jobs: live(id),
+            jobs: self.shared.ledger.accounts().active_jobs(id),
         });
         preview.removed_with_jobs = gone.filter(|association| association.jobs > 0).collect();
         preview.rejected_count = preview.rejected.len();

@@ -233,7 +233,7 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
         });
     };
     let limits = shared.book.association(wanted)?;
-    let active = shared.ledger.accounts().usage(wanted).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.accounts().active_jobs(wanted);
     if limits.is_full(active) {
         return Some("new bank is already at max-active-jobs limit".to_owned());
     }

@@ -86,11 +86,11 @@ fn too_many_active(
     association: &Association,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let active = shared.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.accounts().active_jobs(id);
     let is_rejected = facts.state == State::New && association.is_full(active);
     is_rejected.then(|| {
         let other = fitting_bank(shared, id, facts, |other, record| {
-            !record.is_full(shared.ledger.accounts().usage(other).map_or(0, |usage| usage.active_jobs))
+            !record.is_full(shared.ledger.accounts().active_jobs(other))
         });
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));

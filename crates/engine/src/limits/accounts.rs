@@ -26,6 +26,11 @@ impl Accounts {
         self.get(association).map(|account| &account.usage)
     }
 
+    /// Returns the number of active jobs of an association.
+    pub fn active_jobs(&self, association: AssociationId) -> u64 {
+        self.usage(association).map_or(0, |usage| usage.active_jobs)
+    }
+
     /// Returns the jobs of an association in DEPEND and PRIORITY with ids above `after`, or all, in the order of their ids.
     pub fn before_sched(
         &self,

@@ -217,7 +217,7 @@ fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts
     let mut banks = view.book.associations_of(job.user).filter(|(other, _)| *other != own).take(MOST_TRIED);
     let (_, bank) = banks.find(|(other, record)| {
         record.active
-            && !record.is_full(view.ledger.accounts().usage(*other).map_or(0, |usage| usage.active_jobs))
+            && !record.is_full(view.ledger.accounts().active_jobs(*other))
             && job.queue.as_ref().is_none_or(|queue| permits(queue, *other))
             && view.forbidden_project(*other, facts.project).is_none()
             && has_headroom(view, *other, job.queue.as_ref(), job)

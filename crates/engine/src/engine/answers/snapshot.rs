@@ -295,11 +295,9 @@ fn add(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSn
 
 /// Returns removed associations with live jobs, of one user or of all users.
 fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapshot> {
-    let has_jobs = |id| view.ledger.accounts().usage(id).is_some_and(|usage| usage.active_jobs > 0);
-    let gone = view
-        .book
-        .removed()
-        .filter(|(id, record)| has_jobs(*id) && user.is_none_or(|only| only == record.user));
+    let has_jobs = |id| view.ledger.accounts().active_jobs(id) > 0;
+    let is_shown = |user_of: UserId| user.is_none_or(|only| only == user_of);
+    let gone = view.book.removed().filter(|(id, record)| has_jobs(*id) && is_shown(record.user));
     let shown = gone.map(|(id, record)| AssociationSnapshot {
         userid: Some(record.user),
         is_removed: true,
@@ -337,7 +335,7 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         max_run_jobs: association.max_running_jobs,
         cur_run_jobs: signed(run.jobs()),
         max_active_jobs: association.max_active_jobs,
-        cur_active_jobs: signed(usage.map_or(0, |usage| usage.active_jobs)),
+        cur_active_jobs: signed(view.ledger.accounts().active_jobs(id)),
         queues: association.queues.to_vec(),
         queue_factor: latest.map_or(0, |queue| queue.priority),
         projects: association.projects.to_vec(),

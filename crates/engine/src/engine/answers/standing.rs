@@ -287,7 +287,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
     };
     match wanted.user {
         Some(user) => {
-            let has_jobs = |id| view.ledger.accounts().usage(id).is_some_and(|usage| usage.active_jobs > 0);
+            let has_jobs = |id| view.ledger.accounts().active_jobs(id) > 0;
             let shown = |id| view.book.is_in_force(id) || has_jobs(id);
             let mut own = view
                 .book
@@ -326,7 +326,7 @@ fn show_association(
         fairshare: view.fairshare(id),
         usage: index.and_then(|index| view.standing.usage(index, now)),
         jobs: AssociationJobs {
-            active: usage.map_or(0, |usage| usage.active_jobs),
+            active: view.ledger.accounts().active_jobs(id),
             max_active: record.max_active_jobs.finite_cap(),
             held: view.ledger.accounts().held_count(id) as u64,
             pending: view.posted.pending_count(id) as u64,
@@ -348,7 +348,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         queue: None,
         measure: Cow::Borrowed("jobs"),
         stage: Cow::Borrowed("active"),
-        used: Some(view.ledger.accounts().usage(id).map_or(0, |usage| usage.active_jobs)),
+        used: Some(view.ledger.accounts().active_jobs(id)),
         reserved: Some(0),
         cap: record.max_active_jobs.finite_cap(),
     }];

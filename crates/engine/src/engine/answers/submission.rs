@@ -93,7 +93,7 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
         return checked;
     };
     let now = checked.heading.now;
-    let active = view.ledger.accounts().usage(association).map_or(0, |usage| usage.active_jobs);
+    let active = view.ledger.accounts().active_jobs(association);
     checked.jobs_rejected = count - count.min(record.active_headroom(active));
     let limits = view.limits().on_job(facts.id, &job);
     let fitting = limits.iter().map(|limit| (limit.fitting(), limit.hold)).min();

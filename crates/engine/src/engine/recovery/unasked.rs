@@ -80,7 +80,7 @@ pub(in crate::engine) fn is_in_reach(
     if shared.book.association(association).is_none() {
         return false;
     }
-    let active = shared.ledger.accounts().usage(association).map_or(0, |usage| usage.active_jobs);
+    let active = shared.ledger.accounts().active_jobs(association);
     if shared.ledger.accounts().runs_under_scopes(association) {
         return true;
     }
