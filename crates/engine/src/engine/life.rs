@@ -20,6 +20,9 @@ use crate::limits::{
 use crate::priority::URGENCY_HOLD;
 use std::collections::BTreeSet;
 
+/// The text that ends a job of an association that flux-accounting marks as broken.
+pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
+
 /// Jobs between validation and their end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Lives {
@@ -141,7 +144,7 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
 pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if matches!(job.admission, Admission::Broken(_)) {
-        return vec![Effect::Raise(id, "job.state.depend: bank info is missing".to_owned())];
+        return vec![Effect::Raise(id, BROKEN.to_owned())];
     }
     // A replayed job is already in DEPEND. Its dependencies are read from its eventlog.
     if job.phase != Phase::New {

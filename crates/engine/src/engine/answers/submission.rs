@@ -3,7 +3,8 @@
 //! compute the answer from a job that is in no table.
 
 use super::super::View;
-use super::super::{JobFacts, life::build_job, validate::rejection_of_job};
+use super::super::life::{BROKEN, build_job};
+use super::super::{JobFacts, validate::rejection_of_job};
 use super::heading::Heading;
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
@@ -11,9 +12,6 @@ use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::Admission;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
-
-/// The text that ends a job of an association that flux-accounting marks as broken.
-const BROKEN: &str = "job.state.depend: bank info is missing";
 
 /// The answer to `check_job`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,6 +3,8 @@
 
 use super::super::host::Host;
 use super::*;
+use crate::accounts::Association;
+use crate::engine::Effect;
 use crate::engine::answers::{CheckedJob, Heading, check_job};
 use std::collections::BTreeSet;
 
@@ -90,6 +92,25 @@ fn submission() -> impl Strategy<Value = Op> {
             foreign: Foreign::None,
         },
     )
+}
+
+#[test]
+fn a_job_of_a_broken_association_has_the_predicted_exception() {
+    let broken = Association { max_running_jobs: Limit(-1), ..association(7, "A") };
+    let mut host = Host::with(vec![record(broken, "A")], vec![]);
+    let job = HostJob::new(7).bank("A");
+    let predicted = predict(&host, &job, 1);
+    let id = JobId(1);
+    let facts = Host::facts(id, &job);
+    let mut effects = Vec::new();
+    for event in [Event::Validate(facts.clone()), Event::New(facts), Event::Depend(id)] {
+        effects.extend(host.engine.handle(NOW, event));
+    }
+    let raised = effects.into_iter().find_map(|effect| match effect {
+        Effect::Raise(job, text) if job == id => Some(text),
+        _ => None,
+    });
+    assert!(raised.is_some() && predicted.rejection == raised, "{predicted:?} {raised:?}");
 }
 
 proptest! {
