@@ -85,7 +85,7 @@ fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job
     Some(standing::Job {
         id,
         user: job.user,
-        bank: shared.bank_of(job.association()).or_else(|| job.bank.clone())?,
+        bank: shared.bank_of_job(job)?,
         ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
         start,
         limit: given.expiration.map_or(0.0, |end| end - start),

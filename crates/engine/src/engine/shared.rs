@@ -10,7 +10,7 @@ use super::{
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
-use crate::limits::{Ledger, Limits};
+use crate::limits::{Job, Ledger, Limits};
 use crate::priority::{Ages, WeightedFactors};
 use crate::standing::Standing;
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,6 +97,11 @@ impl Shared {
     /// Returns the bank of an association.
     pub(super) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
         Some(self.book.association(association?)?.bank.clone())
+    }
+
+    /// Returns the bank in which a job counts; without an association, the bank of its jobspec.
+    pub(super) fn bank_of_job(&self, job: &Job) -> Option<BankName> {
+        self.bank_of(job.association()).or_else(|| job.bank.clone())
     }
 
     /// Schedules a release scan of each association with held jobs for the next reactor turn.

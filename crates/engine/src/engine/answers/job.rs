@@ -207,7 +207,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     Some(Why {
         id,
         userid: job.user,
-        bank: view.bank_of(association).or_else(|| job.bank.clone()),
+        bank: view.bank_of_job(job),
         queue: job.queue.clone(),
         parent_queue: job.queue.as_ref().and_then(|queue| view.queues.parent(queue)).cloned(),
         one_queue_list: view.queues.is_one_list(),

@@ -256,7 +256,7 @@ fn list_job(
     ListedJob {
         id,
         userid: job.user,
-        bank: view.bank_of(job.association()).or_else(|| job.bank.clone()),
+        bank: view.bank_of_job(job),
         queue: job.queue.clone(),
         state: Cow::Borrowed(match job.phase {
             Phase::Sched => "sched",

@@ -244,7 +244,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let (mut pending, mut held, mut running) = (Loads::default(), Loads::default(), Loads::default());
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
-        let place = || (view.bank_of(job.association()).or_else(|| job.bank.clone()), job.queue.clone());
+        let place = || (view.bank_of_job(job), job.queue.clone());
         let state = JobState::from_job(job);
         jobs.add(state);
         match state {

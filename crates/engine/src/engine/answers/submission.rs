@@ -69,7 +69,7 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
     let default_project = || record.and_then(|record| record.def_project.clone());
     let mut checked = CheckedJob {
         userid: job.user,
-        bank: view.bank_of(association).or_else(|| job.bank.clone()),
+        bank: view.bank_of_job(&job),
         queue: job.queue.clone(),
         project: facts.project.map(Into::into).or_else(default_project),
         nodes: job.size.nodes,
