@@ -6,6 +6,7 @@ use super::{
     Effect, Engine, Tables, View,
     admission::{forbidden_in, unknown_association},
     answers::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
+    queues::Queues,
 };
 use crate::accounts::{Difference, Policy};
 use crate::ids::QueueName;
@@ -57,8 +58,9 @@ impl Engine {
                 preview.rejected.push(RejectedJob { id, user: job.user, reason });
             }
         }
-        put_in_order(&mut moves, |job| job.priority[0], |job, place| job.place[0] = place);
-        put_in_order(&mut moves, |job| job.priority[1], |job, place| job.place[1] = place);
+        let queues = &self.shared.queues;
+        put_in_order(queues, &mut moves, |job| job.priority[0], |job, place| job.place[0] = place);
+        put_in_order(queues, &mut moves, |job| job.priority[1], |job, place| job.place[1] = place);
         preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
         moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
@@ -136,12 +138,12 @@ fn rejection(effects: &[Effect]) -> Result<(), String> {
     text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 
-/// Sets the position of each job in its queue, by descending priority and then by id.
-fn put_in_order(jobs: &mut [Move], priority: impl Fn(&Move) -> u32, put: impl Fn(&mut Move, usize)) {
+/// Sets the position of each job in its scheduler queue, by descending priority and then by id.
+fn put_in_order(queues: &Queues, jobs: &mut [Move], priority: fn(&Move) -> u32, put: fn(&mut Move, usize)) {
     jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(priority(job)), job.id));
     let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();
     for job in jobs {
-        let place = places.entry(job.queue.clone()).or_default();
+        let place = places.entry(queues.scheduler_queue(job.queue.as_ref()).cloned()).or_default();
         *place += 1;
         put(job, *place);
     }

@@ -28,7 +28,7 @@ pub struct Preview {
     pub pending: usize,
     /// The number of these that would get another priority.
     pub repriced: usize,
-    /// The number of these whose position in their queue would change.
+    /// The number of these whose position in their scheduler queue would change.
     pub moved: usize,
     /// The jobs that move furthest.
     pub moves: Vec<Move>,
@@ -57,7 +57,7 @@ pub struct Move {
     pub queue: Option<QueueName>,
     /// Its priority now, and the priority it would get.
     pub priority: [u32; 2],
-    /// Its position in its queue now, and its position after the push; the first is 1.
+    /// Its position in its scheduler queue now, and its position after the push; the first is 1.
     pub place: [usize; 2],
 }
 

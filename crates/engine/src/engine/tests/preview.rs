@@ -84,6 +84,33 @@ fn a_preview_without_a_tree_uses_the_pushed_fair_shares() {
 }
 
 #[test]
+fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
+    let queues = |parent: Option<&str>| {
+        Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), parent.map(Into::into))])
+    };
+    for (what, event, moved) in [
+        ("two queues", queues(None), 0),
+        ("a virtual queue", queues(Some("q1")), 2),
+        ("one list", Event::OneQueueList(true), 2),
+    ] {
+        let mut host = Host::new();
+        host.event(event);
+        host.event(Event::Policy(accounts(), SitePart::default()));
+        for (user, queue) in [(7, "q1"), (8, "q2")] {
+            host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
+        }
+        let mut next = accounts();
+        next.associations[1].fairshare = 0.9;
+        stage(&mut host, next, SitePart::default());
+        let (preview, before, after) = preview_and_commit(&mut host);
+        assert_eq!((preview.repriced, preview.moved), (1, moved), "{what}");
+        if moved > 0 {
+            check_preview(&preview, &before, &after);
+        }
+    }
+}
+
+#[test]
 fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
         let mut host = live(policy);
