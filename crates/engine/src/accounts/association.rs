@@ -34,7 +34,7 @@ pub struct Association {
 impl Association {
     /// Returns true if one more active job must be rejected at submission.
     pub fn is_full(&self, active_jobs: u64) -> bool {
-        self.max_active_jobs.0 > 0 && !self.max_active_jobs.admits(active_jobs, 1)
+        self.active_headroom(active_jobs) == 0
     }
 
     /// Returns how many more jobs may be submitted, besides `active_jobs` active ones.
