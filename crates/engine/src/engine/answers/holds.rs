@@ -110,7 +110,7 @@ fn state_name(job: &Job) -> &'static str {
 
 /// Returns the limits that a held job exceeds, in the order of the table, with limits over limit scopes last.
 pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
-    let Some(association) = job.association().filter(|_| is_ours_to_hold(view, job)) else {
+    let Some(association) = job.association().filter(|_| may_be_held(job)) else {
         return Vec::new();
     };
     let holding = view.limits().holding(id).into_iter();
@@ -118,7 +118,8 @@ pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec
     holding.map(|holding| show_hold(view, association, holding, is_stopped, now)).collect()
 }
 
-fn is_ours_to_hold(_view: &View<'_>, job: &Job) -> bool {
+/// Returns true if limits hold the job, or if its eventlog may show that they do.
+fn may_be_held(job: &Job) -> bool {
     job.is_held() || job.phase == Phase::Depend && job.knowledge != Knowledge::Known
 }
 
