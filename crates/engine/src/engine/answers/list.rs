@@ -113,7 +113,7 @@ fn default_true() -> bool {
 
 /// Results that several jobs share.
 #[derive(Default)]
-struct Shared {
+struct SharedResults {
     rooms: HashMap<(AssociationId, Option<QueueName>), Room>,
     /// The index of weights in [`JobsPage::weighings`], by their key.
     weighings: HashMap<usize, usize>,
@@ -134,7 +134,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         terms: term_names(view),
         ..JobsPage::default()
     };
-    let mut shared = Shared::default();
+    let mut shared = SharedResults::default();
     let (candidates, is_all) = list_candidates(view, wanted);
     let mut last = None;
     let mut is_full = false;
@@ -230,7 +230,7 @@ fn list_job(
     job: &Job,
     now: f64,
     weighings: &mut Vec<Vec<i64>>,
-    shared: &mut Shared,
+    shared: &mut SharedResults,
 ) -> ListedJob {
     let stored = view.posted.job_priority(id);
     let posted = stored.as_ref();
