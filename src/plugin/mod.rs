@@ -20,7 +20,9 @@ mod snapshot;
 mod tests;
 mod why;
 
-use crate::jobtap::{self, Args, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request};
+use crate::jobtap::{
+    self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request,
+};
 use answers::{AllCalls, Delayed};
 use costs::Costs;
 use engine::SharedEngine;
@@ -91,6 +93,11 @@ impl MfPriority {
     /// Returns the time of the last data, in seconds since the epoch.
     fn updated(&self) -> Option<f64> {
         self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
+    }
+
+    /// Returns true if Flux is in private mode and the caller is a guest, who then sees no jobs of others.
+    fn hides_others_from(&self, caller: Caller) -> bool {
+        self.is_private.get() && !caller.is_privileged()
     }
 
     fn live_jobs(&self) -> usize {

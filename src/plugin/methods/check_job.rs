@@ -41,7 +41,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     let missing = || fault(WireError::Record("jobspec: expected an object".to_owned()));
     let mut checked =
         Json::parse(request.payload.unwrap_or_default(), check).flatten().ok_or_else(missing)??;
-    if plugin.is_private.get() && !request.caller.is_privileged() {
+    if plugin.hides_others_from(request.caller) {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
         (checked.place, checked.place_of) = (None, 0);
     }

@@ -39,7 +39,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
             Err(reason) => refused.push(Refused { id, reason }),
         }
     }
-    if request.caller.is_privileged() || !plugin.is_private.get() {
+    if !plugin.hides_others_from(request.caller) {
         let places =
             plugin.engine.view(|view| view.places(jobs.iter().map(|job| job.id))).unwrap_or_default();
         jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
@@ -62,7 +62,7 @@ fn explain_job(
         return Ok(Err(unknown()));
     };
     let (own, is_guest) = (UserId(caller.userid), !caller.is_privileged());
-    let is_private = is_guest && plugin.is_private.get();
+    let is_private = plugin.hides_others_from(caller);
     if is_guest && user != own {
         if is_private {
             return Ok(Err(unknown()));

@@ -13,7 +13,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     let mut wanted = read_jobs(request.payload).map_err(|fault| unreadable("jobs", fault))?;
     wanted.user = subject(request.caller, wanted.user)?;
     let mut page = plugin.engine.view(|view| jobs_page(view, &wanted, host.now())).ok_or_else(busy)?;
-    if plugin.is_private.get() && !request.caller.is_privileged() {
+    if plugin.hides_others_from(request.caller) {
         page.jobs.iter_mut().for_each(|job| job.place = None);
     }
     page.overruled = plugin.others.overruled();

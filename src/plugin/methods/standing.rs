@@ -17,10 +17,10 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         wanted.user = Some(UserId(request.caller.userid));
     }
     let public = plugin.engine.view(|view| view.settings().public).ok_or_else(busy)?;
-    if !request.caller.is_privileged() {
-        wanted.open = if plugin.is_private.get() { Open::Own } else { public };
-    }
     let public = if plugin.is_private.get() { Open::Own } else { public };
+    if !request.caller.is_privileged() {
+        wanted.open = public;
+    }
     let heading = heading(plugin, host)?;
     let standing =
         plugin.engine.view(|view| answers::standing(view, &wanted, public, heading)).ok_or_else(busy)?;
