@@ -25,12 +25,10 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         let job =
             JobArgs { id, userid, urgency, state: 1, priority: -1, jobspec, submitted, resources: None };
         let Some(facts) = read_facts(&job) else {
-            let rejection = Some(UNREADABLE_NAMES.to_owned());
-            let userid = UserId(userid);
             return Some(Ok(CheckedJob {
                 heading,
-                userid,
-                rejection,
+                userid: UserId(userid),
+                rejection: Some(UNREADABLE_NAMES.to_owned()),
                 jobs_rejected: count,
                 jobs: count,
                 ..CheckedJob::default()
