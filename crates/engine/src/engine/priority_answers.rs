@@ -133,9 +133,7 @@ pub(super) fn take_urgency(
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if job.phase == Phase::Depend {
-        let explanation = shared.explain(id, job, urgency);
-        let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
-        shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
+        note_urgency(shared, id, urgency);
         return Vec::new();
     }
     // A replayed job that has resources in PRIORITY needs a priority to leave that state.
@@ -240,9 +238,15 @@ pub(super) fn take_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) ->
 }
 
 fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
-    let is_other = |job: &&Job| may_be_released(job) && job.urgency != urgency;
-    let Some(job) = shared.ledger.job(id).filter(is_other) else { return };
-    let explanation = shared.explain(id, job, urgency);
+    let is_other = |job: &Job| may_be_released(job) && job.urgency != urgency;
+    if shared.ledger.job(id).is_some_and(is_other) {
+        note_urgency(shared, id, urgency);
+    }
+}
+
+/// Stores the urgency of a job, and whether it would be scheduled at the priority that follows.
+fn note_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
+    let explanation = shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency));
     let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
     shared.ledger.change(id, |job| (job.demand, job.urgency) = (demand, urgency));
 }
