@@ -120,16 +120,12 @@ fn own_banks(shared: &Shared, user: UserId) -> String {
     let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
     let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MAX_NAMED_BANKS).collect();
     let default = shared.book.default_bank(user).filter(|default| banks.contains(default));
-    match (banks.as_slice(), default) {
-        ([], _) => String::new(),
-        (_, None) => {
-            format!("; yours: {}", banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "))
-        }
-        (_, Some(default)) => format!(
-            "; yours: {} (default {default})",
-            banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
-        ),
+    if banks.is_empty() {
+        return String::new();
     }
+    let names = banks.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let default = default.map_or(String::new(), |default| format!(" (default {default})"));
+    format!("; yours: {names}{default}")
 }
 
 /// Returns another bank of the user that would accept the job.
