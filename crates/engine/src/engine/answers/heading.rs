@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The members at the start of `explain`, `standing` and `stats`.
+//! The members at the start of `explain`, `standing`, `stats` and `check_job`.
 
 use crate::engine::View;
 use crate::ids::{JobId, Word};
