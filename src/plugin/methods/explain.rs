@@ -7,11 +7,10 @@ use crate::plugin::jobspec::read_brief_facts;
 use crate::plugin::queue_states::QueueStates;
 use crate::plugin::services::busy;
 use crate::plugin::why::{heading, reply, unreadable};
-use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why};
+use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_protocol::request::read_explained;
-use std::borrow::Cow;
 
 /// The most held jobs that one request of a guest explains. For each of them the engine may visit hundreds of jobs
 /// that come before it, and the job manager does nothing else meanwhile.
@@ -47,17 +46,13 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     reply(&Explained { heading: heading(plugin, host)?, jobs, refused })
 }
 
-fn note(code: &'static str, text: String) -> Note {
-    Note { code: Cow::Borrowed(code), text }
-}
-
 fn explain_job(
     plugin: &MfPriority,
     host: Host<'_, MfPriority>,
     caller: Caller,
     id: JobId,
 ) -> Result<Result<Why, Note>, RequestError> {
-    let unknown = || note("unknown", "no active job has this id".to_owned());
+    let unknown = || note("unknown", "no active job has this id");
     let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
         return Ok(Err(unknown()));
     };
