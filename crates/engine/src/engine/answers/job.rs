@@ -187,11 +187,6 @@ pub struct Why {
     pub helps: Vec<Note>,
 }
 
-/// Returns the job if the names of its dependencies are known.
-fn with_known_names(job: &Job) -> Option<&Job> {
-    Some(job).filter(|job| !job.is_unread())
-}
-
 /// Explains a job at `now`. `facts` are Flux's present facts about the job. Returns `None` if the job is unknown.
 pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let id = facts.id;
@@ -202,7 +197,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let priced = view.priced(id);
     let others = list_keepers(view, id, job, facts, priced.as_ref());
     let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
-    let rules = view.ledger.rules();
+    let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
     let age = view.true_age(job, now);
     Some(Why {
         id,
@@ -225,9 +220,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         lag: priced.as_ref().and_then(|priced| explain_lag(view, id, priced)),
         turn: priced.as_ref().and_then(|priced| priced.turn),
         is_held: job.is_held() || !holds.is_empty(),
-        carries: with_known_names(job)
-            .map(|job| job.names.iter(rules).map(|name| name.to_string()).collect())
-            .unwrap_or_default(),
+        carries: known_names.map(|name| name.to_string()).collect(),
         line: view.ledger.accounts().place_in_line(id, job),
         holds,
         release,
