@@ -79,6 +79,11 @@ test_expect_success 'the owner sees all jobs without -A, and a guest without job
 	test $(wc -l <out) = 5 && asks own jobs -u 5009 >out && grep "^No pending jobs of 5009\.$" out &&
 	asks 5009 jobs >out && grep "^No pending jobs of yours\.$" out
 '
+test_expect_success 'a shell completes the jobs of a guest, and for the owner also the users of the tree' '
+	flux job id --to=f58 $two $four | sort >expected && asks 5002 complete subjects | sort >out && test_cmp expected out &&
+	printf "ann\nbob\ncyd\n" >expected && asks own complete subjects >out && test_cmp expected out &&
+	printf "A\nB\nroot\n" >expected && asks own complete banks >out && test_cmp expected out
+'
 test_expect_success 'a table names the columns that did not fit, and warns that the shown terms do not sum' '
 	COLUMNS=60 asks own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
 	grep "the terms that are shown do not sum to the priority\. COLUMNS=[0-9]* shows all" joined &&

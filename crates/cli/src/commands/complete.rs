@@ -46,7 +46,7 @@ enum Kind {
 pub(super) fn run(args: &Args) -> Outcome {
     let (sender, receiver) = mpsc::channel();
     let kind = args.kind;
-    thread::spawn(move || sender.send(names(kind).unwrap_or_default()));
+    thread::spawn(move || sender.send(names(kind)));
     for offer in offers(&args.word, receiver.recv_timeout(PATIENCE).unwrap_or_default()) {
         say(offer)?;
     }
@@ -70,27 +70,28 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.@+/".contains(letter))
 }
 
-/// Returns the names that the caller may see, or `None` if Flux or the plugin does not answer.
-fn names(kind: Kind) -> Option<Vec<String>> {
-    let flux = Flux::connect(None).ok()?;
+/// Returns the names that the caller may see. Kinds are independent: users have jobs to complete even if they may not see the tree.
+fn names(kind: Kind) -> Vec<String> {
+    let Ok(flux) = Flux::connect(None) else { return Vec::new() };
     let mut names = Vec::new();
     if kind == Kind::Queues {
-        return Some(queues(&flux).into_iter().collect());
+        names.extend(queues(&flux));
     }
     if matches!(kind, Kind::Jobs | Kind::Subjects) {
         let of_caller = Map::from_iter([("user".to_owned(), json!(caller()))]);
-        let page = jobs::fetch(&flux, &of_caller, JOBS).ok()?;
-        names.extend(page.jobs.iter().take(JOBS).map(|job| flux.format_job_id(job.id.0)));
-    }
-    if matches!(kind, Kind::Users | Kind::Banks | Kind::Subjects) {
-        let tree = live_tree::load(&flux).ok()?.tree;
-        let name = |node| tree.name(node).to_owned();
-        match kind {
-            Kind::Banks => names.extend(tree.banks().map(name)),
-            _ => names.extend(tree.leaves().map(name)),
+        if let Ok(page) = jobs::fetch(&flux, &of_caller, JOBS) {
+            names.extend(page.jobs.iter().take(JOBS).map(|job| flux.format_job_id(job.id.0)));
         }
     }
-    Some(names)
+    if matches!(kind, Kind::Users | Kind::Banks | Kind::Subjects) {
+        for page in live_tree::fetch(&flux).unwrap_or_default() {
+            match kind {
+                Kind::Banks => names.extend(page.banks.into_iter().map(|bank| bank.name)),
+                _ => names.extend(page.leaves.into_iter().map(|leaf| leaf.name)),
+            }
+        }
+    }
+    names
 }
 
 #[cfg(test)]
