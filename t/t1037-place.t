@@ -96,6 +96,7 @@ test_expect_success 'the estimate of a pending job is the one of flux jobs' '
 		sleep 0.1
 	done && cat estimate && asks 5002 why $next --json >out && is_near out .jobs[0].estimated_start "$(cat estimate)" &&
 	asks 5002 jobs --json >out && is_near out ".jobs[] | select(.id | endswith(\"${next#?}\")) | .estimated_start" "$(cat estimate)" &&
+	is out "[.jobs[] | select(.estimated_start) | (.estimated_start_time | fromdateiso8601) == (.estimated_start | floor)] | length > 0 and all" &&
 	asks 5002 why $next >text && cat text && grep "^The scheduler expects it to start .* (in 60 minutes)\.$" text && asks 5002 jobs >text && head -1 text | grep Start
 '
 test_expect_success 'a guest in private mode gets no place, and the owner does' '

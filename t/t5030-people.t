@@ -107,7 +107,8 @@ test_expect_success 'why names the limit that holds a job, and the time of its r
 	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\"" &&
 	is out ".jobs[0] | .id_f58 == \"$(flux job id --to=f58 $one)\" and .id_decimal == \"$(flux job id --to=dec $one)\" and
 		(.submitted_time | fromdateiso8601) == (.submitted | floor) and .holds[0].frees[0].id_f58 == \"$(flux job id --to=f58 $run)\" and
-		(.holds[0].frees[0] | (.by_time | fromdateiso8601) == (.by | floor))"
+		(.holds[0].frees[0] | (.by_time | fromdateiso8601) == (.by | floor)) and
+		(.if_started == null) != has(\"if_started_time\")"
 '
 test_expect_success 'why refuses the job of another user and a job that does not exist' '
 	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&

@@ -6,8 +6,18 @@ use serde_json::{Map, Value};
 use super::figures::rfc3339;
 
 /// Keys of times in seconds since the epoch.
-const TIMES: &[&str] =
-    &["now", "since", "submitted", "latest", "when", "even_at", "refreshed", "at", "estimated_start"];
+const TIMES: &[&str] = &[
+    "now",
+    "since",
+    "submitted",
+    "latest",
+    "if_started",
+    "when",
+    "even_at",
+    "refreshed",
+    "at",
+    "estimated_start",
+];
 /// Keys of job ids.
 const JOBS: &[&str] = &["id", "job", "kept_for", "ahead", "behind"];
 
@@ -54,7 +64,7 @@ mod tests {
     fn times_and_job_ids_have_companions() {
         let mut document = json!({
             "now": 1_763_776_000.5, "generation": 7, "by": 3, "at": null,
-            "jobs": [{"id": 17, "submitted": 0, "holds": [{"kept_for": 18, "frees": [{"id": 19, "amount": 2, "by": 60.0}]}]}],
+            "jobs": [{"id": 17, "submitted": 0, "if_started": 120.0, "holds": [{"kept_for": 18, "frees": [{"id": 19, "amount": 2, "by": 60.0}]}]}],
         });
         add_companions(&mut document, &|id| format!("ƒ{id}"));
         assert_eq!(
@@ -63,6 +73,7 @@ mod tests {
                 "now": 1_763_776_000.5, "now_time": "2025-11-22T01:46:40Z", "generation": 7, "by": 3, "at": null,
                 "jobs": [{
                     "id": 17, "id_f58": "ƒ17", "id_decimal": "17", "submitted": 0, "submitted_time": "1970-01-01T00:00:00Z",
+                    "if_started": 120.0, "if_started_time": "1970-01-01T00:02:00Z",
                     "holds": [{
                         "kept_for": 18, "kept_for_f58": "ƒ18", "kept_for_decimal": "18",
                         "frees": [{"id": 19, "id_f58": "ƒ19", "id_decimal": "19", "amount": 2, "by": 60.0, "by_time": "1970-01-01T00:01:00Z"}],

@@ -273,7 +273,7 @@ fn report<'a>(
     let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows, listing) };
     let cells = move |row: &'a ListedJob| {
         let cells = chosen.iter().map(|chosen| cell(chosen, row, listing, words, is_table));
-        cells.chain(companion_cells(row).into_iter().take(companions.len())).collect()
+        cells.chain(companion_cells(row, listing).into_iter().take(companions.len())).collect()
     };
     let facts = vec![
         ("now", json!(page.now)),
@@ -292,12 +292,14 @@ const COMPANIONS: &[Column<'static>] = &[
     column("id_decimal", "", Style::Text),
     column("submitted_time", "", Style::Text),
     column("when_time", "", Style::Text),
+    column("estimated_start_time", "", Style::Text),
 ];
 
 /// Returns the values of [`COMPANIONS`]: the job id in digits, and the times by RFC 3339.
-fn companion_cells(row: &ListedJob) -> [Cell; 3] {
+fn companion_cells(row: &ListedJob, listing: &Listing) -> [Cell; 4] {
     let time = |time: Option<f64>| time.and_then(rfc3339).map_or(Cell::None, Cell::Text);
-    [Cell::Text(row.id.0.to_string()), time(row.submitted), time(row.when)]
+    let estimate = listing.estimates.get(&row.id.0).copied();
+    [Cell::Text(row.id.0.to_string()), time(row.submitted), time(row.when), time(estimate)]
 }
 
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
