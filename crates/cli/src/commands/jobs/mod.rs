@@ -116,8 +116,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let user =
         users.as_ref().and_then(|users| if let [user] = users.as_slice() { Some(*user) } else { None });
-    let stopped = StoppedQueues::ask(&flux, page.jobs.iter().map(|row| row.queue.as_deref()));
-    let listing = Listing { estimates: estimates(&flux, user), stopped, page };
+    let mut listing = Listing { page, ..Listing::default() };
+    if !args.weights && !listing.page.jobs.is_empty() {
+        listing.stopped = StoppedQueues::ask(&flux, listing.page.jobs.iter().map(|row| row.queue.as_deref()));
+        listing.estimates = estimates(&flux, user);
+    }
     let page = &listing.page;
     print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
     let missing: Vec<String> = ids
