@@ -207,6 +207,19 @@ fn one_printed_screen_is_as_high_as_its_contents() {
 }
 
 #[test]
+fn a_printed_screen_has_all_limits_that_hold_jobs() {
+    let held: Vec<(String, u64)> = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
+    for width in [80, 200] {
+        let snapshot = Snapshot { held: held.clone(), ..owner_snapshot() };
+        let mut out = Vec::new();
+        print_once(snapshot, width, TerminalLook { colour: false, ellipsis: "…" }, &mut out)
+            .expect("printed");
+        let text = String::from_utf8(out).expect("text");
+        assert!(held.iter().all(|(limit, _)| text.contains(limit)) && text.contains("last push"), "{text}");
+    }
+}
+
+#[test]
 fn a_screen_of_any_size_is_drawn_with_colours() {
     let mut model = model();
     drawn(&mut model, (80, 24), true);

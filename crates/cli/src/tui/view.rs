@@ -196,12 +196,15 @@ pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
     let Snapshot { facts, banks, held, cost, .. } = &model.snapshot;
     let table = banks.len().max(1) + 1;
     let (held, cost) = (held.len() + 2, if cost.is_empty() { 0 } else { cost.len() + 2 });
-    let body = if width >= SIDE.0 { table.max(held + 1 + cost) } else { table + held.max(cost).min(9) };
+    let body = if width >= SIDE.0 { table.max(held + 1 + cost) } else { table + held.max(cost) };
     u16::try_from(facts.len().min(2) + 1 + body).unwrap_or(u16::MAX)
 }
 
 /// The width from which the figures stand to the right of the banks, and their width then.
 const SIDE: (u16, u16) = (150, 44);
+
+/// The most rows of figures below the banks on a screen. A printed page has no other place for the rest.
+const MOST_FIGURES: usize = 7;
 
 /// Draws the banks, and below or beside them the held jobs by limit, and the time of refreshes and pushes.
 fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area: Rect) {
@@ -215,7 +218,8 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
         let [first, second] = Layout::vertical([Constraint::Length(height), Constraint::Min(0)]).areas(right);
         [left, first, second]
     } else {
-        let below = held.len().max(model.snapshot.cost.len()).min(7) as u16 + 2;
+        let most = if model.is_printed { usize::MAX } else { MOST_FIGURES };
+        let below = held.len().max(model.snapshot.cost.len()).min(most) as u16 + 2;
         let below = below.min(area.height.saturating_sub(3));
         let [above, below] = Layout::vertical([Constraint::Min(2), Constraint::Length(below)]).areas(area);
         let [first, second] =
