@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push};
-use crate::commands::status::{check, plugins, state_of};
+use crate::commands::status::{check, find_plugin, plugins, state_of};
 use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{in_a_job, queues};
 use crate::ui::printable::count;
@@ -50,7 +50,7 @@ impl Instance {
         let flux = Flux::connect(uri).map_err(failure)?;
         let plugins = plugins(&flux)?;
         let mut instance = Instance { queues: queues(&flux), refused: on_disk(&flux), ..Instance::default() };
-        if let Some(name) = plugins.iter().find(|name| name.starts_with("mf_priority")) {
+        if let Some(name) = find_plugin(&plugins) {
             instance.loaded = Some(LoadedPlugin { state: state_of(&flux, name)?, check: check(&flux)? });
         }
         instance.plugins = plugins;

@@ -19,9 +19,9 @@ use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style, column};
-use crate::ui::words::user_or_id;
+use crate::ui::words::{user_or_id, userid};
 use fairshare_accounting::store::{Access, Database};
-use fairshare_client::{Flux, FluxError, user_id};
+use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Snapshot};
 use fairshare_engine::ids::{Limit, UserId, f58};
 use state::Summary;
@@ -70,7 +70,7 @@ struct Surroundings {
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
     let plugins = plugins(&flux)?;
-    let Some(name) = plugins.iter().find(|name| name.starts_with(PLUGIN)) else {
+    let Some(name) = find_plugin(&plugins) else {
         let load = load_command(None);
         remark(in_a_job(&flux).unwrap_or_else(|| {
             format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
@@ -111,7 +111,12 @@ pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot, Failure> {
 
 /// Returns the name of the loaded mf_priority plugin, if there is one.
 pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
-    Ok(plugins(flux)?.into_iter().find(|name| name.starts_with(PLUGIN)))
+    Ok(find_plugin(&plugins(flux)?).map(str::to_owned))
+}
+
+/// Returns the name of the mf_priority plugin in `plugins`, if there is one.
+pub(super) fn find_plugin(plugins: &[String]) -> Option<&str> {
+    plugins.iter().map(String::as_str).find(|name| name.starts_with(PLUGIN))
 }
 
 /// Returns all plugins of the job manager, in the order in which Flux calls them.
@@ -304,11 +309,6 @@ fn select<'a>(args: &Args, state: &'a Snapshot) -> Result<Vec<(UserId, &'a Assoc
         }
     }
     Ok(selected)
-}
-
-fn userid(name: &str) -> Result<u32, String> {
-    let id = name.parse().ok().or_else(|| user_id(name));
-    id.ok_or_else(|| format!("no user \"{name}\" on this machine; use the user id"))
 }
 
 fn print(
