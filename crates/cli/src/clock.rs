@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The present time, or the time that an option names.
 
-use std::time::SystemTime;
+use crate::ui::figures;
 
 /// Parses seconds since the epoch.
 pub(crate) fn instant(text: &str) -> Result<f64, String> {
@@ -15,7 +15,5 @@ pub(crate) fn instant(text: &str) -> Result<f64, String> {
 
 /// Returns `given`, or the present time, in seconds since the epoch.
 pub(crate) fn now(given: Option<f64>) -> f64 {
-    given.unwrap_or_else(|| {
-        SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64())
-    })
+    given.unwrap_or_else(figures::now)
 }

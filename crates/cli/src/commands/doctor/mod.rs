@@ -5,15 +5,14 @@ mod findings;
 mod instance;
 mod refusals;
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::json;
 
 use super::push::Push;
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
+use crate::ui::figures;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
@@ -47,7 +46,7 @@ pub(crate) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_err(failure)?.as_secs_f64();
+    let now = figures::now();
     let stale = args.stale * 3600.0;
     let mut findings = Vec::new();
     let books = books(args, now, &mut findings);
