@@ -88,8 +88,12 @@ def silence(pyte, plugin):
     """Checks that the screen says that the plugin does not answer, still obeys keys, and recovers."""
     top = Top(pyte, delay="2s", NO_COLOR="1")
     top.read("? help")
+    top.press("p", "paused")
     subprocess.run(["flux", "jobtap", "remove", "mf_priority.so"], check=True)
-    top.read("No answer from the plugin for")
+    time.sleep(5)
+    top.read("paused")
+    assert "No answer" not in "\n".join(top.screen.display), "a paused screen sends requests"
+    top.press("p", "No answer from the plugin for")
     assert "no fair-share plugin is loaded" in "\n".join(top.screen.display)
     top.press("2", "FairShare")
     subprocess.run(["flux", "jobtap", "load", plugin], check=True)

@@ -160,14 +160,15 @@ fn watch(
             terminal.draw(|frame| view::draw(model, look, frame))?;
             is_changed = false;
         }
+        let waits = asked.is_some() || model.paused;
         let left = due.saturating_duration_since(Instant::now()).min(TICK);
-        let wish = if event::poll(if asked.is_some() { TICK } else { left })? {
+        let wish = if event::poll(if waits { TICK } else { left })? {
             is_changed = true;
             match event::read()? {
                 Event::Key(key) if key.kind != KeyEventKind::Release => model.press(key),
                 _ => Wish::Nothing,
             }
-        } else if Instant::now() >= due {
+        } else if !waits && Instant::now() >= due {
             Wish::Refresh
         } else {
             Wish::Nothing
