@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::io::Write;
 
-use serde_json::{Value, json};
+use serde::Deserialize;
+use serde_json::json;
 
-use super::status::loaded;
+use super::status::{loaded, state_of};
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, ask, in_a_job};
 use crate::ui::messages::{remark, say};
@@ -15,9 +16,9 @@ use crate::ui::printable::{count, printable};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
-use fairshare_engine::engine::answers::Stats;
+use fairshare_engine::engine::answers::{HeldJob, Stats};
 use fairshare_engine::engine::{Fate, HandOverPage, HandedOver, Resting};
-use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::ids::{BankName, JobId, UserId};
 
 /// Before you go back to flux-accounting's plugin: list the held jobs that it would lose, and save them
 ///
@@ -73,11 +74,11 @@ fn is_beyond_help(job: &HandedOver, all: bool) -> bool {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    if !is_ours(&flux)? {
+    if let Some(name) = upstream(&flux)? {
         if args.to_upstream {
             return Err(Failure::Message("flux-accounting's plugin is already loaded".to_owned()));
         }
-        return print(args, &flux, "lost", lost(&flux)?);
+        return print(args, &flux, "lost", lost(&flux, &name)?);
     }
     has_data(&flux)?;
     let jobs = held(&flux)?;
@@ -100,15 +101,17 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if kept.is_empty() { parked } else { Answer::No })
 }
 
-/// Returns true if this project's plugin is loaded, and false if flux-accounting's is. It is an error if neither is.
-fn is_ours(flux: &Flux) -> Result<bool, Failure> {
+/// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. It is an error if neither is.
+fn upstream(flux: &Flux) -> Result<Option<String>, Failure> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
-        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if loaded(flux)?.is_some() => Ok(false),
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = loaded(flux)? => {
+            Ok(Some(name))
+        }
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(text) = in_a_job(flux) => {
             Err(Failure::Message(text))
         }
         Err(error) => Err(failure(error)),
-        Ok(_) => Ok(true),
+        Ok(_) => Ok(None),
     }
 }
 
@@ -143,51 +146,50 @@ fn held(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
     }
 }
 
-/// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin does not know.
-fn lost(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
+/// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin, which has this name, does not know.
+fn lost(flux: &Flux, name: &str) -> Result<Vec<HandedOver>, Failure> {
     const DEPEND: u64 = 2;
-    let name = loaded(flux)?.unwrap_or_default();
-    let query = json!({ "name": name }).to_string();
-    let state: Value = answer(flux, "job-manager.jobtap-query", &query)?;
+    let state = state_of(flux, name)?;
+    let associations = state.users.iter().flat_map(|user| &user.banks);
+    let held = associations.flat_map(|association| &association.held_jobs);
+    let known: HashMap<JobId, &HeldJob> = held.map(|(id, job)| (*id, job)).collect();
     let attributes = json!(["userid", "urgency", "bank", "dependencies"]);
     let wanted = json!({"max_entries": 0, "attrs": attributes, "constraint": {"states": [DEPEND]}});
-    let jobs: Value = answer(flux, "job-list.list", &wanted.to_string())?;
-    let jobs = jobs.get("jobs").and_then(Value::as_array).cloned().unwrap_or_default();
-    let users = state.get("mf_priority_map").and_then(Value::as_array).into_iter().flatten();
-    let banks = users.flat_map(|user| user["banks"].as_array().into_iter().flatten());
-    let known = banks.filter_map(|bank| bank["held_jobs"].as_object()).flatten();
-    let known: Known = known.map(|(id, held)| (id.as_str(), &held["deps"])).collect();
-    Ok(jobs.iter().filter_map(|job| lost_job(job, &known)).collect())
+    let answer = flux.rpc("job-list.list", &wanted.to_string()).map_err(failure)?.unwrap_or_default();
+    let list: ListAnswer = serde_json::from_str(&answer).map_err(failure)?;
+    let lost = |job: DependingJob| {
+        let known = known.get(&job.id).map_or(&[][..], |held| held.deps.as_slice());
+        let is_lost = |name: &String| name.starts_with("max-") && !known.contains(name);
+        let names: Vec<String> = job.dependencies.into_iter().filter(is_lost).collect();
+        let DependingJob { id, userid: user, urgency, bank, .. } = job;
+        (!names.is_empty()).then_some(HandedOver {
+            id,
+            user,
+            bank,
+            queue: None,
+            urgency,
+            names,
+            is_kept: false,
+            fate: Fate::Stranded,
+        })
+    };
+    Ok(list.jobs.into_iter().filter_map(lost).collect())
 }
 
-/// The dependencies that flux-accounting's plugin knows, by job id.
-type Known<'a> = HashMap<&'a str, &'a Value>;
-
-fn lost_job(job: &Value, known: &Known<'_>) -> Option<HandedOver> {
-    let id = job["id"].as_u64()?;
-    let known: &[Value] =
-        known.get(id.to_string().as_str()).and_then(|deps| deps.as_array()).map_or(&[], |deps| deps);
-    let names = job["dependencies"].as_array().into_iter().flatten();
-    let names: Vec<String> = names
-        .filter(|name| name.as_str().is_some_and(|text| text.starts_with("max-")) && !known.contains(name))
-        .filter_map(|name| name.as_str().map(str::to_owned))
-        .collect();
-    let user = UserId(u32::try_from(job["userid"].as_u64()?).ok()?);
-    (!names.is_empty()).then(|| HandedOver {
-        id: JobId(id),
-        user,
-        bank: job["bank"].as_str().map(Into::into),
-        queue: None,
-        urgency: job["urgency"].as_i64(),
-        names,
-        is_kept: false,
-        fate: Fate::Stranded,
-    })
+/// The answer of job-list.
+#[derive(Deserialize)]
+struct ListAnswer {
+    jobs: Vec<DependingJob>,
 }
 
-fn answer(flux: &Flux, topic: &str, payload: &str) -> Result<Value, Failure> {
-    let answer = flux.rpc(topic, payload).map_err(failure)?;
-    serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)
+#[derive(Deserialize)]
+struct DependingJob {
+    id: JobId,
+    userid: UserId,
+    urgency: Option<i64>,
+    bank: Option<BankName>,
+    #[serde(default)]
+    dependencies: Vec<String>,
 }
 
 /// Parks jobs at urgency 0. Prints the command that restores a job's urgency before it changes the job.
