@@ -8,7 +8,7 @@ use crate::ui::figures::{Unit, duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
-use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, LimitShown, Sibling, Standings};
+use fairshare_engine::engine::answers::{AssociationStanding, LimitShown, Sibling, Standings};
 
 /// Cells of a bar that compares usage with a share.
 const BAR: usize = 20;
@@ -93,7 +93,7 @@ impl Teller<'_> {
                     .map_or(Cell::None, |used| Cell::Text(bar(used + limit.reserved.unwrap_or(0), most))),
             ]
         });
-        let columns = vec![
+        let mut columns = vec![
             column("limit", "Limit", Style::Text),
             column("used", "Used", Style::Count),
             column("cap", "of", Style::Count),
@@ -102,15 +102,12 @@ impl Teller<'_> {
             column("bar", "", Style::Signed),
         ];
         let has_reserved = set.iter().any(|limit| limit.reserved.is_some_and(|reserved| reserved > 0));
-        let mut rows = Rows { key: "limits", columns, rows: Box::new(rows.collect::<Vec<_>>().into_iter()) };
+        let mut rows: Vec<Vec<Cell>> = rows.collect();
         if !has_reserved {
-            rows.columns.remove(4);
-            rows.rows = Box::new(rows.rows.map(|mut row| {
-                row.remove(4);
-                row
-            }));
+            columns.remove(4);
+            rows.iter_mut().for_each(|row| drop(row.remove(4)));
         }
-        self.table(rows, &["bar"], out)?;
+        self.table(Rows { key: "limits", columns, rows: Box::new(rows.into_iter()) }, &["bar"], out)?;
         if unlimited > 0 {
             let verb = if unlimited == 1 { "is" } else { "are" };
             self.item(&format!("{} {verb} not set", count(unlimited, "other limit")), out)?;
@@ -190,12 +187,8 @@ impl Teller<'_> {
         if let Some(half_life) = standing.half_life {
             self.line(&format!("Usage decays by half every {}.", duration(half_life)), out)?;
         }
-        let above: Vec<&LevelShown> =
-            association.levels.iter().filter(|level| level.even_at.is_some()).collect();
-        let last = above
-            .iter()
-            .max_by(|a, b| a.even_at.partial_cmp(&b.even_at).unwrap_or(std::cmp::Ordering::Equal));
-        match last.and_then(|level| Some((level, level.even_at?))) {
+        let above = association.levels.iter().filter_map(|level| Some((level, level.even_at?)));
+        match above.max_by(|(_, a), (_, b)| a.total_cmp(b)) {
             None => {
                 let beyond = association.levels.iter().rfind(|level| {
                     level
