@@ -84,30 +84,20 @@ pub(crate) fn print_once(
 
 /// Answers questions until the screen ends. Connects again after a failure, because the instance may have restarted.
 fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<Reply>) {
+    let text = |failure: &Failure| printable(&failure.to_string()).into_owned();
     let mut connection = None;
     while let Ok(question) = questions.recv() {
-        let flux = match connection.take().map_or_else(&asking.connect, Ok) {
-            Ok(flux) => flux,
-            Err(failure) => {
-                let text = printable(&failure.to_string()).into_owned();
-                let reply = match question {
-                    Question::Refresh => Reply::Data(Err(text)),
-                    Question::Why { .. } => Reply::Explanation(vec![text]),
-                };
-                if answers.send(reply).is_err() {
-                    return;
-                }
-                continue;
+        let flux = connection.take().map_or_else(&asking.connect, Ok);
+        let reply = match (question, &flux) {
+            (Question::Refresh, Ok(flux)) => {
+                Reply::Data(gather::gather(flux).map_err(|failure| text(&failure)))
             }
-        };
-        let reply = match question {
-            Question::Refresh => Reply::Data(
-                gather::gather(&flux).map_err(|failure| printable(&failure.to_string()).into_owned()),
-            ),
-            Question::Why { id, width } => Reply::Explanation((asking.explain)(&flux, id, width)),
+            (Question::Refresh, Err(failure)) => Reply::Data(Err(text(failure))),
+            (Question::Why { id, width }, Ok(flux)) => Reply::Explanation((asking.explain)(flux, id, width)),
+            (Question::Why { .. }, Err(failure)) => Reply::Explanation(vec![text(failure)]),
         };
         if !matches!(reply, Reply::Data(Err(_))) {
-            connection = Some(flux);
+            connection = flux.ok();
         }
         if answers.send(reply).is_err() {
             return;
