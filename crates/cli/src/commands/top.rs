@@ -54,13 +54,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     let first = gather::gather(&args.instance.connect()?)?;
     let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
     let instance = args.instance.clone();
-    let asking = Asking { connect: Box::new(move || instance.connect()), explain: why };
+    let plain = Screen { colour: false, terminal: false, ..screen };
+    let asking = Asking { connect: Box::new(move || instance.connect()), explain: why, screen: plain };
     tui::run(asking, args.delay.max(Duration::from_millis(200)), look, first).map_err(failure)?;
     Ok(Answer::Yes)
 }
 
 /// Returns the lines that `why JOBID` prints.
-fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
+fn why(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
     let explained: Explained = match ask(flux, "explain", &json!({"jobs": [id]})) {
         Ok(explained) => explained,
         Err(refusal) => return vec![Failure::from(refusal).to_string()],
@@ -69,17 +70,9 @@ fn why(flux: &Flux, id: u64, width: u16) -> Vec<String> {
         let gone = explained.refused.first().map(|refused| refused.reason.text.clone());
         return vec![gone.unwrap_or_else(|| "the job is gone".to_owned())];
     };
-    let screen = Screen {
-        width: Some(width.into()),
-        rows: None,
-        colour: false,
-        unicode: true,
-        terminal: false,
-        pager: false,
-    };
     let words = Words::for_instance(flux, explained.heading.now);
     let mut text = Vec::new();
-    let teller = Teller { screen: &screen, words: &words };
+    let teller = Teller { screen, words: &words };
     if let Err(error) = teller.explain_job(job, &explained, &start_facts(flux, job), &mut text) {
         return vec![error.to_string()];
     }

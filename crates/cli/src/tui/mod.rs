@@ -21,6 +21,7 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use crate::outcome::Failure;
 use crate::ui::figures::duration;
 use crate::ui::printable::printable;
+use crate::ui::screen::Screen;
 use fairshare_client::Flux;
 use model::{Model, Snapshot, Wish};
 use view::TerminalLook;
@@ -29,8 +30,10 @@ use view::TerminalLook;
 pub(crate) struct Asking {
     /// Connects to the Flux instance.
     pub(crate) connect: Box<dyn Fn() -> Result<Flux, Failure> + Send>,
-    /// Returns the lines that explain the job with this id, for a terminal of this width.
-    pub(crate) explain: fn(&Flux, u64, u16) -> Vec<String>,
+    /// Returns the lines that explain the job with this id.
+    pub(crate) explain: fn(&Flux, u64, &Screen) -> Vec<String>,
+    /// The properties of the screen that explanations are written for, except its width.
+    pub(crate) screen: Screen,
 }
 
 enum Question {
@@ -93,7 +96,10 @@ fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<
                 Reply::Data(gather::gather(flux).map_err(|failure| text(&failure)))
             }
             (Question::Refresh, Err(failure)) => Reply::Data(Err(text(failure))),
-            (Question::Why { id, width }, Ok(flux)) => Reply::Explanation((asking.explain)(flux, id, width)),
+            (Question::Why { id, width }, Ok(flux)) => {
+                let screen = Screen { width: Some(width.into()), ..asking.screen };
+                Reply::Explanation((asking.explain)(flux, id, &screen))
+            }
             (Question::Why { .. }, Err(failure)) => Reply::Explanation(vec![text(failure)]),
         };
         if !matches!(reply, Reply::Data(Err(_))) {
