@@ -330,7 +330,6 @@ fn read_weight(value: &RawValue) -> Option<i64> {
     value.get().parse().ok()
 }
 
-/// Reads seconds: a number or a Flux Standard Duration.
 fn read_duration(value: &RawValue) -> Option<f64> {
     let given: String = read_text(value).unwrap_or_else(|| value.get().to_owned());
     parse_duration(&given).filter(|seconds| (0.0..=LONGEST).contains(seconds))

@@ -290,10 +290,8 @@ fn was_judged(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
         let is_half = job.origin == Origin::Replayed && recovery.half_pushed().contains(&association);
         let is_watched = !shared.subscriptions.is_unwatched(id);
-        let (ledger, accounts) = (&shared.ledger, shared.ledger.accounts());
-        let are_others_read = !ledger.has_unread()
-            || !accounts.is_unread(association)
-                && !accounts.shares_with_unread(association, job.queue.as_ref());
+        let are_others_read = !shared.ledger.accounts().is_unread(association)
+            && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
         let was_looked_at = is_known && is_watched && are_others_read && !is_half && !recovery.is_doubtful();
         job.grant == Grant::Given || was_looked_at
     })

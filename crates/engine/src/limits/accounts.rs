@@ -18,6 +18,8 @@ pub struct Accounts {
     /// 0, except in an excerpt.
     first: usize,
     pub(super) scopes: LimitScopes,
+    /// Jobs whose eventlog is being read.
+    pub(super) unread: u64,
 }
 
 impl Accounts {
@@ -64,7 +66,7 @@ impl Accounts {
 
     /// Returns true if eventlogs are being read of jobs that count together with those of an association in `queue`.
     pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
-        self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
+        self.unread > 0 && self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
     }
 
     /// Returns true if limits over scopes count jobs of an association in a queue.
@@ -98,14 +100,14 @@ impl Accounts {
 impl Accounts {
     /// Returns the accounts of an excerpt: that of one association, which belongs to no scope.
     pub(super) fn with_one(association: AssociationId, account: Account) -> Accounts {
-        Accounts { all: vec![account], first: association.index(), scopes: LimitScopes::default() }
+        Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
     }
 
     /// Returns the same accounts and scopes without jobs.
     pub(super) fn emptied(self) -> Accounts {
         let emptied = |account: Account| Account { member_of: account.member_of, ..Account::default() };
         let all = self.all.into_iter().map(emptied).collect();
-        Accounts { all, first: self.first, scopes: self.scopes.emptied() }
+        Accounts { all, first: self.first, scopes: self.scopes.emptied(), unread: 0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {

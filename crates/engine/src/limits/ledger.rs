@@ -49,8 +49,6 @@ pub struct Ledger {
     stopped: BTreeSet<Option<QueueName>>,
     /// Jobs without an association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
-    /// Jobs whose eventlog is being read.
-    unread: u64,
 }
 
 impl Ledger {
@@ -64,7 +62,6 @@ impl Ledger {
             overtaken: OvertakenJobs::default(),
             stopped: BTreeSet::new(),
             waiting: BTreeMap::new(),
-            unread: 0,
         }
     }
 
@@ -125,7 +122,7 @@ impl Ledger {
 
     /// Returns true if any eventlog is being read.
     pub fn has_unread(&self) -> bool {
-        self.unread > 0
+        self.accounts.unread > 0
     }
 
     /// Adds a job.
@@ -284,7 +281,7 @@ impl Ledger {
     fn count(&mut self, id: JobId, job: &Job, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         self.note_any_change();
-        self.unread = op(self.unread, u64::from(job.is_unread()));
+        self.accounts.unread = op(self.accounts.unread, u64::from(job.is_unread()));
         let Some(association) = job.association() else {
             let jobs = self.waiting.entry(job.user).or_default();
             set(jobs, id, is_in);

@@ -190,7 +190,7 @@ impl AssociationScan {
             if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
                 continue;
             }
-            if ledger.has_unread() && accounts.shares_with_unread(association, class.queue.as_ref()) {
+            if accounts.shares_with_unread(association, class.queue.as_ref()) {
                 ledger.held.put_off(association);
             } else {
                 unsought.push((class.clone(), None));

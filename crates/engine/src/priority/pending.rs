@@ -169,8 +169,7 @@ impl<T> Pending<T> {
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Returns the place that a new job of `priority` would have in a queue, and the number of jobs that have a place there with the new one,
-    /// as [`places`](Pending::places). The new job comes last among equal priorities.
+    /// Returns what [`places`](Pending::places) would return for a new job of `priority` in a queue: it comes last among its equals.
     pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
         let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
