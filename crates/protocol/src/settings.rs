@@ -340,7 +340,5 @@ pub fn parse_duration(text: &str) -> Option<f64> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("", 1.0)];
     let (digits, unit) =
         units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)))?;
-    let is_plain =
-        digits.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'E' | b'+' | b'-'));
-    Some(digits.parse::<f64>().ok().filter(|_| is_plain)? * unit)
+    Some(digits.parse::<f64>().ok().filter(|number| number.is_finite())? * unit)
 }
