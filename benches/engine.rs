@@ -99,11 +99,8 @@ fn release(c: &mut Criterion) {
 
 /// Submits a job of `user`, and moves it to RUN.
 fn run(engine: &mut Engine, id: u64, user: u32, nodes: u64) {
-    let facts = |state| JobFacts {
-        user: UserId(user),
-        size: Ok(Size { nodes, cores: nodes, gpus: 0 }),
-        ..facts(id, state)
-    };
+    let facts =
+        |state| JobFacts { user: UserId(user), size: Ok(Size::new(nodes, nodes, 0)), ..facts(id, state) };
     engine.handle(NOW, Event::Validate(facts(State::New)));
     engine.handle(NOW, Event::New(facts(State::New)));
     engine.handle(NOW, Event::Depend(JobId(id)));
@@ -129,7 +126,7 @@ fn events_among_many_jobs(c: &mut Criterion) {
     run(&mut engine, LIVE + 1, 1, 1_999_999);
     for index in 0..HELD {
         let facts = |state| JobFacts {
-            size: Ok(Size { nodes: 2 + index, cores: 2 + index, gpus: 0 }),
+            size: Ok(Size::new(2 + index, 2 + index, 0)),
             ..facts(LIVE + 2 + index, state)
         };
         engine.handle(NOW, Event::Validate(facts(State::New)));
@@ -163,7 +160,7 @@ fn events_among_many_jobs(c: &mut Criterion) {
 /// need all nodes or all cores. Also returns another held job, which was submitted after them.
 fn held_behind_others(jobs: u64) -> (Engine, JobFacts<'static>) {
     let sized = |id: u64, nodes: u64, cores: u64, state| JobFacts {
-        size: Ok(Size { nodes, cores, gpus: 0 }),
+        size: Ok(Size::new(nodes, cores, 0)),
         ..facts(id, state)
     };
     let mut engine = Engine::new(UserId(0));

@@ -214,7 +214,7 @@ impl Crowd {
     fn submit(&mut self, user: u32, nodes: u64, cores: u64, is_held: bool) -> u64 {
         let id = self.next;
         self.next += 1;
-        let size = Ok(Size { nodes, cores, gpus: 0 });
+        let size = Ok(Size::new(nodes, cores, 0));
         let facts = JobFacts { size, ..records::facts(id, user, State::New, NOW) };
         assert_eq!(submit_as(&mut self.engine, facts), is_held, "user {user}, {nodes} nodes, {cores} cores");
         id

@@ -36,7 +36,7 @@ pub fn facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'stat
         bank: None,
         queue: None,
         project: None,
-        size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
+        size: Ok(Size::new(1, 1, 0)),
         submitted: Some(submitted),
         duration: 3600.0,
         resources: Resources::None,

@@ -183,7 +183,7 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
                     bank: Some(bank.as_str()),
                     queue: None,
                     project: None,
-                    size: Ok(Size { nodes: 1, cores: 1, gpus: 0 }),
+                    size: Ok(Size::new(1, 1, 0)),
                     submitted: Some(INSTANT),
                     duration,
                     resources: Resources::None,

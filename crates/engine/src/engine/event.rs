@@ -89,6 +89,13 @@ pub struct JobFacts<'a> {
     pub resources: Resources,
 }
 
+impl JobFacts<'_> {
+    /// Returns the size with the time limit; `None` if the resources cannot be counted.
+    pub fn full_size(&self) -> Option<Size> {
+        Some(self.size.as_ref().ok()?.with_time_limit(self.duration))
+    }
+}
+
 /// An ended job as job-list reports it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndedJob {

@@ -41,7 +41,7 @@ impl Expirations {
     pub fn follow(&mut self, ledger: &Ledger, id: JobId, runs: bool) -> Vec<Effect> {
         let job = ledger.job(id).filter(|job| runs && job.phase == Phase::Run);
         let mut effects = Vec::new();
-        if job.is_some_and(|job| job.duration == 0.0 && job.allocation.is_some()) {
+        if job.is_some_and(|job| job.time_limit().is_none() && job.allocation.is_some()) {
             self.jobs.insert(id);
         } else {
             effects.extend(self.is_heard(id).then_some(Effect::Unsubscribe(id)));

@@ -117,7 +117,6 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
     Job {
         user: facts.user,
         submitted: facts.submitted,
-        duration: facts.duration,
         admission,
         bank: bank_name(shared, association, facts.bank),
         urgency: facts.urgency,
@@ -126,7 +125,7 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
         allocation: None,
         knowledge: Knowledge::Known,
         is_in_sched: false,
-        size: *facts.size.as_ref().unwrap_or(&Size::ONE),
+        size: facts.full_size().unwrap_or(Size::ONE.with_time_limit(facts.duration)),
         phase: Phase::New,
         origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
         names: HoldNames::default(),

@@ -63,18 +63,18 @@ pub(super) fn apply_update(
         job.bank = bank;
         (job.queue, job.running, job.is_queue_stopped) = (queue, running, is_queue_stopped);
         job.project = project;
-        if job.duration != facts.duration
+        if job.size.time_limit_ms != job.size.with_time_limit(facts.duration).time_limit_ms
             && let Some(given) = job.allocation.as_mut()
         {
             // Flux counts the new time limit of a running job from its start.
             let end = given.start.map(|start| start + facts.duration);
             given.expiration = end.filter(|_| facts.duration > 0.0);
         }
-        job.duration = facts.duration;
         // The size of a job in SCHED or RUN is fixed: the ledger subtracts the size that it has added.
-        if let (false, Ok(size)) = (job.is_charged(), &facts.size) {
-            job.size = *size;
+        if let (false, Some(size)) = (job.is_charged(), facts.full_size()) {
+            job.size = size;
         }
+        job.size = job.size.with_time_limit(facts.duration);
     });
     // The time limit of a running job may have changed.
     effects.extend(accrual::record_start(shared, id));
@@ -163,9 +163,8 @@ pub(super) fn completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<Ba
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
-    let is_same = facts.queue == job.queue.as_ref().map(|queue| queue.as_str())
-        && facts.duration == job.duration
-        && facts.size.as_ref() == Ok(&job.size);
+    let is_same =
+        facts.queue == job.queue.as_ref().map(|queue| queue.as_str()) && facts.full_size() == Some(job.size);
     (is_named && is_same && !matches!(job.project, Project::Unjudged(_))).then(|| bank.clone())
 }
 

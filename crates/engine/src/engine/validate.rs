@@ -104,7 +104,7 @@ pub(super) fn too_large(
     association: &Association,
     facts: &JobFacts<'_>,
 ) -> Option<String> {
-    let size = *facts.size.as_ref().ok()?;
+    let size = facts.full_size()?;
     let rejection = |association: &Association| {
         shared.ledger.rules().rejection(&shared.book, association, facts.queue, size)
     };

@@ -14,11 +14,22 @@ pub enum Measure {
     Cores,
     /// The GPUs of a job.
     Gpus,
+    /// The nodes of a job times its time limit, in node-milliseconds.
+    NodeTime,
+    /// The cores of a job times its time limit, in core-milliseconds.
+    CoreTime,
+    /// The GPUs of a job times its time limit, in GPU-milliseconds.
+    GpuTime,
 }
 
 impl Measure {
-    /// All measures, in the order of their values.
+    /// The measures without time, in the order of their values. Tables of amounts have a column for each.
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
+
+    /// Returns true if the measure is a product with the time limit.
+    pub fn is_time(self) -> bool {
+        matches!(self, Measure::NodeTime | Measure::CoreTime | Measure::GpuTime)
+    }
 
     /// Returns the name in texts and limits.
     pub fn name(self) -> &'static str {
@@ -27,6 +38,9 @@ impl Measure {
             Measure::Nodes => "nodes",
             Measure::Cores => "cores",
             Measure::Gpus => "gpus",
+            Measure::NodeTime => "node-hours",
+            Measure::CoreTime => "core-hours",
+            Measure::GpuTime => "gpu-hours",
         }
     }
 }

@@ -21,7 +21,7 @@ pub struct Allocation {
 impl Allocation {
     /// Returns the size that the job counts as.
     pub fn size(&self) -> Size {
-        Size { nodes: self.nodes, cores: self.cores, gpus: self.gpus }
+        Size::new(self.nodes, self.cores, self.gpus)
     }
 }
 

@@ -57,9 +57,9 @@ impl Counter {
 
     /// Adds or subtracts a job by `op`, and returns how much the job counts as.
     pub fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) -> u64 {
-        let (charged, reserved) = footprint.tally.parts(self.amount, self.cap.is_given);
+        let (charged, reserved, suspended) = footprint.parts(self.amount, self.cap.is_given);
         (self.charged, self.reserved) = (op(self.charged, charged), op(self.reserved, reserved));
-        self.suspended = op(self.suspended, footprint.tally.suspended_of(self.amount));
+        self.suspended = op(self.suspended, suspended);
         charged.saturating_add(reserved)
     }
 }

@@ -14,7 +14,7 @@ impl Amounts {
         Amounts(Measure::ALL.map(|measure| size.amount(measure)))
     }
 
-    /// Returns the amount of one measure.
+    /// Returns the amount of one measure; 0 for a measure of time.
     pub fn amount(self, measure: Measure) -> u64 {
         self.0.get(measure as usize).copied().unwrap_or_default()
     }

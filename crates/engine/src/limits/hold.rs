@@ -2,7 +2,10 @@
 //! Limits, and sets of limits.
 
 /// The index of the first limit over scopes.
-const FIRST_ROW: u8 = 64;
+const FIRST_ROW: u8 = 16;
+
+/// The largest number of limits over scopes.
+pub(super) const MOST_ROWS: usize = (u128::BITS - FIRST_ROW as u32) as usize;
 
 /// One limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +23,7 @@ impl Hold {
 
     /// Returns the limit over scopes in a row.
     pub(super) fn of_row(index: u8, name: &'static str) -> Hold {
-        Hold { index: FIRST_ROW + index.min(FIRST_ROW - 1), name }
+        Hold { index: FIRST_ROW + index.min(MOST_ROWS as u8 - 1), name }
     }
 
     /// Returns the bit of the limit in a [`HoldSet`].

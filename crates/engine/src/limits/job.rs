@@ -7,7 +7,7 @@ use super::eligible::Eligible;
 use super::hold_names::HoldNames;
 use super::size::Size;
 use crate::accounts::{AssociationId, RunningLimits};
-use crate::ids::{BankName, ProjectName, QueueName, UserId};
+use crate::ids::{Amount, BankName, Measure, ProjectName, QueueName, UserId};
 use std::num::NonZeroU64;
 
 /// The state of a job. A job that Flux sends from SCHED back to PRIORITY stays in [`Phase::Sched`], so that it counts once, except if a
@@ -194,8 +194,6 @@ pub struct Job {
     pub project: Project,
     /// The time of the submission in seconds since the epoch, if Flux reports it.
     pub submitted: Option<f64>,
-    /// The time limit in the jobspec, in seconds; 0 for none.
-    pub duration: f64,
 }
 
 /// The memory of a live job is bounded.
@@ -208,9 +206,23 @@ pub struct Footprint {
     pub active_jobs: u64,
     /// In use by the phase of the job, and reserved by its grant.
     pub tally: Tally,
+    /// The size that the job requests.
+    pub size: Size,
 }
 
 impl Footprint {
+    /// Returns how much of `amount` the job uses, reserves, and has as a suspended reservation. If `is_given` is true, a running job counts
+    /// the resources that it got; amounts of time always count requested resources.
+    pub fn parts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
+        if !amount.measure.is_time() {
+            let (charged, reserved) = self.tally.parts(amount, is_given);
+            return (charged, reserved, self.tally.suspended_of(amount));
+        }
+        let (charged, reserved, suspended) = self.parts(Amount { measure: Measure::Jobs, ..amount }, false);
+        let each = self.size.amount(amount.measure);
+        (charged * each, reserved * each, suspended * each)
+    }
+
     /// Returns true if the job counts as an active job only.
     pub fn is_idle(&self) -> bool {
         let Tally { charged, reserved, suspended } = &self.tally;
@@ -229,7 +241,7 @@ impl Job {
         let run = Counts { run: amounts, given: amounts, ..Counts::default() };
         let none = Counts::default();
         if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
-            return Footprint { active_jobs: 0, tally: Tally::default() };
+            return Footprint { active_jobs: 0, tally: Tally::default(), size: self.size };
         }
         let charged = match self.phase {
             Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
@@ -250,7 +262,7 @@ impl Job {
             Phase::Sched if self.is_reserved() => (to_run, suspended),
             _ => (none, Amounts::default()),
         };
-        Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended } }
+        Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended }, size: self.size }
     }
 
     /// Returns true if the job reserves headroom for the states ahead of it. A released job does. A job in SCHED does while its eventlog is
@@ -262,6 +274,12 @@ impl Job {
             (Grant::None, RunningLimits::Upstream) => self.phase == Phase::Sched && self.is_unread(),
             (Grant::Blocked | Grant::Awaited, _) => false,
         }
+    }
+
+    /// Returns the time limit in seconds; `None` if the job has none.
+    pub fn time_limit(&self) -> Option<f64> {
+        let milliseconds = self.size.time_limit_ms;
+        (milliseconds < Size::MOST_TIME).then(|| milliseconds as f64 / 1000.0)
     }
 
     /// Returns the association in which the job counts.

@@ -13,7 +13,7 @@ use std::ops::Bound;
 const BLOCK: usize = 512;
 
 /// Larger than any job.
-const MOST: Size = Size { nodes: u64::MAX, cores: u64::MAX, gpus: u64::MAX };
+const MOST: Size = Size { time_limit_ms: u64::MAX, ..Size::new(u64::MAX, u64::MAX, u64::MAX) };
 
 #[derive(Clone, Debug)]
 struct Block<K> {
@@ -132,13 +132,13 @@ mod tests {
     use proptest::prelude::*;
 
     fn size(nodes: u64, cores: u64) -> Size {
-        Size { nodes, cores, gpus: (nodes * cores) % 7 }
+        Size::new(nodes, cores, (nodes * cores) % 7)
     }
 
     /// When the member with the least amount of a measure leaves, the least amount is that of another member.
     #[test]
     fn the_least_is_that_of_those_who_are_left() {
-        let of = |nodes, cores, gpus| Size { nodes, cores, gpus };
+        let of = Size::new;
         for least in [of(1, 9, 9), of(9, 1, 9), of(9, 9, 1)] {
             let mut line = HeldLine::default();
             line.insert(JobId(1), of(5, 5, 5));

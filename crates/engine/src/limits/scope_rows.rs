@@ -2,7 +2,7 @@
 //! The rows of limits over scopes: one for each kind of scope and each amount, with its dependency name and the text of its rejection. The
 //! site sets the caps ([`SiteLimit`](crate::accounts::SiteLimit)).
 
-use super::hold::{Hold, HoldSet};
+use super::hold::{Hold, HoldSet, MOST_ROWS};
 use super::size::Size;
 use crate::accounts::{Cap, Scope, Target};
 use crate::ids::{Amount, Measure, QueueName, Stage};
@@ -30,6 +30,9 @@ macro_rules! names {
 
 const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user");
+
+/// A [`HoldSet`] has a bit for each row.
+const _: () = assert!(NAMES.len() <= MOST_ROWS);
 
 impl Row {
     fn index(self) -> Option<usize> {
@@ -84,6 +87,8 @@ pub(super) fn rejection(
         Measure::Nodes => "node(s)",
         Measure::Cores => "core(s)",
         Measure::Gpus => "gpu(s)",
+        // No row has these measures.
+        Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => return None,
     };
     let which = match stage {
         Stage::Running => "run",

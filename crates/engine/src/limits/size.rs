@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How many nodes, cores and GPUs a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond).
+//! How many nodes, cores and GPUs a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond), and for how long.
 
 use crate::ids::Measure;
 use std::fmt;
@@ -13,15 +13,35 @@ pub struct Size {
     pub cores: u64,
     /// GPUs over all nodes.
     pub gpus: u64,
+    /// The time limit in milliseconds, rounded up; [`Size::MOST_TIME`] if the job has none.
+    pub time_limit_ms: u64,
 }
 
 impl Size {
     /// The size of a running job whose jobspec cannot be measured.
-    pub const ONE: Size = Size { nodes: 1, cores: 1, gpus: 0 };
+    pub const ONE: Size = Size::new(1, 1, 0);
 
     /// The most that a job may request of each measure. So sums over all jobs that Flux can hold fit into 64 bits, and a job subtracts from
     /// a counter the same amount that it has added.
     pub const MOST: u64 = 1 << 40;
+
+    /// The most that a job counts as in a measure of time, and the time limit of a job without one, in milliseconds. So sums over 16,000 such
+    /// jobs fit into 64 bits.
+    pub const MOST_TIME: u64 = 1 << 50;
+
+    /// Returns the size of a job without a time limit.
+    pub const fn new(nodes: u64, cores: u64, gpus: u64) -> Size {
+        Size { nodes, cores, gpus, time_limit_ms: Size::MOST_TIME }
+    }
+
+    /// Sets the time limit, in seconds; 0 means none.
+    #[must_use]
+    pub fn with_time_limit(self, seconds: f64) -> Size {
+        let is_limited = seconds > 0.0 && seconds.is_finite();
+        // A conversion to an integer saturates.
+        let milliseconds = if is_limited { (seconds * 1000.0).ceil() as u64 } else { Size::MOST_TIME };
+        Size { time_limit_ms: milliseconds.min(Size::MOST_TIME), ..self }
+    }
 
     /// Returns the lesser of both sizes for each measure.
     pub fn min_of(self, other: Size) -> Size {
@@ -29,12 +49,16 @@ impl Size {
             nodes: self.nodes.min(other.nodes),
             cores: self.cores.min(other.cores),
             gpus: self.gpus.min(other.gpus),
+            time_limit_ms: self.time_limit_ms.min(other.time_limit_ms),
         }
     }
 
     /// Returns true if the size equals `least` in some measure, so that without it the least of many sizes can be another.
     pub fn touches(self, least: Size) -> bool {
-        self.nodes == least.nodes || self.cores == least.cores || self.gpus == least.gpus
+        self.nodes == least.nodes
+            || self.cores == least.cores
+            || self.gpus == least.gpus
+            || self.time_limit_ms == least.time_limit_ms
     }
 
     /// Returns the amount of a measure that a job of this size counts as.
@@ -44,7 +68,15 @@ impl Size {
             Measure::Nodes => self.nodes,
             Measure::Cores => self.cores,
             Measure::Gpus => self.gpus,
+            Measure::NodeTime => self.time_of(self.nodes),
+            Measure::CoreTime => self.time_of(self.cores),
+            Measure::GpuTime => self.time_of(self.gpus),
         }
+    }
+
+    /// Returns `count` times the time limit, in milliseconds.
+    fn time_of(self, count: u64) -> u64 {
+        count.saturating_mul(self.time_limit_ms).min(Size::MOST_TIME)
     }
 }
 
@@ -140,7 +172,7 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     for (product, _) in nodes.iter().filter(|(_, leaf)| *leaf) {
         count = count.checked_add(*product).ok_or(SizeError::TooLarge)?;
     }
-    let size = Size { nodes: count.max(1), cores, gpus };
+    let size = Size::new(count.max(1), cores, gpus);
     if [size.nodes, size.cores, size.gpus].into_iter().any(|amount| amount > Size::MOST) {
         return Err(SizeError::TooLarge);
     }
@@ -213,6 +245,23 @@ mod tests {
             (&[(0, Slot, 2), (1, Gpu, 1)], Err(SizeError::NoCore)),
         ] {
             assert_eq!(gpus(vertices), count, "{vertices:?}");
+        }
+    }
+
+    #[test]
+    fn measures_of_time_are_products_with_the_time_limit() {
+        let size = Size::new(2, 8, 0);
+        for (seconds, node_time, core_time) in [
+            (3_600.0, 7_200_000, 28_800_000),
+            (0.0001, 2, 8),
+            (1e300, Size::MOST_TIME, Size::MOST_TIME),
+            // No time limit.
+            (0.0, Size::MOST_TIME, Size::MOST_TIME),
+            (f64::NAN, Size::MOST_TIME, Size::MOST_TIME),
+        ] {
+            let size = size.with_time_limit(seconds);
+            let amounts = [Measure::NodeTime, Measure::CoreTime, Measure::GpuTime].map(|it| size.amount(it));
+            assert_eq!(amounts, [node_time, core_time, 0], "{seconds}");
         }
     }
 

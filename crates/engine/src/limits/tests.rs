@@ -37,7 +37,6 @@ fn job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
         submitted: None,
-        duration: 0.0,
         admission: Admission::Admitted(book.find(UserId(1), None).unwrap()),
         bank: None,
         queue: Some("q".into()),
@@ -45,7 +44,7 @@ fn job(book: &Book, phase: Phase) -> Job {
         project: Project::Missing,
         keepers: Keepers::NobodyElse,
         allocation: None,
-        size: Size { nodes: 2, cores: 8, gpus: 1 },
+        size: Size::new(2, 8, 1),
         phase,
         origin: Origin::Submitted,
         names: HoldNames::default(),

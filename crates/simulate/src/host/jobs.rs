@@ -22,7 +22,7 @@ impl<'a> Host<'a> {
             bank: Some(party.bank.as_str()),
             queue: party.queue.as_ref().map(|queue| queue.as_str()),
             project: None,
-            size: Ok(Size { nodes: job.nodes.into(), cores: job.cores.into(), gpus: job.gpus.into() }),
+            size: Ok(Size::new(job.nodes.into(), job.cores.into(), job.gpus.into())),
             submitted: Some(job.submit),
             // 0 means no limit.
             duration: if job.walltime.is_finite() { job.walltime } else { 0.0 },

@@ -212,7 +212,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
         submitted: job.submitted,
         nodes: job.size.nodes,
         cores: job.size.cores,
-        duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+        duration: job.time_limit(),
         fairshare: association.and_then(|association| view.fairshare(association)),
         posted: priced.as_ref().map(|priced| explain_posted(view, job, priced, age)),
         place: None,

@@ -67,13 +67,13 @@ impl Simulation<'_> {
     fn start(&mut self, id: JobId, at: f64) -> bool {
         let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
         let Some(job) = self.ledger.job(id).filter(may) else { return false };
-        let duration = job.duration;
+        let time_limit = job.time_limit();
         self.ledger.change(id, |job| {
             job.phase = Phase::Run;
             job.grant = Grant::None;
         });
-        if duration > 0.0 {
-            self.note_end(id, at + duration);
+        if let Some(seconds) = time_limit {
+            self.note_end(id, at + seconds);
         }
         true
     }

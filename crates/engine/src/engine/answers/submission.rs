@@ -75,7 +75,7 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
         nodes: job.size.nodes,
         cores: job.size.cores,
         gpus: job.size.gpus,
-        duration: Some(job.duration).filter(|seconds| *seconds > 0.0),
+        duration: job.time_limit(),
         waits_for_data: association.is_none() && rejection.is_none(),
         jobs: count,
         jobs_rejected: count,

@@ -86,7 +86,7 @@ pub(in crate::engine) fn is_in_reach(
     }
     let is_in_reach = |measure: Measure, cap: Limit| match measure {
         Measure::Jobs => !cap.admits(active, 1),
-        Measure::Nodes | Measure::Cores | Measure::Gpus => !cap.is_unlimited(),
+        _ => !cap.is_unlimited(),
     };
     let limits = shared.limits().pressures(association, queue);
     limits.iter().any(|it| it.amount.stage == Stage::Running && is_in_reach(it.amount.measure, it.limit))

@@ -93,7 +93,7 @@ fn asks_for(job: &Job) -> Resources {
 }
 
 fn seconds(job: &Job) -> f64 {
-    if job.duration > 0.0 { job.duration } else { DAY }
+    job.time_limit().unwrap_or(DAY)
 }
 
 /// Computes the priorities of at most `most` jobs of an association, and brings its jobs into their order when all are computed. Returns

@@ -100,7 +100,7 @@ fn a_job_has_the_time_limit_of_its_last_update() {
     let id = submit(&mut host, 1);
     let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &longer)));
-    assert_eq!(host.engine.ledger().job(id).unwrap().duration, 7_200.0);
+    assert_eq!(host.engine.ledger().job(id).unwrap().time_limit(), Some(7_200.0));
 }
 
 /// Flux reports an update of the jobspec when the plugin has added the missing bank and project. This update needs no second admission.

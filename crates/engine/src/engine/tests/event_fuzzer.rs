@@ -38,8 +38,7 @@ const TIMES: [f64; 9] =
     [NOW, NOW + 1.0, NOW - 9.0, 0.0, -1.0, 1e300, f64::INFINITY, f64::NAN, f64::NEG_INFINITY];
 
 fn choose_facts<'a>(choices: &mut Choices<'_>, id: JobId) -> JobFacts<'a> {
-    let size =
-        Size { nodes: choices.pick(&AMOUNTS), cores: choices.pick(&AMOUNTS), gpus: choices.pick(&AMOUNTS) };
+    let size = Size::new(choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS));
     JobFacts {
         id,
         user: UserId(choices.pick(&USERS)),

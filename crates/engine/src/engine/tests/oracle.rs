@@ -225,12 +225,17 @@ impl Oracle {
                 Measure::Nodes => nodes,
                 Measure::Cores => cores,
                 Measure::Gpus => |job| job.size.gpus,
+                Measure::NodeTime => |job| job.unit_milliseconds(job.size.nodes),
+                Measure::CoreTime => |job| job.unit_milliseconds(job.size.cores),
+                Measure::GpuTime => |job| job.unit_milliseconds(job.size.gpus),
             };
             let given: AmountOf = match limit.amount.measure {
                 Measure::Nodes => |job| job.allocated_size().nodes,
                 Measure::Cores => |job| job.allocated_size().cores,
                 Measure::Gpus => |job| job.allocated_size().gpus,
                 Measure::Jobs => one,
+                // Amounts of time count requested resources.
+                Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
             };
             let running = total(&others, &runs, if limit.cap.is_given { given } else { asked });
             let used = match limit.amount.stage {

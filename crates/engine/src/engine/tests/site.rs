@@ -68,7 +68,7 @@ impl HostJob {
             bank: None,
             queue: None,
             project: None,
-            size: Size { nodes: 1, cores: 1, gpus: 0 },
+            size: Size::new(1, 1, 0),
             state: State::New,
             urgency: 16,
             urgency_at_first: 16,
@@ -118,6 +118,13 @@ impl HostJob {
     pub fn gpus(mut self, gpus: u64) -> Self {
         self.size.gpus = gpus;
         self
+    }
+
+    /// Returns `count` times the time limit in milliseconds, at most the amount that a job counts as.
+    pub fn unit_milliseconds(&self, count: u64) -> u64 {
+        const MOST: f64 = (1_u64 << 50) as f64;
+        let limit = if self.duration > 0.0 { (self.duration * 1000.0).ceil() } else { MOST };
+        (count as f64 * limit.min(MOST)).min(MOST) as u64
     }
 
     pub fn allocated_size(&self) -> Size {

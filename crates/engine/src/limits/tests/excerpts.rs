@@ -103,7 +103,7 @@ proptest! {
         let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
             let keepers = if it.is_blocked { Keepers::Others } else { Keepers::NobodyElse };
-            let size = Size { nodes: it.nodes, cores: it.cores, gpus: 0 };
+            let size = Size::new(it.nodes, it.cores, 0);
             let queue = it.queue.then(|| "other".into());
             ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..held(&book) });
         }

@@ -204,7 +204,7 @@ impl World {
                     user: UserId(*user),
                     admission: Admission::Admitted(self.find_association(*user)),
                     queue: QUEUES[*queue].map(Into::into),
-                    size: Size { nodes: *nodes, cores: *cores, gpus: 0 },
+                    size: Size::new(*nodes, *cores, 0),
                     keepers: if *is_kept { Keepers::Others } else { Keepers::NobodyElse },
                     ..job(&self.book, Phase::Depend)
                 };
@@ -266,7 +266,7 @@ fn world_without_headroom(users: u32) -> World {
     let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
         let admission = Admission::Admitted(world.find_association(user));
-        let size = Size { nodes, cores, gpus: 0 };
+        let size = Size::new(nodes, cores, 0);
         let one = Job { user: UserId(user), admission, queue: None, size, ..job(&world.book, Phase::Depend) };
         world.add_job(id, one, true);
     };
@@ -312,7 +312,7 @@ fn a_scan_goes_through_the_associations_of_a_scope_once() {
 
 fn add_and_remove_job(world: &mut World) {
     let admission = Admission::Admitted(world.find_association(1));
-    let one = Job { admission, size: Size { nodes: 0, cores: 0, gpus: 0 }, ..job(&world.book, Phase::Sched) };
+    let one = Job { admission, size: Size::new(0, 0, 0), ..job(&world.book, Phase::Sched) };
     world.ledger.insert(JobId(99), one);
     world.ledger.remove(JobId(99));
 }

@@ -89,6 +89,9 @@ impl Oracle {
                     Measure::Nodes => job.size.nodes,
                     Measure::Cores => job.size.cores,
                     Measure::Gpus => job.size.gpus,
+                    Measure::NodeTime => job.unit_milliseconds(job.size.nodes),
+                    Measure::CoreTime => job.unit_milliseconds(job.size.cores),
+                    Measure::GpuTime => job.unit_milliseconds(job.size.gpus),
                 };
                 let used: u64 = jobs.values().filter(counts).map(of).sum();
                 if !limit.cap.limit.admits(used, 0) {
