@@ -2,8 +2,9 @@
 //! The priority plugin `mf_priority.so` for the Flux job manager: it validates jobs, enforces limits, and computes each job's
 //! priority from the fair-share of its association. A site loads it in place of flux-accounting's plugin of the same name.
 //!
-//! This crate adapts Flux to the engine: Flux's callbacks and RPCs become engine events, and the engine's effects become calls of
-//! Flux. The other crates of the workspace are in `crates/`, what only tests and the demo need is in `testing/`.
+//! This crate adapts Flux to the engine: Flux's callbacks and RPCs become engine events, and the engine's effects
+//! become calls of Flux. The other crates of the workspace are in `crates/`. Code that only tests and the demo need is
+//! in `testing/`.
 //!
 //! ```text
 //!   Flux ── callbacks, RPCs ──> jobtap ──> plugin ── Event ──> engine ──> accounts   banks, associations, queues, projects
@@ -22,7 +23,7 @@
 //! |---|---|
 //! | root | the plugin: `jobtap` wraps Flux's C interface, `plugin` joins it to the engine |
 //! | `crates/fairshare` | ranking policies, decay and accrual of usage |
-//! | `crates/engine` | what the plugin decides: accounts, limits, standing, priorities |
+//! | `crates/engine` | the decisions of the plugin: accounts, limits, standing, priorities |
 //! | `crates/protocol` | the records of a site document, and the JSON that the plugin accepts |
 //! | `crates/accounting` | flux-accounting's database, and the usage pipeline |
 //! | `crates/import` | sites from other programs' files |
@@ -35,7 +36,8 @@
 //! # Where to start reading
 //! `crates/engine/src/engine/event.rs` and `effect.rs` next to it are the engine's inputs and outputs; `step.rs` lists how it continues
 //! work that does not fit into one call. In the engine's other modules:
-//! - `limits/job.rs`: what a job counts as; `limits/release.rs`: the rule by which held jobs are released;
+//! - `limits/job.rs`: the amounts with which a job counts; `limits/release.rs`: the rule by which held jobs are
+//!   released;
 //! - `priority/explanation.rs`: how a priority is computed;
 //! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
 //! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how priorities follow;
@@ -47,8 +49,9 @@
 //! `plugin/snapshot/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
-//! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from which reading,
-//!   snapshot, query and database follow, and the engine's type of it in `crates/engine/src/accounts/`;
+//! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from
+//!   which reading, snapshot, query and database follow, and the matching type of the engine in
+//!   `crates/engine/src/accounts/`;
 //! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`, of `counters` if it holds
 //!   jobs until there is headroom, and of `per_job` if it rejects a job that is too large; a kind of limit scope, or a measure that limits
 //!   over scopes count: a row of `limits/scope_rows.rs`;
@@ -80,7 +83,7 @@
 //! - `jobtap` contains no term of fair-share, the core no term of Flux's C interface. Only `plugin` uses both. `testing/embedded`
 //!   uses the .so alone.
 //! - The .so has no statics and no thread-locals of its own: all state belongs to the plugin handle and is freed with it.
-//! - The priority that Flux gets is the last field of what a person is shown: `priority::Explanation`.
+//! - The priority that Flux gets is the last field of the explanation that users see: `priority::Explanation`.
 //!
 //! Cargo.toml of each crate says which crates it may use; `.ci/layering` checks the other rules. `.ci/house` prints the figures of the
 //! structure, such as the methods of `Engine`, with their limits.

@@ -2,10 +2,11 @@
 //! The arguments of a callback: typed views of IN, and writers of OUT.
 //!
 //! All plugins share IN and OUT of a call, so writers merge into OUT. Both are jansson objects that Flux passes by
-//! reference. Unpacking single keys would make jansson build a table of keys in every call.
+//! reference. Members are read one by one: unpacking by a format would make jansson build a table of keys in every
+//! call.
 
 use super::json::Json;
-use super::{Plugin, c_line_within, sys};
+use super::{Plugin, sys, to_c_line};
 use jansson_sys::{json_integer, json_object_set_new, json_object_update, json_t};
 use serde::Serialize;
 use std::ffi::{CStr, c_int};
@@ -75,7 +76,7 @@ impl<'a> Args<'a> {
         Args { input, ..args }
     }
 
-    fn check(self, rc: c_int) -> Result<(), BadArgs> {
+    fn check_rc(self, rc: c_int) -> Result<(), BadArgs> {
         if rc == 0 {
             return Ok(());
         }
@@ -88,12 +89,12 @@ impl<'a> Args<'a> {
         Err(BadArgs(text.to_string_lossy().into_owned()))
     }
 
-    /// Returns the object IN or OUT, as `which` says, by reference.
+    /// Returns the object that `which` selects, IN or OUT, without taking a reference.
     fn root(self, which: c_int) -> Result<*mut json_t, BadArgs> {
         let mut root: *mut json_t = null_mut();
         // SAFETY: the format fills one borrowed json_t pointer. Flux reports null args as an error.
         let rc = unsafe { sys::flux_plugin_arg_unpack(self.raw, which, c"o".as_ptr(), &raw mut root) };
-        self.check(rc).map(|()| root)
+        self.check_rc(rc).map(|()| root)
     }
 
     fn input(self) -> Result<Json<'a>, BadArgs> {
@@ -109,13 +110,13 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the job's id and urgency. The most frequent callbacks read only these.
-    pub fn id_urgency(self) -> Result<(u64, i64), BadArgs> {
+    pub fn id_and_urgency(self) -> Result<(u64, i64), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"id")?.cast_unsigned(), read_integer(input, c"urgency")?))
     }
 
     /// Returns the job's id, and R if the job has an R.
-    pub fn id_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
+    pub fn id_and_resources(self) -> Result<(u64, Option<Json<'a>>), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"id")?.cast_unsigned(), input.get(c"R")))
     }
@@ -127,7 +128,7 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the job's current priority (-1 if it has none) and its state.
-    pub fn priority_state(self) -> Result<(i64, i64), BadArgs> {
+    pub fn priority_and_state(self) -> Result<(i64, i64), BadArgs> {
         let input = self.input()?;
         Ok((read_integer(input, c"priority")?, read_integer(input, c"state")?))
     }
@@ -141,7 +142,7 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the table `table` of the instance's configuration as JSON text, or `None` if it does not exist.
-    pub fn configured(self, table: &CStr) -> Result<Option<String>, BadArgs> {
+    pub fn config_table(self, table: &CStr) -> Result<Option<String>, BadArgs> {
         let conf =
             self.input()?.get(c"conf").ok_or_else(|| BadArgs("the configuration is missing".to_owned()))?;
         Ok(conf.get(table).map(Json::text))
@@ -173,7 +174,7 @@ impl<'a> Args<'a> {
     }
 
     /// Returns the requested value of an update, and the job to update.
-    pub fn update(self) -> Result<UpdateArgs<'a>, BadArgs> {
+    pub fn requested_update(self) -> Result<UpdateArgs<'a>, BadArgs> {
         let input = self.input()?;
         let value = input.get(c"value").ok_or_else(|| BadArgs("value is missing".to_owned()))?;
         Ok(UpdateArgs {
@@ -196,27 +197,27 @@ impl<'a> Args<'a> {
     /// Answers that the job gets no priority now. A job in state PRIORITY stays there.
     pub fn set_priority_unavailable(self, plugin: Plugin) -> Result<(), BadArgs> {
         // SAFETY: both pointers belong to the running callback.
-        let rc = unsafe { sys::flux_jobtap_priority_unavail(plugin.raw(), self.raw) };
-        self.check(rc)
+        let rc = unsafe { sys::flux_jobtap_priority_unavail(plugin.as_ptr(), self.raw) };
+        self.check_rc(rc)
     }
 
     /// Answers with an error text for the user, cut to the size of Flux's buffer.
     pub fn set_error(self, plugin: Plugin, text: &str) {
-        let text = c_line_within(text, ERROR_MAX);
+        let text = to_c_line(text, ERROR_MAX);
         // SAFETY: the format is a constant that takes one C string, so user text is never a format. The call returns -1
         // even on success.
-        unsafe { sys::flux_jobtap_error(plugin.raw(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
+        unsafe { sys::flux_jobtap_error(plugin.as_ptr(), self.raw, c"%s".as_ptr(), text.as_ptr()) };
     }
 
     /// Merges the members of `object`, which serializes as a JSON object, into the answer.
     ///
     /// The members go through a JSON text, because this crate makes jansson values only with jansson's parser (see
     /// docs/evidence/less.md).
-    pub fn merge<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
+    pub fn add_to_answer<T: Serialize>(self, object: &T) -> Result<(), BadArgs> {
         let text = serde_json::to_string(object).map_err(|error| BadArgs(error.to_string()))?;
         let out = self.root(OUT)?;
         // SAFETY: both objects are alive; OUT takes its own references to the members.
-        let rc = Json::parse(&text, |object| unsafe { json_object_update(out, object.raw()) });
+        let rc = Json::parse(&text, |object| unsafe { json_object_update(out, object.as_ptr()) });
         let rc = rc.ok_or_else(|| BadArgs("jansson cannot parse the answer".to_owned()))?;
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
@@ -225,7 +226,7 @@ impl<'a> Args<'a> {
 fn read_integer(input: Json<'_>, key: &CStr) -> Result<i64, BadArgs> {
     let name = || key.to_string_lossy();
     let value = input.get(key).ok_or_else(|| BadArgs(format!("{} is missing", name())))?;
-    value.as_int().ok_or_else(|| BadArgs(format!("{} is {}, not an integer", name(), value.describe())))
+    value.as_int().ok_or_else(|| BadArgs(format!("{} is {}, not an integer", name(), value.describe_type())))
 }
 
 fn read_userid(userid: i64) -> Result<u32, BadArgs> {

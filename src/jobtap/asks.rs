@@ -2,71 +2,74 @@
 //! Requests to job-list and to other services of Flux.
 
 use super::error::Error;
-use super::pending::{Ask, Future, replied};
-use super::{Host, Jobtap, Turn, sys};
+use super::pending::{Future, PendingRequest, read_reply};
+use super::{Host, Jobtap, ReplyKind, sys};
 use std::ffi::{CStr, c_void};
 
-/// The key of the request for ended jobs in `asks`. No job has this id (FLUX_JOBID_ANY).
+/// The key of the request for ended jobs. No job has this id (FLUX_JOBID_ANY).
 const ENDED: u64 = u64::MAX;
 
-/// The key of request 0 to a service in `asks`; the other requests follow by their numbers. No job has an id in this
-/// range.
+/// The key of request 0 to a service. Request `number` has the key `SERVICES + number`. No job has an id in this range.
 const SERVICES: u64 = ENDED - 1 - u32::MAX as u64;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::answered`]. The request replaces a
-    /// pending request with the same `number`.
+    /// Sends a request to a service of Flux and passes the reply to [`Jobtap::receive_service_reply`]. The request
+    /// replaces a pending request with the same `number`.
     pub fn ask_service(self, number: u32, topic: &'static CStr, payload: &str) {
         let plugin = self.instance.plugin;
         let id = SERVICES + u64::from(number);
-        if self.ask(id, |arg| plugin.call(topic, payload, on_listed::<J>, arg)).is_err() {
-            self.instance.jobtap.answered(self, number, None);
+        if self.start_request(id, |arg| plugin.send_request(topic, payload, on_reply::<J>, arg)).is_err() {
+            self.instance.jobtap.receive_service_reply(self, number, None);
         }
     }
 
-    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::ended`]. The request replaces a
-    /// pending request to `job-list.list`.
+    /// Sends `request` (JSON) to `job-list.list` and passes the reply to [`Jobtap::receive_ended_jobs`]. The request
+    /// replaces a pending request to `job-list.list`.
     pub fn list_ended(self, request: &str) {
         let plugin = self.instance.plugin;
-        let asked = self.ask(ENDED, |arg| plugin.list_jobs(request, on_listed::<J>, arg));
-        if asked.is_err() {
-            self.instance.jobtap.ended(self, None);
+        let outcome = self.start_request(ENDED, |arg| plugin.list_jobs(request, on_reply::<J>, arg));
+        if outcome.is_err() {
+            self.instance.jobtap.receive_ended_jobs(self, None);
         }
     }
 
-    /// Asks job-list for the job's outstanding dependencies and passes the reply to [`Jobtap::dependencies`].
+    /// Asks job-list for the job's outstanding dependencies and passes the reply to [`Jobtap::receive_dependencies`].
     pub fn read_dependencies(self, id: u64) {
         let plugin = self.instance.plugin;
-        let asked = self.ask(id, |arg| plugin.list_dependencies(id, on_listed::<J>, arg));
-        if asked.is_err() {
-            self.instance.jobtap.dependencies(self, id, None);
+        let outcome = self.start_request(id, |arg| plugin.list_dependencies(id, on_reply::<J>, arg));
+        if outcome.is_err() {
+            self.instance.jobtap.receive_dependencies(self, id, None);
         }
     }
 
-    fn ask(self, id: u64, start: impl FnOnce(*mut c_void) -> Result<Future, Error>) -> Result<(), Error> {
-        let ask = Ask::start(self.instance, id, start)?;
-        let former = self.instance.asks.borrow_mut().insert(id, ask);
-        drop(former);
+    fn start_request(
+        self,
+        id: u64,
+        start: impl FnOnce(*mut c_void) -> Result<Future, Error>,
+    ) -> Result<(), Error> {
+        let request = PendingRequest::start(self.instance, id, start)?;
+        let replaced_request = self.instance.requests.borrow_mut().insert(id, request);
+        drop(replaced_request);
         Ok(())
     }
 }
 
-unsafe extern "C" fn on_listed<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
+unsafe extern "C" fn on_reply<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: Flux passes the argument that the request was started with, and the request is still pending.
-    let (instance, id) = unsafe { Ask::answered::<J>(arg) };
+    let (instance, id) = unsafe { PendingRequest::identify::<J>(arg) };
     let body = || {
         // SAFETY: the future belongs to an RPC and is fulfilled.
-        let text = unsafe { replied(future) };
-        let answered = instance.asks.borrow_mut().remove(&id);
-        drop(answered);
+        let text = unsafe { read_reply(future) };
+        let answered_request = instance.requests.borrow_mut().remove(&id);
+        drop(answered_request);
         match id {
-            ENDED => instance.jobtap.ended(instance.host(), text.as_deref()),
+            ENDED => instance.jobtap.receive_ended_jobs(instance.host(), text.as_deref()),
             SERVICES..ENDED => {
                 let number = u32::try_from(id - SERVICES).unwrap_or_default();
-                instance.jobtap.answered(instance.host(), number, text.as_deref());
+                instance.jobtap.receive_service_reply(instance.host(), number, text.as_deref());
             }
-            _ => instance.jobtap.dependencies(instance.host(), id, text.as_deref()),
+            _ => instance.jobtap.receive_dependencies(instance.host(), id, text.as_deref()),
         }
     };
-    instance.guarded(Turn::Dependencies.name(), || Some(id).filter(|id| *id < SERVICES), body);
+    instance.catch_panic(ReplyKind::Dependencies.name(), || Some(id).filter(|id| *id < SERVICES), body);
 }

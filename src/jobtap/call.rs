@@ -7,8 +7,7 @@ use super::sys;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{NonNull, null};
 
-/// The plugin handle. The handle lives as long as the plugin is loaded, which is longer than any code of the plugin
-/// runs.
+/// The plugin handle. The handle exists while the plugin is loaded, so all code of the plugin can use it.
 #[derive(Clone, Copy)]
 pub struct Plugin(NonNull<sys::flux_plugin_t>);
 
@@ -34,7 +33,7 @@ pub struct Logger(*mut sys::flux_t);
 impl Logger {
     /// Writes `text` to Flux's log.
     pub fn log(self, level: LogLevel, text: &str) {
-        let text = c_line_within(text, LOG_MAX);
+        let text = to_c_line(text, LOG_MAX);
         // SAFETY: the job manager's handle outlives all plugins; flux_log writes to standard error if the handle is
         // null. The format is a constant that takes one C string.
         unsafe { sys::flux_log(self.0, level as c_int, c"%s".as_ptr(), text.as_ptr()) };
@@ -55,33 +54,34 @@ const NO_RESPONSE: c_int = 1;
 const NODEID_ANY: u32 = u32::MAX;
 
 /// Returns `text` as a C string, with each NUL replaced by a space.
-pub(super) fn c_text(text: &str) -> CString {
+pub(super) fn to_c_string(text: &str) -> CString {
     CString::new(text).unwrap_or_else(|_| CString::new(text.replace('\0', " ")).unwrap_or_default())
 }
 
-/// Returns `text` as a C string of one line with at most `most` bytes. Flux would cut a longer text at any byte and
-/// then drop the invalid UTF-8. Line breaks and terminal control characters, which user text may contain, are escaped.
-pub(super) fn c_line_within(text: &str, most: usize) -> CString {
+/// Returns `text` as a C string of one line with at most `max_bytes` bytes. Flux would cut a longer text at any byte
+/// and then drop the invalid UTF-8. Line breaks and terminal control characters, which user text may contain, are
+/// escaped.
+pub(super) fn to_c_line(text: &str, max_bytes: usize) -> CString {
     const CUT: &str = "...";
     let mut line = String::new();
     for letter in text.chars() {
-        if must_escape(letter) {
+        if needs_escape(letter) {
             line.extend(letter.escape_default());
         } else {
             line.push(letter);
         }
-        if line.len() > most {
-            let end = line.floor_char_boundary(most.saturating_sub(CUT.len()));
+        if line.len() > max_bytes {
+            let end = line.floor_char_boundary(max_bytes.saturating_sub(CUT.len()));
             line.truncate(end);
             line.push_str(CUT);
             break;
         }
     }
-    c_text(&line)
+    to_c_string(&line)
 }
 
 /// Returns true if `letter` is a control character, a line separator, or a mark that changes the direction of writing.
-fn must_escape(letter: char) -> bool {
+fn needs_escape(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -105,14 +105,14 @@ impl Plugin {
         NonNull::new(raw).map(Plugin)
     }
 
-    pub(super) fn raw(self) -> *mut sys::flux_plugin_t {
+    pub(super) fn as_ptr(self) -> *mut sys::flux_plugin_t {
         self.0.as_ptr()
     }
 
     /// Returns the job manager's Flux handle, or null.
     pub(super) fn flux(self) -> *mut sys::flux_t {
         // SAFETY: the handle is valid (contract of `from_raw`).
-        unsafe { sys::flux_jobtap_get_flux(self.raw()) }
+        unsafe { sys::flux_jobtap_get_flux(self.as_ptr()) }
     }
 
     /// Returns the start time of the reactor's current turn, in seconds since the epoch.
@@ -131,7 +131,7 @@ impl Plugin {
     pub fn config(self) -> Option<String> {
         // SAFETY: the handle is valid; the text is borrowed from the handle, and copied here.
         unsafe {
-            let text = sys::flux_plugin_get_conf(self.raw());
+            let text = sys::flux_plugin_get_conf(self.as_ptr());
             (!text.is_null()).then(|| CStr::from_ptr(text).to_string_lossy().into_owned())
         }
     }
@@ -139,8 +139,8 @@ impl Plugin {
     /// Sets the order in which Flux replays jobs at load.
     pub fn set_load_order(self, order: &CStr) -> Result<(), Error> {
         // SAFETY: the handle is valid; Flux copies the text.
-        let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.raw(), order.as_ptr()) };
-        Error::check("flux_jobtap_set_load_sort_order", rc)
+        let rc = unsafe { sys::flux_jobtap_set_load_sort_order(self.as_ptr(), order.as_ptr()) };
+        Error::check_rc("flux_jobtap_set_load_sort_order", rc)
     }
 
     /// Writes to Flux's log.
@@ -154,38 +154,45 @@ impl Plugin {
     }
 
     /// Adds the dependency `name` to a job in DEPEND.
-    pub fn dependency_add(self, id: u64, name: &str) -> Result<(), Error> {
-        let name = c_text(name);
+    pub fn add_dependency(self, id: u64, name: &str) -> Result<(), Error> {
+        let name = to_c_string(name);
         // SAFETY: the handle is valid; Flux copies the text.
-        let rc = unsafe { sys::flux_jobtap_dependency_add(self.raw(), id, name.as_ptr()) };
-        Error::check("flux_jobtap_dependency_add", rc)
+        let rc = unsafe { sys::flux_jobtap_dependency_add(self.as_ptr(), id, name.as_ptr()) };
+        Error::check_rc("flux_jobtap_dependency_add", rc)
     }
 
     /// Removes the dependency `name` from a job.
-    pub fn dependency_remove(self, id: u64, name: &str) -> Result<(), Error> {
-        let name = c_text(name);
+    pub fn remove_dependency(self, id: u64, name: &str) -> Result<(), Error> {
+        let name = to_c_string(name);
         // SAFETY: the handle is valid; Flux copies the text.
-        let rc = unsafe { sys::flux_jobtap_dependency_remove(self.raw(), id, name.as_ptr()) };
-        Error::check("flux_jobtap_dependency_remove", rc)
+        let rc = unsafe { sys::flux_jobtap_dependency_remove(self.as_ptr(), id, name.as_ptr()) };
+        Error::check_rc("flux_jobtap_dependency_remove", rc)
     }
 
     /// Raises a fatal exception of type `kind`. The note is cut to the size of Flux's buffer.
-    pub fn raise(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
-        let note = c_line_within(note, NOTE_MAX);
+    pub fn raise_exception(self, id: u64, kind: &CStr, note: &str) -> Result<(), Error> {
+        let note = to_c_line(note, NOTE_MAX);
         // SAFETY: the handle is valid; the format is a constant that takes one C string.
         let rc = unsafe {
-            sys::flux_jobtap_raise_exception(self.raw(), id, kind.as_ptr(), 0, c"%s".as_ptr(), note.as_ptr())
+            sys::flux_jobtap_raise_exception(
+                self.as_ptr(),
+                id,
+                kind.as_ptr(),
+                0,
+                c"%s".as_ptr(),
+                note.as_ptr(),
+            )
         };
-        Error::check("flux_jobtap_raise_exception", rc)
+        Error::check_rc("flux_jobtap_raise_exception", rc)
     }
 
     /// Posts a memo with one number to a job's eventlog.
-    pub fn memo(self, id: u64, key: &CStr, value: f64) -> Result<(), Error> {
+    pub fn post_memo(self, id: u64, key: &CStr, value: f64) -> Result<(), Error> {
         let format = c"{s:f}";
         // SAFETY: the handle is valid; the format takes a C string (the key) and a double.
         let rc = unsafe {
             sys::flux_jobtap_event_post_pack(
-                self.raw(),
+                self.as_ptr(),
                 id,
                 c"memo".as_ptr(),
                 format.as_ptr(),
@@ -193,16 +200,16 @@ impl Plugin {
                 value,
             )
         };
-        Error::check("flux_jobtap_event_post_pack", rc)
+        Error::check_rc("flux_jobtap_event_post_pack", rc)
     }
 
     /// Sets two string members of the jobspec of job `id`, or of the current job if `id` is `None`. A member with the
     /// value `None` does not change.
-    pub fn jobspec_update(self, id: Option<u64>, updates: [(&CStr, Option<&str>); 2]) -> Result<(), Error> {
-        let [(key, text), (key2, text2)] = updates.map(|(key, text)| (key.as_ptr(), text.map(c_text)));
+    pub fn update_jobspec(self, id: Option<u64>, updates: [(&CStr, Option<&str>); 2]) -> Result<(), Error> {
+        let [(key, text), (key2, text2)] = updates.map(|(key, text)| (key.as_ptr(), text.map(to_c_string)));
         let [text, text2] = [&text, &text2].map(|text| text.as_ref().map_or(null(), |text| text.as_ptr()));
         // jansson omits a member of type `s*` if its string is null.
-        let (raw, format) = (self.raw(), c"{s:s* s:s*}".as_ptr());
+        let (raw, format) = (self.as_ptr(), c"{s:s* s:s*}".as_ptr());
         // SAFETY: the handle is valid; the format takes four C strings, of which the second and the fourth may be null.
         let rc = unsafe {
             match id {
@@ -210,36 +217,36 @@ impl Plugin {
                 Some(id) => sys::flux_jobtap_jobspec_update_id_pack(raw, id, format, key, text, key2, text2),
             }
         };
-        Error::check("flux_jobtap_jobspec_update_pack", rc)
+        Error::check_rc("flux_jobtap_jobspec_update_pack", rc)
     }
 
     /// Makes Flux ask for the priority of all jobs in PRIORITY and SCHED before this call returns.
     pub fn reprioritize_all(self) -> Result<(), Error> {
         // SAFETY: the handle is valid.
-        let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.raw()) };
-        Error::check("flux_jobtap_reprioritize_all", rc)
+        let rc = unsafe { sys::flux_jobtap_reprioritize_all(self.as_ptr()) };
+        Error::check_rc("flux_jobtap_reprioritize_all", rc)
     }
 
     /// Makes Flux call `job.event.NAME` for the events of job `id`.
-    pub fn job_subscribe(self, id: u64) -> Result<(), Error> {
+    pub fn subscribe_to_job(self, id: u64) -> Result<(), Error> {
         // SAFETY: the handle is valid.
-        let rc = unsafe { sys::flux_jobtap_job_subscribe(self.raw(), id) };
-        Error::check("flux_jobtap_job_subscribe", rc)
+        let rc = unsafe { sys::flux_jobtap_job_subscribe(self.as_ptr(), id) };
+        Error::check_rc("flux_jobtap_job_subscribe", rc)
     }
 
     /// Ends the subscription to a job's events. At each event Flux searches the plugin's list of subscriptions from its
     /// front, and the list keeps jobs that have been freed.
-    pub fn job_unsubscribe(self, id: u64) {
+    pub fn unsubscribe_from_job(self, id: u64) {
         // SAFETY: the handle is valid; Flux ignores an id that is not in the list.
-        unsafe { sys::flux_jobtap_job_unsubscribe(self.raw(), id) };
+        unsafe { sys::flux_jobtap_job_unsubscribe(self.as_ptr(), id) };
     }
 
     /// Sets the priority of a job in PRIORITY or SCHED. A job in PRIORITY proceeds to SCHED even if its priority does
     /// not change.
     pub fn reprioritize_job(self, id: u64, priority: u32) -> Result<(), Error> {
         // SAFETY: the handle is valid.
-        let rc = unsafe { sys::flux_jobtap_reprioritize_job(self.raw(), id, priority) };
-        Error::check("flux_jobtap_reprioritize_job", rc)
+        let rc = unsafe { sys::flux_jobtap_reprioritize_job(self.as_ptr(), id, priority) };
+        Error::check_rc("flux_jobtap_reprioritize_job", rc)
     }
 
     /// Calls `done` when the job manager has sent the events posted so far to the KVS. The job manager commits events
@@ -248,7 +255,7 @@ impl Plugin {
         let (topic, payload) = (c"job-manager.submit", c"{\"jobs\":[]}");
         // SAFETY: topic and payload are static and copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        then("flux_rpc", future, done, arg)
+        set_continuation("flux_rpc", future, done, arg)
     }
 
     /// Calls `done` when the KVS has finished all commits sent so far. The KVS finishes commits in order, so this
@@ -261,7 +268,7 @@ impl Plugin {
             sys::flux_kvs_txn_destroy(txn);
             future
         };
-        then("flux_kvs_commit", future, done, arg)
+        set_continuation("flux_kvs_commit", future, done, arg)
     }
 
     /// Asks job-list for a job's outstanding dependencies.
@@ -271,11 +278,11 @@ impl Plugin {
         done: Continuation,
         arg: *mut c_void,
     ) -> Result<Future, Error> {
-        let payload = c_text(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
+        let payload = to_c_string(&format!("{{\"id\":{id},\"attrs\":[\"dependencies\"]}}"));
         let topic = c"job-list.list-id";
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        then("flux_rpc", future, done, arg)
+        set_continuation("flux_rpc", future, done, arg)
     }
 
     /// Sends a request to `job-list.list`.
@@ -285,31 +292,31 @@ impl Plugin {
         done: Continuation,
         arg: *mut c_void,
     ) -> Result<Future, Error> {
-        self.call(c"job-list.list", request, done, arg)
+        self.send_request(c"job-list.list", request, done, arg)
     }
 
     /// Sends a request to a service.
-    pub(super) fn call(
+    pub(super) fn send_request(
         self,
         topic: &CStr,
         payload: &str,
         done: Continuation,
         arg: *mut c_void,
     ) -> Result<Future, Error> {
-        let payload = c_text(payload);
+        let payload = to_c_string(payload);
         // SAFETY: topic and payload are copied.
         let future = unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, 0) };
-        then("flux_rpc", future, done, arg)
+        set_continuation("flux_rpc", future, done, arg)
     }
 
     /// Sends a request without a reply.
-    pub fn send(self, topic: &CStr, payload: &str) -> Result<(), Error> {
-        let payload = c_text(payload);
+    pub fn send_without_reply(self, topic: &CStr, payload: &str) -> Result<(), Error> {
+        let payload = to_c_string(payload);
         // SAFETY: topic and payload are copied. This function owns the future and destroys it.
         let future =
             unsafe { sys::flux_rpc(self.flux(), topic.as_ptr(), payload.as_ptr(), NODEID_ANY, NO_RESPONSE) };
         if future.is_null() {
-            return Err(Error::last("flux_rpc"));
+            return Err(Error::from_errno("flux_rpc"));
         }
         drop(Future::own(future));
         Ok(())
@@ -326,37 +333,37 @@ impl Plugin {
         // SAFETY: Flux writes at most `key.len()` bytes into the buffer, including the final NUL.
         let rc =
             unsafe { sys::flux_job_kvs_key(key.as_mut_ptr(), key.len() as c_int, id, c"eventlog".as_ptr()) };
-        Error::check("flux_job_kvs_key", rc)?;
+        Error::check_rc("flux_job_kvs_key", rc)?;
         // SAFETY: the key has just been written; a null namespace is the primary one.
         let future = unsafe { sys::flux_kvs_lookup(self.flux(), null(), 0, key.as_ptr()) };
-        then("flux_kvs_lookup", future, done, arg)
+        set_continuation("flux_kvs_lookup", future, done, arg)
     }
 }
 
 /// Makes Flux call `done` when `future`, which the C function `function` returned, is fulfilled.
-pub(super) fn then(
+pub(super) fn set_continuation(
     function: &'static str,
     future: *mut sys::flux_future_t,
     done: Continuation,
     arg: *mut c_void,
 ) -> Result<Future, Error> {
     if future.is_null() {
-        return Err(Error::last(function));
+        return Err(Error::from_errno(function));
     }
-    let ours = Future::own(future);
+    let owned = Future::own(future);
     // SAFETY: the future has no continuation yet; a negative timeout means no timeout. `arg` outlives the future (see
     // `Instance`).
     let rc = unsafe { sys::flux_future_then(future, -1.0, Some(done), arg) };
-    Error::check("flux_future_then", rc)?;
-    Ok(ours)
+    Error::check_rc("flux_future_then", rc)?;
+    Ok(owned)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::c_line_within;
+    use super::to_c_line;
 
     #[test]
-    fn a_line_is_one_line_cut_between_characters() {
+    fn a_c_line_has_no_line_breaks_and_is_cut_between_characters() {
         for (text, most, cut) in [
             ("short", 5, "short"),
             ("longer", 5, "lo..."),
@@ -371,7 +378,7 @@ mod tests {
             ("%s%n", 9, "%s%n"),
             ("ƒ58 \\ \"q\" '", 99, "ƒ58 \\ \"q\" '"),
         ] {
-            assert_eq!(c_line_within(text, most).to_str(), Ok(cut), "{text} within {most}");
+            assert_eq!(to_c_line(text, most).to_str(), Ok(cut), "{text} within {most}");
         }
     }
 }

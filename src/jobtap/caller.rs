@@ -35,7 +35,7 @@ impl Role {
     }
 }
 
-/// The sender of a request, as Flux authenticated it. The payload has no influence on it.
+/// The sender of a request, as Flux authenticated the user. The payload cannot change the sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The user's id.
@@ -55,7 +55,7 @@ impl Caller {
     }
 
     #[cfg(test)]
-    pub(super) fn guest() -> Self {
+    pub(super) fn make_guest() -> Self {
         Caller { userid: 7, rolemask: USER }
     }
 
@@ -67,7 +67,7 @@ impl Caller {
         let mut cred = sys::flux_msg_cred { userid: 0, rolemask: 0 };
         // SAFETY: the message is alive (contract of this function); the credentials are copied.
         let rc = unsafe { sys::flux_msg_get_cred(msg, &raw mut cred) };
-        Error::check("flux_msg_get_cred", rc)?;
+        Error::check_rc("flux_msg_get_cred", rc)?;
         Ok(Caller { userid: cred.userid, rolemask: cred.rolemask })
     }
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Deferred requests, and the decoding and answering of requests.
 
-use super::call::{REFUSAL_MAX, c_line_within};
+use super::call::{REFUSAL_MAX, to_c_line};
 use super::caller::{Caller, Request};
 use super::error::{EPROTO, Error};
-use super::{LogLevel, Plugin, Reply, RequestError, c_text, sys};
+use super::{LogLevel, Plugin, Reply, RequestError, sys, to_c_string};
 use std::ffi::{CStr, c_char};
 use std::ptr::{null, null_mut};
 
@@ -31,15 +31,15 @@ impl Deferred {
     }
 
     /// Decodes the request.
-    pub fn request(&self) -> Result<Request<'_>, RequestError> {
+    pub fn decode(&self) -> Result<Request<'_>, RequestError> {
         // SAFETY: the message is alive as long as `self`.
-        unsafe { decode(self.plugin, self.msg) }
+        unsafe { decode_request(self.plugin, self.msg) }
     }
 
     /// Replies to the request.
     pub fn answer(mut self, reply: Reply) {
         self.is_answered = true;
-        respond(self.plugin, self.flux, self.msg, reply);
+        send_reply(self.plugin, self.flux, self.msg, reply);
     }
 }
 
@@ -59,39 +59,39 @@ impl Drop for Deferred {
 ///
 /// # Safety
 /// `msg` lives for `'a`.
-pub(super) unsafe fn decode<'a>(
+pub(super) unsafe fn decode_request<'a>(
     plugin: Plugin,
     msg: *const sys::flux_msg_t,
 ) -> Result<Request<'a>, RequestError> {
     let mut payload: *const c_char = null();
     // SAFETY: contract of this function; the payload is borrowed from the message. With a null topic Flux returns none.
-    let decoded = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
+    let rc = unsafe { sys::flux_request_decode(msg, null_mut(), &raw mut payload) };
     // SAFETY: contract of this function.
     let caller = unsafe { Caller::from_message(msg) };
     let caller =
         caller.map_err(|error: Error| RequestError { errno: error.errno, text: error.to_string() })?;
-    let unreadable = || RequestError { errno: EPROTO, text: "the payload is not UTF-8 text".to_owned() };
-    if decoded < 0 {
-        return Err(unreadable());
+    let utf8_error = || RequestError { errno: EPROTO, text: "the payload is not UTF-8 text".to_owned() };
+    if rc < 0 {
+        return Err(utf8_error());
     }
     // SAFETY: on success the payload is null or a C string that lives as long as the message.
     let text = (!payload.is_null()).then(|| unsafe { CStr::from_ptr(payload) });
-    let text = text.map(CStr::to_str).transpose().map_err(|_| unreadable())?;
+    let text = text.map(CStr::to_str).transpose().map_err(|_| utf8_error())?;
     Ok(Request::new(caller, text, plugin, msg))
 }
 
-pub(super) fn respond(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
+pub(super) fn send_reply(plugin: Plugin, h: *mut sys::flux_t, msg: *const sys::flux_msg_t, reply: Reply) {
     let rc = match reply {
         // SAFETY: handle and message are alive; a null payload is an empty reply.
         Ok(None) => unsafe { sys::flux_respond(h, msg, null()) },
         Ok(Some(text)) => {
-            let text = c_text(&text);
+            let text = to_c_string(&text);
             // SAFETY: as above; the text is copied.
             unsafe { sys::flux_respond(h, msg, text.as_ptr()) }
         }
         Err(error) => {
             let errno = if error.errno == 0 { EPROTO } else { error.errno };
-            let text = c_line_within(&error.text, REFUSAL_MAX);
+            let text = to_c_line(&error.text, REFUSAL_MAX);
             // SAFETY: as above; the text is copied.
             unsafe { sys::flux_respond_error(h, msg, errno, text.as_ptr()) }
         }

@@ -28,13 +28,13 @@ pub const EPROTO: i32 = 71;
 
 impl Error {
     /// Returns the error of `call` with the current errno.
-    pub(super) fn last(call: &'static str) -> Self {
+    pub(super) fn from_errno(call: &'static str) -> Self {
         Error { call, errno: io::Error::last_os_error().raw_os_error().unwrap_or(EINVAL) }
     }
 
     /// Returns the error of `call` if its return value `rc` is negative.
-    pub(super) fn check(call: &'static str, rc: i32) -> Result<(), Self> {
-        if rc < 0 { Err(Error::last(call)) } else { Ok(()) }
+    pub(super) fn check_rc(call: &'static str, rc: i32) -> Result<(), Self> {
+        if rc < 0 { Err(Error::from_errno(call)) } else { Ok(()) }
     }
 }
 

@@ -15,50 +15,50 @@ pub(super) struct Faults(RefCell<Vec<(String, usize)>>);
 
 impl Faults {
     /// Records the start of a call.
-    pub(super) fn enter(&self, what: &str) {
+    pub(super) fn enter_call(&self, what: &str) {
         self.0.borrow_mut().push((what.to_owned(), 0));
-        self.strike("before");
+        self.panic_if_requested("before");
     }
 
     /// Records that the innermost call has done its work.
-    pub(super) fn done(&self) {
-        self.strike("after");
+    pub(super) fn note_work_done(&self) {
+        self.panic_if_requested("after");
     }
 
     /// Records the end of the innermost call. A panic ends it too.
-    pub(super) fn leave(&self) {
+    pub(super) fn leave_call(&self) {
         self.0.borrow_mut().pop();
     }
 
     /// Records that an effect begins.
-    pub(super) fn effect(&self) {
+    pub(super) fn begin_effect(&self) {
         let Some(count) = self.0.borrow_mut().last_mut().map(|(_, count)| {
             *count += 1;
             *count
         }) else {
             return;
         };
-        self.strike(&count.to_string());
+        self.panic_if_requested(&count.to_string());
     }
 
     #[allow(clippy::panic)]
-    fn strike(&self, place: &str) {
+    fn panic_if_requested(&self, moment: &str) {
         let Some(what) = self.0.borrow().last().map(|(what, _)| what.clone()) else { return };
-        let Ok(named) = std::env::var(VARIABLE) else { return };
-        let here = format!("{what}@{place}");
-        let Some(when) = named.strip_prefix(&here) else { return };
-        let left = when.strip_prefix('#').and_then(|times| times.parse::<u32>().ok());
-        match (when, left) {
+        let Ok(setting) = std::env::var(VARIABLE) else { return };
+        let point = format!("{what}@{moment}");
+        let Some(suffix) = setting.strip_prefix(&point) else { return };
+        let occasions = suffix.strip_prefix('#').and_then(|times| times.parse::<u32>().ok());
+        match (suffix, occasions) {
             ("*", _) => {}
             // SAFETY: the process that sets the variable runs one test in one thread.
             ("", _) | (_, Some(0 | 1)) => unsafe { std::env::remove_var(VARIABLE) },
             (_, Some(times)) => {
                 // SAFETY: as above.
-                unsafe { std::env::set_var(VARIABLE, format!("{here}#{}", times - 1)) };
+                unsafe { std::env::set_var(VARIABLE, format!("{point}#{}", times - 1)) };
                 return;
             }
             _ => return,
         }
-        panic!("fault injected: {here}");
+        panic!("fault injected: {point}");
     }
 }

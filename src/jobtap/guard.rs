@@ -3,17 +3,17 @@
 //! in `reads`, `asks` and `kvs`.
 //!
 //! Invariants: nothing unwinds into C. A panic is logged with its source location, the interrupted call gets its safe
-//! answer ([`Jobtap::fail_safe`]), and the plugin repairs its state ([`Jobtap::recover`]) before its next call. All
-//! memory belongs to the plugin handle's aux and is freed with it. There are no statics and no thread-locals, which
+//! answer ([`Jobtap::set_safe_answer`]), and the plugin repairs its state ([`Jobtap::recover`]) before its next call.
+//! All memory belongs to the plugin handle's aux and is freed with it. There are no statics and no thread-locals, which
 //! would pin the .so.
 
 use super::call::Clock;
-use super::deferred::{decode, respond};
+use super::deferred::{decode_request, send_reply};
 use super::error::EIO;
 use super::hook::{self, Hook};
-use super::kvs::Errands;
-use super::pending::{Asks, Reads};
-use super::shared::{address, give, shared, take_back};
+use super::kvs::KvsRequests;
+use super::pending::{PendingRequests, Reads};
+use super::shared::{address, borrow_from_c, give_to_c, take_from_c};
 use super::single_instance::SingleInstance;
 use super::timers::Timer;
 use super::unload::fail_load;
@@ -24,7 +24,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 use std::rc::Rc;
 
-/// The state of one loaded plugin. C stores its address, so the plugin never has a `&mut` to it (see `shared`).
+/// The state of one loaded plugin. C stores its address, so the plugin never has a `&mut` to it (see module `shared`).
 pub(super) struct Instance<J: Jobtap> {
     pub(super) plugin: Plugin,
     /// The clock, which the first call looks up.
@@ -36,12 +36,12 @@ pub(super) struct Instance<J: Jobtap> {
     /// The timers, in the order of [`Jobtap::TIMERS`].
     timers: OnceCell<Box<[Rc<Timer>]>>,
     pub(super) reads: RefCell<Reads>,
-    pub(super) asks: Asks,
-    pub(super) errands: Errands,
+    pub(super) requests: PendingRequests,
+    pub(super) kvs_requests: KvsRequests,
     #[cfg(feature = "fault")]
     faults: super::fault::Faults,
     hook: OnceCell<Hook>,
-    single: OnceCell<SingleInstance>,
+    mark: OnceCell<SingleInstance>,
 }
 
 pub(super) struct Service<J: Jobtap> {
@@ -76,19 +76,19 @@ impl<J: Jobtap> Host<'_, J> {
     }
 
     /// Returns a copy with the time `now`.
-    pub fn dated(self, now: f64) -> Self {
+    pub fn with_time(self, now: f64) -> Self {
         Host { now, ..self }
     }
 
-    /// Makes the timer `timer` fire within `seconds`. If it is due earlier, its time does not change.
-    pub fn arm(self, timer: usize, seconds: f64) {
+    /// Makes the timer `timer` fire within `seconds`. If the timer is due earlier, its time does not change.
+    pub fn arm_timer(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.arm(self.instance.host().now, seconds);
         }
     }
 
-    /// Makes the timer `timer` fire after `seconds`, whenever it was due before.
-    pub fn restart(self, timer: usize, seconds: f64) {
+    /// Makes the timer `timer` fire after `seconds`, even if the timer was due earlier.
+    pub fn restart_timer(self, timer: usize, seconds: f64) {
         if let Some(timer) = self.timer(timer) {
             timer.restart(self.instance.host().now, seconds);
         }
@@ -98,10 +98,10 @@ impl<J: Jobtap> Host<'_, J> {
         self.instance.timers.get()?.get(timer).map(|timer| &**timer)
     }
 
-    /// Tests may inject a panic here, before an effect.
-    pub fn before_effect(self) {
+    /// Records that an effect begins. Tests may inject a panic here.
+    pub fn note_effect(self) {
         #[cfg(feature = "fault")]
-        self.instance.faults.effect();
+        self.instance.faults.begin_effect();
     }
 }
 
@@ -115,12 +115,12 @@ impl<J: Jobtap> Instance<J> {
             services: OnceCell::new(),
             timers: OnceCell::new(),
             reads: RefCell::default(),
-            asks: Asks::default(),
-            errands: Errands::default(),
+            requests: PendingRequests::default(),
+            kvs_requests: KvsRequests::default(),
             #[cfg(feature = "fault")]
             faults: super::fault::Faults::default(),
             hook: OnceCell::new(),
-            single: OnceCell::new(),
+            mark: OnceCell::new(),
         });
         let instance_address = address(&instance);
         let service = |method| Rc::new(Service { instance: instance_address, method });
@@ -152,14 +152,14 @@ impl<J: Jobtap> Instance<J> {
     pub(super) unsafe fn from_service<'a>(arg: *mut c_void) -> (&'a Self, &'static Method<J>) {
         // SAFETY: contract of this function; the instance owns the service.
         unsafe {
-            let service = shared::<Service<J>>(arg);
-            (shared::<Self>(service.instance), service.method)
+            let service = borrow_from_c::<Service<J>>(arg);
+            (borrow_from_c::<Self>(service.instance), service.method)
         }
     }
 
     /// Runs `body`, which handles a call about the job `id`. If `body` panics, logs the panic, cancels pending
     /// requests, makes the plugin repair its state, and returns `None`.
-    pub(super) fn guarded<R>(
+    pub(super) fn catch_panic<R>(
         &self,
         what: &str,
         id: impl FnOnce() -> Option<u64>,
@@ -167,15 +167,15 @@ impl<J: Jobtap> Instance<J> {
     ) -> Option<R> {
         let result = catch_unwind(AssertUnwindSafe(|| {
             #[cfg(feature = "fault")]
-            self.faults.enter(what);
+            self.faults.enter_call(what);
             let result = body();
             #[cfg(feature = "fault")]
-            self.faults.done();
+            self.faults.note_work_done();
             result
         }))
         .ok();
         #[cfg(feature = "fault")]
-        self.faults.leave();
+        self.faults.leave_call();
         if result.is_none() {
             let text = format!(
                 "{}: internal error in {what}; the plugin gives the safe answer and compares its jobs with Flux's",
@@ -183,10 +183,10 @@ impl<J: Jobtap> Instance<J> {
             );
             self.plugin.log(LogLevel::Error, &text);
             // A pending read may have begun before the panic. The recovery requests the data again.
-            self.forget_reads();
-            let asks = self.asks.take();
-            drop(asks);
-            self.errands.forget();
+            self.cancel_reads();
+            let requests = self.requests.take();
+            drop(requests);
+            self.kvs_requests.cancel();
             let _ = catch_unwind(AssertUnwindSafe(|| self.jobtap.recover(self.host(), id())));
         }
         result
@@ -216,8 +216,8 @@ pub unsafe fn init<J: Jobtap>(raw: *mut c_void) -> c_int {
 pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J>]) -> c_int {
     // SAFETY: contract of this function.
     let Some(plugin) = (unsafe { Plugin::from_raw(raw.cast()) }) else { return -1 };
-    let single = match SingleInstance::claim(plugin.flux(), J::NAME) {
-        Ok(Some(single)) => single,
+    let mark = match SingleInstance::claim(plugin.flux(), J::NAME) {
+        Ok(Some(mark)) => mark,
         Ok(None) => {
             let text = format!(
                 "{0}: {0} is loaded already, it may be under another name (see \"flux jobtap list\"); remove that one first",
@@ -227,27 +227,27 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
         }
         Err(error) => return fail_load(plugin, J::NAME, &format!("{}: {error}", J::title())),
     };
-    let hook = hook::install::<J>(plugin);
-    let failed = match catch_unwind(AssertUnwindSafe(|| load::<J>(plugin, methods))) {
+    let hook = hook::install_hook::<J>(plugin);
+    let failed = match catch_unwind(AssertUnwindSafe(|| register::<J>(plugin, methods))) {
         Ok(Ok(instance)) => {
             let _ = instance.hook.set(hook);
-            let _ = instance.single.set(single);
+            let _ = instance.mark.set(mark);
             return 0;
         }
         Ok(Err(failed)) => failed,
-        Err(_) => NotLoaded::BeforeCallbacks(format!("{}: internal error while loading", J::title())),
+        Err(_) => LoadError::BeforeCallbacks(format!("{}: internal error while loading", J::title())),
     };
     drop(hook);
-    let (NotLoaded::BeforeCallbacks(text) | NotLoaded::AfterCallbacks(text)) = &failed;
+    let (LoadError::BeforeCallbacks(text) | LoadError::AfterCallbacks(text)) = &failed;
     plugin.log(LogLevel::Error, text);
     match failed {
-        NotLoaded::BeforeCallbacks(text) => fail_load(plugin, J::NAME, &text),
-        NotLoaded::AfterCallbacks(_) => -1,
+        LoadError::BeforeCallbacks(text) => fail_load(plugin, J::NAME, &text),
+        LoadError::AfterCallbacks(_) => -1,
     }
 }
 
 /// The state in which a load failed, with the error text.
-enum NotLoaded {
+enum LoadError {
     /// No callback is registered, so `fail_load` can give the text to the client.
     BeforeCallbacks(String),
     /// Some callbacks are registered, and Flux would call them in place of the callback that gives the client the text.
@@ -255,13 +255,13 @@ enum NotLoaded {
     AfterCallbacks(String),
 }
 
-impl From<String> for NotLoaded {
+impl From<String> for LoadError {
     fn from(text: String) -> Self {
-        NotLoaded::BeforeCallbacks(text)
+        LoadError::BeforeCallbacks(text)
     }
 }
 
-fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<Instance<J>>, NotLoaded> {
+fn register<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<Instance<J>>, LoadError> {
     let instance = Instance::assemble(plugin, J::load(plugin)?, methods);
     let describe = |what: &str| format!("{}: {what}: {}", J::title(), std::io::Error::last_os_error());
     let arg = address(&instance);
@@ -270,17 +270,19 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         .get()
         .into_iter()
         .flatten()
-        .all(|timer| Timer::create(timer, plugin, Some(on_timer::<J>)))
+        .all(|timer| Timer::create_watcher(timer, plugin, Some(on_timer::<J>)))
     {
         return Err(describe("flux_timer_watcher_create").into());
     }
-    let given = give(instance.clone());
+    let given_address = give_to_c(instance.clone());
     // SAFETY: the handle owns this reference count from here on. It returns the count through `free` when the plugin is
     // removed, after all callbacks, services and timers. If Flux does not take the count, this function still owns it.
-    if unsafe { sys::flux_plugin_aux_set(plugin.raw(), null(), given, Some(free::<J>)) } < 0 {
+    if unsafe { sys::flux_plugin_aux_set(plugin.as_ptr(), null(), given_address, Some(free_instance::<J>)) }
+        < 0
+    {
         let text = describe("flux_plugin_aux_set");
-        // SAFETY: Flux did not take it.
-        drop(unsafe { take_back::<Instance<J>>(given) });
+        // SAFETY: Flux did not take the count.
+        drop(unsafe { take_from_c::<Instance<J>>(given_address) });
         return Err(text.into());
     }
     let handler = |topic: &&'static CStr| sys::flux_plugin_handler {
@@ -291,14 +293,14 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
     let end = sys::flux_plugin_handler { topic: null(), cb: None, data: null_mut() };
     let table: Vec<_> = J::TOPICS.iter().map(handler).chain([end]).collect();
     // SAFETY: the table ends with a null topic; Flux copies it. Topics are static.
-    if unsafe { sys::flux_plugin_register(plugin.raw(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
-        return Err(NotLoaded::AfterCallbacks(describe("flux_plugin_register")));
+    if unsafe { sys::flux_plugin_register(plugin.as_ptr(), J::NAME.as_ptr(), table.as_ptr()) } < 0 {
+        return Err(LoadError::AfterCallbacks(describe("flux_plugin_register")));
     }
     for service in instance.services() {
         // SAFETY: the name is set; the service belongs to the instance, which lives until the plugin is removed.
         let rc = unsafe {
             sys::flux_jobtap_service_register_ex(
-                plugin.raw(),
+                plugin.as_ptr(),
                 service.method.name.as_ptr(),
                 service.method.role.mask(),
                 Some(on_request::<J>),
@@ -307,16 +309,16 @@ fn load<J: Jobtap>(plugin: Plugin, methods: &'static [Method<J>]) -> Result<Rc<I
         };
         if rc < 0 {
             let what = format!("flux_jobtap_service_register_ex {}", service.method.title());
-            return Err(NotLoaded::AfterCallbacks(describe(&what)));
+            return Err(LoadError::AfterCallbacks(describe(&what)));
         }
     }
     Ok(instance)
 }
 
-unsafe extern "C" fn free<J: Jobtap>(instance: *mut c_void) {
+unsafe extern "C" fn free_instance<J: Jobtap>(instance: *mut c_void) {
     let _ = catch_unwind(AssertUnwindSafe(|| {
         // SAFETY: Flux calls this function once, with the address given to flux_plugin_aux_set.
-        drop(unsafe { take_back::<Instance<J>>(instance) });
+        drop(unsafe { take_from_c::<Instance<J>>(instance) });
     }));
 }
 
@@ -332,20 +334,20 @@ unsafe extern "C" fn on_callback<J: Jobtap>(
     // SAFETY: `load` registered `data`; the instance lives until the plugin is removed, and is only shared. Topic and
     // args belong to the running callback.
     let (instance, topic, args) =
-        unsafe { (shared::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
+        unsafe { (borrow_from_c::<Instance<J>>(data), CStr::from_ptr(topic), Args::borrow(args)) };
     let name = topic.to_str().unwrap_or_default();
     let host = instance.host();
-    let outcome = instance.guarded(name, || args.id().ok(), || instance.jobtap.callback(host, name, args));
+    let outcome =
+        instance.catch_panic(name, || args.id().ok(), || instance.jobtap.handle_callback(host, name, args));
     if outcome == Some(Ok(())) {
         return 0;
     }
     if outcome.is_none() {
         args.set_error(instance.plugin, &format!("internal error in {}", J::title()));
     }
-    // Flux posts the jobspec updates of a job after its callback. If a callback returns -1 and Flux only logs the
-    // failure, Flux does not post them, and later posts them to the next job that a callback is about. So such
-    // callbacks return 0.
-    match catch_unwind(AssertUnwindSafe(|| instance.jobtap.fail_safe(host, name, args))) {
+    // Flux posts the jobspec updates of a job after the job's callback. If that callback returns -1 and Flux only logs
+    // the failure, Flux keeps the updates and posts them to the job of the next callback. So such callbacks return 0.
+    match catch_unwind(AssertUnwindSafe(|| instance.jobtap.set_safe_answer(host, name, args))) {
         Ok(Ok(())) => 0,
         Ok(Err(Failed)) | Err(_) => -1,
     }
@@ -360,18 +362,18 @@ unsafe extern "C" fn on_request<J: Jobtap>(
     // SAFETY: `load` registered the service at `arg`; its instance lives as long as the plugin.
     let (instance, method) = unsafe { Instance::<J>::from_service(arg) };
     // SAFETY: the message belongs to the running handler.
-    let request = unsafe { decode(instance.plugin, msg) };
+    let request = unsafe { decode_request(instance.plugin, msg) };
     let body = || match &request {
-        Ok(request) => instance.jobtap.request(instance.host(), method, request),
+        Ok(request) => instance.jobtap.handle_request(instance.host(), method, request),
         Err(error) => Some(Err(error.clone())),
     };
     let is_deferred = || request.as_ref().is_ok_and(Request::is_deferred);
     let failed = || super::RequestError { errno: EIO, text: format!("internal error in {}", J::title()) };
-    let reply = instance.guarded(method.title(), || None, body);
+    let reply = instance.catch_panic(method.title(), || None, body);
     // If the request was deferred before the panic, the deferred request gets the reply.
     let reply = reply.unwrap_or_else(|| (!is_deferred()).then(|| Err(failed())));
     if let Some(reply) = reply {
-        respond(instance.plugin, h, msg, reply);
+        send_reply(instance.plugin, h, msg, reply);
     }
 }
 
@@ -383,10 +385,10 @@ unsafe extern "C" fn on_timer<J: Jobtap>(
 ) {
     // SAFETY: `arg` points to a timer that the instance owns, and that destroys its watcher when it is dropped.
     let (instance, index) = unsafe {
-        let timer = shared::<Timer>(arg);
-        timer.fired();
-        (shared::<Instance<J>>(timer.instance), timer.index)
+        let timer = borrow_from_c::<Timer>(arg);
+        timer.note_fired();
+        (borrow_from_c::<Instance<J>>(timer.instance), timer.index)
     };
     let name = J::TIMERS.get(index).copied().unwrap_or_default();
-    instance.guarded(name, || None, || instance.jobtap.timer(instance.host(), index));
+    instance.catch_panic(name, || None, || instance.jobtap.handle_timer(instance.host(), index));
 }

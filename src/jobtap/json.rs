@@ -36,7 +36,7 @@ impl<'a> Json<'a> {
     }
 
     /// Returns the pointer to the value.
-    pub(super) fn raw(self) -> *mut jansson::json_t {
+    pub(super) fn as_ptr(self) -> *mut jansson::json_t {
         self.value.as_ptr()
     }
 
@@ -56,8 +56,9 @@ impl<'a> Json<'a> {
         // SAFETY: jansson accepts any value here, and returns 0 if it is not an array.
         let size = unsafe { jansson::json_array_size(self.value.as_ptr()) };
         // SAFETY: as above; the member is borrowed from the array, or null.
-        (0..size)
-            .filter_map(move |at| unsafe { Json::borrow(jansson::json_array_get(self.value.as_ptr(), at)) })
+        (0..size).filter_map(move |index| unsafe {
+            Json::borrow(jansson::json_array_get(self.value.as_ptr(), index))
+        })
     }
 
     /// Returns the text, if the value is a string in UTF-8.
@@ -101,16 +102,16 @@ impl<'a> Json<'a> {
     /// Returns the value as JSON text.
     pub fn text(self) -> String {
         let mut text: Vec<u8> = Vec::new();
-        // SAFETY: the value is alive for 'a; jansson calls `append` with pieces of the text and with `bytes` before it
-        // returns.
+        // SAFETY: the value is alive for 'a; jansson calls `append_piece` with pieces of the text and with `bytes`
+        // before it returns.
         unsafe {
-            jansson::json_dump_callback(self.value.as_ptr(), append, (&raw mut text).cast(), ENCODE_ANY)
+            jansson::json_dump_callback(self.value.as_ptr(), append_piece, (&raw mut text).cast(), ENCODE_ANY)
         };
         String::from_utf8_lossy(&text).into_owned()
     }
 
     /// Returns the name of the value's type with its article, for an error text.
-    pub fn describe(self) -> &'static str {
+    pub fn describe_type(self) -> &'static str {
         match self.kind() {
             jansson::json_type::JSON_OBJECT => "an object",
             jansson::json_type::JSON_ARRAY => "an array",
@@ -124,7 +125,7 @@ impl<'a> Json<'a> {
 }
 
 /// Appends `piece`, `size` bytes of JSON text, to the vector behind `to`.
-unsafe extern "C" fn append(piece: *const c_char, size: usize, to: *mut c_void) -> c_int {
+unsafe extern "C" fn append_piece(piece: *const c_char, size: usize, to: *mut c_void) -> c_int {
     // SAFETY: contract of json_dump_callback: `piece` has `size` bytes, and `to` is the pointer that was given to it.
     unsafe {
         let to = &mut *to.cast::<Vec<u8>>();

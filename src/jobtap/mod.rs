@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A safe wrapper over Flux's jobtap interface (flux-jobtap-plugins(7)). It does not know fair-share.
+//! A safe wrapper over Flux's jobtap interface (flux-jobtap-plugins(7)). This module contains nothing about fair-share.
 //!
 //! A plugin is a type that implements [`Jobtap`], and `flux_plugin_init` calls [`init`]. Flux runs callbacks on one
 //! thread and may call the plugin again during a callback. So the plugin's state is shared, and no borrow of it may be
@@ -34,13 +34,13 @@ mod unload;
 
 pub use args::{Args, BadArgs, JobArgs, UpdateArgs};
 pub use call::{LogLevel, Logger, Plugin};
-use call::{c_line_within, c_text};
+use call::{to_c_line, to_c_string};
 pub use caller::{Caller, Request, Role};
 pub use deferred::Deferred;
 pub use error::{EAGAIN, EINVAL, EIO, ENOENT, EPERM, EPROTO, Error};
 pub use guard::{Host, init, init_with};
 pub use json::Json;
-pub use kvs::{Found, Patience};
+pub use kvs::{LookUpResult, MissingKey};
 
 use std::ffi::CStr;
 
@@ -55,35 +55,41 @@ pub fn own_user() -> u32 {
 
 /// The replies for which Flux calls the plugin, besides callbacks, requests and timers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum ReplyKind {
     /// The job manager has sent the events posted so far to the KVS. Eventlogs are read after that.
     Batch,
     /// The KVS has committed the events that were sent.
     Commits,
-    /// The reply for [`Jobtap::eventlog`].
+    /// The reply for [`Jobtap::receive_eventlog`].
     Eventlog,
-    /// The reply for [`Jobtap::dependencies`].
+    /// The reply for [`Jobtap::receive_dependencies`].
     Dependencies,
-    /// The reply for [`Jobtap::written`].
+    /// The reply for [`Jobtap::receive_commit_result`].
     Written,
-    /// The reply for [`Jobtap::found`].
+    /// The reply for [`Jobtap::receive_look_up`].
     Found,
 }
 
-impl Turn {
+impl ReplyKind {
     /// All replies.
-    pub const ALL: [Turn; 6] =
-        [Turn::Batch, Turn::Commits, Turn::Eventlog, Turn::Dependencies, Turn::Written, Turn::Found];
+    pub const ALL: [ReplyKind; 6] = [
+        ReplyKind::Batch,
+        ReplyKind::Commits,
+        ReplyKind::Eventlog,
+        ReplyKind::Dependencies,
+        ReplyKind::Written,
+        ReplyKind::Found,
+    ];
 
     /// Returns the name of the reply in the log.
     pub fn name(self) -> &'static str {
         match self {
-            Turn::Batch => "batch",
-            Turn::Commits => "commits",
-            Turn::Eventlog => "eventlog",
-            Turn::Dependencies => "dependencies",
-            Turn::Written => "written",
-            Turn::Found => "found",
+            ReplyKind::Batch => "batch",
+            ReplyKind::Commits => "commits",
+            ReplyKind::Eventlog => "eventlog",
+            ReplyKind::Dependencies => "dependencies",
+            ReplyKind::Written => "written",
+            ReplyKind::Found => "found",
         }
     }
 }
@@ -146,10 +152,10 @@ pub trait Jobtap: Sized + 'static {
     /// The error text goes to the log and to the client of `flux jobtap load`, and the load fails.
     fn load(plugin: Plugin) -> Result<Self, String>;
     /// Handles a callback.
-    fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
+    fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// Handles a request for a method. Flux has checked that the sender has the method's role. Returns `None` if the
     /// request was deferred ([`Request::defer`]) and will be answered later.
-    fn request(
+    fn handle_request(
         &self,
         host: Host<'_, Self>,
         method: &'static Method<Self>,
@@ -159,24 +165,24 @@ pub trait Jobtap: Sized + 'static {
     }
     /// Receives the reply, as JSON, to the call of [`Host::ask_service`] with this `number`, or `None` if the service
     /// did not reply.
-    fn answered(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
-    /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm`] started.
-    fn timer(&self, host: Host<'_, Self>, timer: usize);
+    fn receive_service_reply(&self, _host: Host<'_, Self>, _number: u32, _reply: Option<&str>) {}
+    /// Handles the timer `timer`, an index of [`Jobtap::TIMERS`], which [`Host::arm_timer`] started.
+    fn handle_timer(&self, host: Host<'_, Self>, timer: usize);
     /// Receives the eventlog that [`Host::read_eventlog`] requested, or `None` if it cannot be read.
-    fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
+    fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>);
     /// Receives job-list's reply to [`Host::read_dependencies`], as JSON, or `None` after a failure.
-    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
+    fn receive_dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>);
     /// Receives the result of [`Host::write`]. If it is an error, no key was written.
-    fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>);
+    fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>);
     /// Receives the result of the look-up that [`Host::look_up`] started with this `number`.
-    fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>);
+    fn receive_look_up(&self, host: Host<'_, Self>, number: u64, found: LookUpResult<'_>);
     /// Receives job-list's reply to [`Host::list_ended`], as JSON, or `None` after a failure.
-    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>);
+    fn receive_ended_jobs(&self, host: Host<'_, Self>, reply: Option<&str>);
     /// Sets the answer of a callback that failed or panicked. Other plugins may have answered before.
     ///
     /// # Errors
     /// If this returns `Failed`, the callback returns -1, and Flux refuses the submission, update or configuration.
-    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
+    fn set_safe_answer(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed>;
     /// Repairs the state after a panic. `id` is the job that the interrupted call was about, if it was about a job.
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>);
 

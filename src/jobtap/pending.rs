@@ -3,7 +3,7 @@
 
 use super::error::Error;
 use super::guard::Instance;
-use super::shared::{address, shared};
+use super::shared::{address, borrow_from_c};
 use super::{Jobtap, sys};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -37,81 +37,81 @@ struct Ticket {
 }
 
 /// A pending request.
-pub(super) struct Ask {
+pub(super) struct PendingRequest {
     /// Declared first, so that it is dropped before the ticket to which the continuation has a pointer.
     _future: Future,
     _ticket: Rc<Ticket>,
 }
 
-impl Ask {
+impl PendingRequest {
     /// Starts the request `id`. `start` gets the argument of the continuation.
     pub fn start<J: Jobtap>(
         instance: &Instance<J>,
         id: u64,
         start: impl FnOnce(*mut c_void) -> Result<Future, Error>,
-    ) -> Result<Ask, Error> {
+    ) -> Result<PendingRequest, Error> {
         let ticket = Rc::new(Ticket { instance: instance.as_arg(), id });
-        Ok(Ask { _future: start(address(&ticket))?, _ticket: ticket })
+        Ok(PendingRequest { _future: start(address(&ticket))?, _ticket: ticket })
     }
 
     /// Returns the instance and the id of the answered request.
     ///
     /// # Safety
     /// `arg` is the argument that `start` got. The request is still pending in its instance, which lives for `'a`.
-    pub unsafe fn answered<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
+    pub unsafe fn identify<'a, J: Jobtap>(arg: *mut c_void) -> (&'a Instance<J>, u64) {
         // SAFETY: contract of this function: the request owns the ticket.
         unsafe {
-            let ticket = shared::<Ticket>(arg);
-            (shared::<Instance<J>>(ticket.instance), ticket.id)
+            let ticket = borrow_from_c::<Ticket>(arg);
+            (borrow_from_c::<Instance<J>>(ticket.instance), ticket.id)
         }
     }
 }
 
 /// Pending requests by id.
-pub(super) type Asks = RefCell<BTreeMap<u64, Ask>>;
+pub(super) type PendingRequests = RefCell<BTreeMap<u64, PendingRequest>>;
 
 /// Eventlog reads that are requested, pending, or waiting for the KVS.
 #[derive(Default)]
 pub(super) struct Reads {
     /// Jobs whose eventlogs were requested after the current wait began.
-    pub asked: VecDeque<u64>,
+    pub requested: VecDeque<u64>,
     /// The pending step of the current wait.
-    pub commits: Option<Future>,
+    pub wait_step: Option<Future>,
     /// Jobs whose eventlogs can be read when the current wait ends.
-    pub awaited: VecDeque<u64>,
-    pub under_way: BTreeMap<u64, Ask>,
+    pub waiting: VecDeque<u64>,
+    pub pending: BTreeMap<u64, PendingRequest>,
     /// Jobs whose eventlogs can be read now.
-    pub to_come: VecDeque<u64>,
+    pub readable: VecDeque<u64>,
 }
 
 /// Returns the value that a look-up in the KVS found.
 ///
 /// # Safety
 /// `future` belongs to a look-up and is fulfilled.
-pub(super) unsafe fn looked_up(future: *mut sys::flux_future_t) -> Result<String, Error> {
+pub(super) unsafe fn read_look_up_value(future: *mut sys::flux_future_t) -> Result<String, Error> {
     let mut value: *const c_char = null();
     // SAFETY: contract of this function.
     let rc = unsafe { sys::flux_kvs_lookup_get(future, &raw mut value) };
-    Error::check("flux_kvs_lookup", rc)?;
+    Error::check_rc("flux_kvs_lookup", rc)?;
     // SAFETY: on success the value is a C string borrowed from the future, or null if the value is empty.
-    Ok(if value.is_null() { String::new() } else { unsafe { text(value) } })
+    Ok(if value.is_null() { String::new() } else { unsafe { copy_c_string(value) } })
 }
 
 /// Returns the payload of the reply to an RPC, or `None` if the RPC failed or the reply is empty.
 ///
 /// # Safety
 /// `future` belongs to an RPC and is fulfilled.
-pub(super) unsafe fn replied(future: *mut sys::flux_future_t) -> Option<String> {
+pub(super) unsafe fn read_reply(future: *mut sys::flux_future_t) -> Option<String> {
     let mut payload: *const c_char = null();
     // SAFETY: contract of this function.
     let rc = unsafe { sys::flux_rpc_get(future, &raw mut payload) };
     // SAFETY: on success the payload is a C string borrowed from the future, or null.
-    (rc >= 0 && !payload.is_null()).then(|| unsafe { text(payload) })
+    (rc >= 0 && !payload.is_null()).then(|| unsafe { copy_c_string(payload) })
 }
 
 /// # Safety
 /// `value` is a C string.
-unsafe fn text(value: *const c_char) -> String {
+unsafe fn copy_c_string(value: *const c_char) -> String {
     // SAFETY: contract of this function.
     unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned()
 }

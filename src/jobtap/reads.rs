@@ -4,19 +4,19 @@
 
 use super::error::Error;
 use super::guard::Instance;
-use super::pending::{Ask, Future, looked_up};
-use super::shared::shared;
-use super::{Host, Jobtap, Turn, sys};
+use super::pending::{Future, PendingRequest, read_look_up_value};
+use super::shared::borrow_from_c;
+use super::{Host, Jobtap, ReplyKind, sys};
 use std::ffi::c_void;
 
 /// The number of eventlogs read at a time. It keeps the KVS busy, but leaves time for its other clients.
 const READS_AT_ONCE: usize = 32;
 
 impl<J: Jobtap> Host<'_, J> {
-    /// Reads the job's eventlog in its state at this call or later, and passes it to [`Jobtap::eventlog`] in a later
-    /// reactor turn.
+    /// Reads the job's eventlog in its state at this call or later, and passes it to [`Jobtap::receive_eventlog`] in a
+    /// later reactor turn.
     pub fn read_eventlog(self, id: u64) {
-        self.instance.reads.borrow_mut().asked.push_back(id);
+        self.instance.reads.borrow_mut().requested.push_back(id);
         self.instance.begin_wait();
     }
 }
@@ -28,41 +28,41 @@ impl<J: Jobtap> Instance<J> {
         {
             let mut reads = self.reads.borrow_mut();
             let reads = &mut *reads;
-            if reads.commits.is_some() || reads.asked.is_empty() {
+            if reads.wait_step.is_some() || reads.requested.is_empty() {
                 return;
             }
-            std::mem::swap(&mut reads.asked, &mut reads.awaited);
+            std::mem::swap(&mut reads.requested, &mut reads.waiting);
         }
-        self.wait(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
+        self.store_wait_step(self.plugin.await_batch(on_batch::<J>, self.as_arg()));
     }
 
     /// Stores `future` as the step of the wait. If the step could not start, reads the eventlogs without waiting.
-    fn wait(&self, future: Result<Future, Error>) {
+    fn store_wait_step(&self, future: Result<Future, Error>) {
         match future {
-            Ok(future) => self.reads.borrow_mut().commits = Some(future),
-            Err(_) => self.waited_for_all(),
+            Ok(future) => self.reads.borrow_mut().wait_step = Some(future),
+            Err(_) => self.end_wait(),
         }
     }
 
     /// Ends a step. A wait has two steps: the job manager sends the open batch of events, then the KVS commits it.
-    fn waited(&self) {
-        let future = self.reads.borrow_mut().commits.take();
+    fn end_wait_step(&self) {
+        let future = self.reads.borrow_mut().wait_step.take();
         drop(future);
     }
 
     /// Ends the wait and starts the reads.
-    fn waited_for_all(&self) {
+    fn end_wait(&self) {
         {
             let mut reads = self.reads.borrow_mut();
             let reads = &mut *reads;
-            reads.to_come.append(&mut reads.awaited);
+            reads.readable.append(&mut reads.waiting);
         }
         self.start_reads();
         self.begin_wait();
     }
 
     /// Cancels all reads.
-    pub(super) fn forget_reads(&self) {
+    pub(super) fn cancel_reads(&self) {
         let reads = std::mem::take(&mut *self.reads.borrow_mut());
         drop(reads);
     }
@@ -76,15 +76,15 @@ impl<J: Jobtap> Instance<J> {
         loop {
             let next = {
                 let mut reads = self.reads.borrow_mut();
-                if reads.under_way.len() < READS_AT_ONCE { reads.to_come.pop_front() } else { None }
+                if reads.pending.len() < READS_AT_ONCE { reads.readable.pop_front() } else { None }
             };
             let Some(id) = next else { return };
-            match Ask::start(self, id, |arg| self.plugin.read_eventlog(id, on_read::<J>, arg)) {
+            match PendingRequest::start(self, id, |arg| self.plugin.read_eventlog(id, on_read::<J>, arg)) {
                 Ok(read) => {
-                    let former = self.reads.borrow_mut().under_way.insert(id, read);
-                    drop(former);
+                    let replaced_read = self.reads.borrow_mut().pending.insert(id, read);
+                    drop(replaced_read);
                 }
-                Err(_) => self.jobtap.eventlog(self.host(), id, None),
+                Err(_) => self.jobtap.receive_eventlog(self.host(), id, None),
             }
         }
     }
@@ -92,34 +92,34 @@ impl<J: Jobtap> Instance<J> {
 
 unsafe extern "C" fn on_batch<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: `arg` points to the instance, which destroys the future before the instance itself is dropped.
-    let instance = unsafe { shared::<Instance<J>>(arg) };
+    let instance = unsafe { borrow_from_c::<Instance<J>>(arg) };
     let body = || {
-        instance.waited();
-        instance.wait(instance.plugin.await_commits(on_commits::<J>, arg));
+        instance.end_wait_step();
+        instance.store_wait_step(instance.plugin.await_commits(on_commits::<J>, arg));
     };
-    instance.guarded(Turn::Batch.name(), || None, body);
+    instance.catch_panic(ReplyKind::Batch.name(), || None, body);
 }
 
 unsafe extern "C" fn on_commits<J: Jobtap>(_future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: as above.
-    let instance = unsafe { shared::<Instance<J>>(arg) };
+    let instance = unsafe { borrow_from_c::<Instance<J>>(arg) };
     let body = || {
-        instance.waited();
-        instance.waited_for_all();
+        instance.end_wait_step();
+        instance.end_wait();
     };
-    instance.guarded(Turn::Commits.name(), || None, body);
+    instance.catch_panic(ReplyKind::Commits.name(), || None, body);
 }
 
 unsafe extern "C" fn on_read<J: Jobtap>(future: *mut sys::flux_future_t, arg: *mut c_void) {
     // SAFETY: Flux passes the argument that the look-up was started with, and the look-up is still pending.
-    let (instance, id) = unsafe { Ask::answered::<J>(arg) };
+    let (instance, id) = unsafe { PendingRequest::identify::<J>(arg) };
     let body = || {
         // SAFETY: the future belongs to a look-up and is fulfilled.
-        let text = unsafe { looked_up(future) }.ok();
-        let read = instance.reads.borrow_mut().under_way.remove(&id);
+        let text = unsafe { read_look_up_value(future) }.ok();
+        let read = instance.reads.borrow_mut().pending.remove(&id);
         drop(read);
-        instance.jobtap.eventlog(instance.host(), id, text.as_deref());
+        instance.jobtap.receive_eventlog(instance.host(), id, text.as_deref());
         instance.start_reads();
     };
-    instance.guarded(Turn::Eventlog.name(), || Some(id), body);
+    instance.catch_panic(ReplyKind::Eventlog.name(), || Some(id), body);
 }

@@ -32,7 +32,7 @@ impl SingleInstance {
         // SAFETY: `flux` is the job manager's handle; Flux copies the name. The value is an address that is never
         // dereferenced.
         let rc = unsafe { sys::flux_aux_set(flux, name.as_ptr(), flux.cast(), None) };
-        Error::check("flux_aux_set", rc)?;
+        Error::check_rc("flux_aux_set", rc)?;
         Ok(Some(SingleInstance { flux, name }))
     }
 }

@@ -3,10 +3,10 @@
 
 #[test]
 fn committed_bindings_are_current() {
-    let made = include_str!(concat!(env!("OUT_DIR"), "/sys.rs"));
+    let generated = include_str!(concat!(env!("OUT_DIR"), "/sys.rs"));
     let committed = include_str!("sys.rs");
     assert_eq!(
-        made, committed,
+        generated, committed,
         "run: cargo build --features bindgen, and copy OUT_DIR/sys.rs to src/jobtap/sys.rs"
     );
 }

@@ -27,7 +27,7 @@ impl Timer {
 
     /// Makes the timer's watcher without starting it. When the watcher fires, Flux calls `fired` with this timer.
     /// Returns false if Flux cannot make the watcher.
-    pub(super) fn create(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
+    pub(super) fn create_watcher(this: &Rc<Self>, plugin: Plugin, fired: sys::flux_watcher_f) -> bool {
         // SAFETY: the job manager's handle has a reactor; the timer outlives its watcher (see Drop).
         let watcher = unsafe {
             let reactor = sys::flux_get_reactor(plugin.flux());
@@ -46,7 +46,7 @@ impl Timer {
     }
 
     /// Records that the timer has fired.
-    pub(super) fn fired(&self) {
+    pub(super) fn note_fired(&self) {
         self.due.set(None);
     }
 

@@ -22,7 +22,7 @@ pub(super) struct Cost {
     pub last: Option<(f64, f64)>,
 }
 
-/// What a request does to a push.
+/// The effect of a request on a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum PushStep {
     /// The request staged records of a push that is still open.
@@ -40,7 +40,7 @@ pub(super) enum PushStep {
 
 impl Cost {
     /// Adds time to the current push or refresh.
-    fn spend(&mut self, took: Duration) {
+    fn add_time(&mut self, took: Duration) {
         self.under_way += took.as_secs_f64();
     }
 
@@ -50,7 +50,7 @@ impl Cost {
     }
 
     /// Ends the current push or refresh.
-    fn end(&mut self, now: f64) {
+    fn end_current(&mut self, now: f64) {
         let took = std::mem::take(&mut self.under_way);
         self.total += 1;
         self.seconds += took;
@@ -58,14 +58,14 @@ impl Cost {
     }
 
     /// Adds a request of a push that took the time `took`.
-    fn push(&mut self, step: PushStep, now: f64, took: Duration) {
+    fn add_push_request(&mut self, step: PushStep, now: f64, took: Duration) {
         if matches!(step, PushStep::Begin | PushStep::Whole) {
             self.drop_current();
         }
-        self.spend(took);
+        self.add_time(took);
         match step {
             PushStep::Part | PushStep::Begin => {}
-            PushStep::End | PushStep::Whole => self.end(now),
+            PushStep::End | PushStep::Whole => self.end_current(now),
             PushStep::Drop => self.drop_current(),
         }
     }
@@ -76,7 +76,7 @@ impl Cost {
 pub(super) struct Costs {
     pushes: Cell<Cost>,
     refreshes: Cell<Cost>,
-    /// What the running request does to a push.
+    /// The effect of the running request on a push.
     step: Cell<PushStep>,
 }
 
@@ -89,14 +89,14 @@ impl Costs {
         self.refreshes.get()
     }
 
-    /// Records what the running request does to a push.
-    pub fn note(&self, step: PushStep) {
+    /// Records the effect of the running request on a push.
+    pub fn note_step(&self, step: PushStep) {
         self.step.set(step);
     }
 
     /// Runs `answer`, a request of a push. Adds its time to the push, and to the refresh if one continues during the
     /// request.
-    pub fn pushing(
+    pub fn time_push(
         &self,
         host: Host<'_, MfPriority>,
         engine: &SharedEngine,
@@ -104,38 +104,38 @@ impl Costs {
     ) -> Reply {
         self.step.set(PushStep::Part);
         let began = Instant::now();
-        let reply = self.refreshing(host, engine, answer);
+        let reply = self.time_refresh(host, engine, answer);
         let step = self.step.take();
         // The data are in force and count as pushed, even if Flux refused an effect.
         if reply.is_ok() || step != PushStep::Part {
             let mut cost = self.pushes.get();
-            cost.push(step, host.now(), began.elapsed());
+            cost.add_push_request(step, host.now(), began.elapsed());
             self.pushes.set(cost);
         }
         reply
     }
 
     /// Runs `work`. Adds its time to the refresh, if one continues during `work`.
-    pub fn refreshing<R>(
+    pub fn time_refresh<R>(
         &self,
         host: Host<'_, MfPriority>,
         engine: &SharedEngine,
         work: impl FnOnce() -> R,
     ) -> R {
-        let look = || engine.view(|view| view.refresh_progress()).unwrap_or_default();
-        let (before, began) = (look(), Instant::now());
+        let read_progress = || engine.view(|view| view.refresh_progress()).unwrap_or_default();
+        let (before, began) = (read_progress(), Instant::now());
         let result = work();
-        let after = look();
+        let after = read_progress();
         let mut cost = self.refreshes.get();
         if !before.is_under_way {
             cost.drop_current();
         }
         let has_ended = after.total != before.total;
         if has_ended || after.is_under_way || before.is_under_way {
-            cost.spend(began.elapsed());
+            cost.add_time(began.elapsed());
         }
         if has_ended {
-            cost.end(host.now());
+            cost.end_current(host.now());
         }
         self.refreshes.set(cost);
         result
@@ -162,7 +162,7 @@ mod tests {
         for (steps, total, milliseconds, last) in steps {
             let mut cost = Cost::default();
             for (at, step) in steps.iter().enumerate() {
-                cost.push(*step, at as f64, ms(at as u64 + 1));
+                cost.add_push_request(*step, at as f64, ms(at as u64 + 1));
             }
             assert_eq!(cost.total, total, "{steps:?}");
             assert!((cost.seconds * 1e3 - milliseconds as f64).abs() < 1e-9, "{steps:?} {cost:?}");

@@ -5,10 +5,10 @@
 use super::answers::ask_scheduler;
 use super::jobspec::read_facts_leniently;
 use super::resources::read_resources;
-use super::services::{busy, error};
+use super::services::{busy_error, request_error};
 use super::{MfPriority, SITE_RESOURCES};
 use crate::jobtap::{
-    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, Patience, Plugin, RequestError,
+    Args, BadArgs, EINVAL, EIO, ENOENT, Error, Failed, Host, LogLevel, MissingKey, Plugin, RequestError,
 };
 use fairshare_engine::engine::{Effect, Event, Level, Posting, Refusal, Step};
 use fairshare_engine::ids::{BankName, JobId, ProjectName, with_f58};
@@ -28,13 +28,13 @@ enum Outcome {
     Refused(Effect, Refusal),
     Reported(Box<Event<'static>>),
     Then(Step),
-    /// The effects that follow from what Flux returned.
+    /// The effects that follow from Flux's reply.
     Followed(Vec<Effect>),
 }
 
 impl MfPriority {
     /// Feeds an event to the engine and carries out the effects, in order.
-    pub(super) fn drive(
+    pub(super) fn handle_event(
         &self,
         host: Host<'_, Self>,
         args: Option<Args<'_>>,
@@ -46,12 +46,16 @@ impl MfPriority {
 
     /// Feeds an event of a request to the engine, and carries out the effects. Returns an error for the sender if
     /// Flux refused an effect.
-    pub(super) fn effect(&self, host: Host<'_, Self>, event: Event<'_>) -> Result<(), RequestError> {
+    pub(super) fn handle_request_event(
+        &self,
+        host: Host<'_, Self>,
+        event: Event<'_>,
+    ) -> Result<(), RequestError> {
         self.refusal.take();
-        self.drive(host, None, event).map_err(|_| busy())?;
+        self.handle_event(host, None, event).map_err(|_| busy_error())?;
         match self.refusal.take() {
             None => Ok(()),
-            Some(text) => Err(error(EIO, format!("mf_priority: {text}"))),
+            Some(text) => Err(request_error(EIO, format!("mf_priority: {text}"))),
         }
     }
 
@@ -62,18 +66,18 @@ impl MfPriority {
         args: Option<Args<'_>>,
         effects: Vec<Effect>,
     ) -> Result<(), Failed> {
-        let mut todo = VecDeque::from(effects);
+        let mut pending = VecDeque::from(effects);
         // Flux stores updates of the current jobspec in one place, and posts them to the job of the callback that ends
         // next. So these effects come last: no call that could run a callback may follow them.
-        let mut own = VecDeque::new();
+        let mut jobspec_updates = VecDeque::new();
         let mut result = Ok(());
-        while let Some(effect) = todo.pop_front().or_else(|| own.pop_front()) {
-            if !todo.is_empty() && matches!(effect, Effect::SetJobspec { posting: Posting::Current, .. }) {
-                own.push_back(effect);
+        while let Some(effect) = pending.pop_front().or_else(|| jobspec_updates.pop_front()) {
+            if !pending.is_empty() && matches!(effect, Effect::SetJobspec { posting: Posting::Current, .. }) {
+                jobspec_updates.push_back(effect);
                 continue;
             }
-            host.before_effect();
-            let next = match self.apply(host, args, effect) {
+            host.note_effect();
+            let following = match self.apply_effect(host, args, effect) {
                 Outcome::Done => continue,
                 Outcome::Fail => {
                     result = Err(Failed);
@@ -81,11 +85,11 @@ impl MfPriority {
                 }
                 Outcome::Refused(effect, why) => self.report_refusal(effect, why),
                 Outcome::Reported(event) => self.engine.feed(host.now(), *event),
-                Outcome::Then(step) => self.engine.decide(|engine| engine.step(step)),
+                Outcome::Then(step) => self.engine.update(|engine| engine.step(step)),
                 Outcome::Followed(effects) => Some(effects),
             };
             // The effects that follow from an effect precede the remaining ones.
-            next.unwrap_or_default().into_iter().rev().for_each(|effect| todo.push_front(effect));
+            following.unwrap_or_default().into_iter().rev().for_each(|effect| pending.push_front(effect));
         }
         result
     }
@@ -93,20 +97,20 @@ impl MfPriority {
     /// Reports to the engine that Flux refused an effect, and returns the effects that follow. If the engine logs an
     /// error about the refusal, the sender of the running request gets that error text.
     fn report_refusal(&self, effect: Effect, why: Refusal) -> Option<Vec<Effect>> {
-        let effects = self.engine.decide(|engine| engine.refused(effect, why))?;
-        let logged = effects.iter().find_map(|effect| match effect {
+        let effects = self.engine.update(|engine| engine.refused(effect, why))?;
+        let error_text = effects.iter().find_map(|effect| match effect {
             Effect::Log(Level::Error, text) => Some(text),
             _ => None,
         });
-        if let (Some(text), Ok(mut refusal)) = (logged, self.refusal.try_borrow_mut()) {
+        if let (Some(text), Ok(mut refusal)) = (error_text, self.refusal.try_borrow_mut()) {
             refusal.get_or_insert_with(|| text.clone());
         }
         Some(effects)
     }
 
-    fn apply(&self, host: Host<'_, Self>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
+    fn apply_effect(&self, host: Host<'_, Self>, args: Option<Args<'_>>, effect: Effect) -> Outcome {
         let plugin = host.plugin();
-        let done = match effect {
+        let result = match effect {
             Effect::Reject(ref text) => {
                 if let Some(args) = args {
                     args.set_error(plugin, text);
@@ -131,26 +135,26 @@ impl MfPriority {
                 let id = (posting == Posting::ById).then_some(id.0);
                 let bank = bank.as_ref().map(BankName::as_str);
                 let project = project.as_ref().map(ProjectName::as_str);
-                plugin.jobspec_update(id, [(BANK, bank), (PROJECT, project)])
+                plugin.update_jobspec(id, [(BANK, bank), (PROJECT, project)])
             }
-            Effect::AddDependency(id, name) => plugin.dependency_add(id.0, &name.to_string()),
-            Effect::AskUrgency(id) => match plugin.urgency(id.0) {
+            Effect::AddDependency(id, name) => plugin.add_dependency(id.0, &name.to_string()),
+            Effect::AskUrgency(id) => match plugin.read_urgency(id.0) {
                 Ok(urgency) => return Outcome::Reported(Box::new(Event::Urgency(id, urgency))),
                 Err(error) => Err(error),
             },
             Effect::AskExpiration(id) => {
-                match plugin.job(id.0, |job| read_resources(job.resources).allocation()) {
-                    Ok(Some(given)) => {
-                        return Outcome::Reported(Box::new(Event::Expiration(id, given.expiration)));
+                match plugin.read_job(id.0, |job| read_resources(job.resources).allocation()) {
+                    Ok(Some(allocation)) => {
+                        return Outcome::Reported(Box::new(Event::Expiration(id, allocation.expiration)));
                     }
                     Ok(None) => return Outcome::Done,
                     Err(error) => Err(error),
                 }
             }
             Effect::LookUp(id) => {
-                match plugin
-                    .job(id.0, |job| self.engine.feed(host.now(), Event::Shown(read_facts_leniently(job))))
-                {
+                match plugin.read_job(id.0, |job| {
+                    self.engine.feed(host.now(), Event::Shown(read_facts_leniently(job)))
+                }) {
                     Ok(effects) => return Outcome::Followed(effects.unwrap_or_default()),
                     Err(error) => Err(error),
                 }
@@ -160,20 +164,20 @@ impl MfPriority {
                 return Outcome::Done;
             }
             Effect::AskQueues(names) => {
-                self.ask_for_engine(host, names);
+                self.ask_queues_for_engine(host, names);
                 return Outcome::Done;
             }
-            Effect::Subscribe(id) => plugin.job_subscribe(id.0),
+            Effect::Subscribe(id) => plugin.subscribe_to_job(id.0),
             Effect::Unsubscribe(id) => {
-                plugin.job_unsubscribe(id.0);
+                plugin.unsubscribe_from_job(id.0);
                 Ok(())
             }
-            Effect::RemoveDependency(id, name) => plugin.dependency_remove(id.0, &name.to_string()),
-            Effect::Memo(id, fairshare) => plugin.memo(id.0, c"fairshare", fairshare),
+            Effect::RemoveDependency(id, name) => plugin.remove_dependency(id.0, &name.to_string()),
+            Effect::Memo(id, fairshare) => plugin.post_memo(id.0, c"fairshare", fairshare),
             Effect::VolatileMemo(id, fairshare) => {
                 post_volatile_memo(plugin, id, json!({"fairshare": fairshare}))
             }
-            Effect::Raise(id, ref note) => plugin.raise(id.0, c"mf_priority", note),
+            Effect::Raise(id, ref note) => plugin.raise_exception(id.0, c"mf_priority", note),
             Effect::Prioritize(id, priority) => plugin.reprioritize_job(id.0, priority),
             Effect::ReprioritizeAll => plugin.reprioritize_all(),
             Effect::Log(level, ref text) => {
@@ -186,11 +190,11 @@ impl MfPriority {
                 Ok(())
             }
             Effect::Arm(timer) => {
-                host.arm(timer.index(), timer.seconds());
+                host.arm_timer(timer.index(), timer.seconds());
                 Ok(())
             }
             Effect::ArmIn(timer, seconds) => {
-                host.restart(timer.index(), seconds);
+                host.restart_timer(timer.index(), seconds);
                 Ok(())
             }
             Effect::ReadEventlog(id) => {
@@ -198,12 +202,12 @@ impl MfPriority {
                 Ok(())
             }
             Effect::ListEnded { since, before, most } => {
-                host.list_ended(&super::ended::list_request(since, before, most));
+                host.list_ended(&super::ended::build_list_request(since, before, most));
                 Ok(())
             }
             Effect::ReadSiteNodes => {
                 let (key, number) = SITE_RESOURCES;
-                host.look_up(key, number, Patience::WhenThere);
+                host.look_up(key, number, MissingKey::AwaitCreation);
                 Ok(())
             }
             Effect::ReadDependencies(id) => {
@@ -212,7 +216,7 @@ impl MfPriority {
             }
             Effect::Then(step) => return Outcome::Then(step),
         };
-        match done {
+        match result {
             Ok(()) => Outcome::Done,
             Err(Error { errno: ENOENT, .. }) => Outcome::Refused(effect, Refusal::Absent),
             Err(Error { errno: EINVAL, .. }) => Outcome::Refused(effect, Refusal::TooLate),
@@ -227,7 +231,7 @@ pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArg
     if let Some(posted) = args.bounced_priority() {
         return args.set_priority(i64::from(posted));
     }
-    match args.priority_state() {
+    match args.priority_and_state() {
         Ok((priority, SCHED)) if priority >= 0 => args.set_priority(priority),
         _ => args.set_priority_unavailable(plugin),
     }
@@ -236,7 +240,7 @@ pub(super) fn keep_priority(plugin: Plugin, args: Args<'_>) -> Result<(), BadArg
 /// Makes Flux show `memo` among the annotations of a job, without an entry in its eventlog.
 fn post_volatile_memo(plugin: Plugin, id: JobId, memo: Value) -> Result<(), Error> {
     let request = json!({"id": id.0, "volatile": true, "memo": memo});
-    plugin.send(c"job-manager.memo", &request.to_string())
+    plugin.send_without_reply(c"job-manager.memo", &request.to_string())
 }
 
 /// Sets the answer of the callback. Does nothing outside a callback.

@@ -10,7 +10,7 @@ const INACTIVE: u32 = 64;
 
 /// Returns the request for at most `most` jobs that ended after `since` and, if `before` is given, at or before
 /// `before`. job-list lists the latest jobs first.
-pub(super) fn list_request(since: f64, before: Option<f64>, most: usize) -> String {
+pub(super) fn build_list_request(since: f64, before: Option<f64>, most: usize) -> String {
     // Only inactive jobs have `t_inactive`, so no constraint on the state is needed. Flux counts comparisons, and stops
     // at a million.
     let constraint = match before {

@@ -14,23 +14,23 @@ impl SharedEngine {
         SharedEngine(RefCell::new(engine))
     }
 
-    /// Runs `decide` with exclusive access to the engine.
-    pub fn decide<R>(&self, decide: impl FnOnce(&mut Engine) -> R) -> Option<R> {
-        self.0.try_borrow_mut().ok().map(|mut engine| decide(&mut engine))
+    /// Runs `update` with exclusive access to the engine.
+    pub fn update<R>(&self, update: impl FnOnce(&mut Engine) -> R) -> Option<R> {
+        self.0.try_borrow_mut().ok().map(|mut engine| update(&mut engine))
     }
 
     /// Passes an event to the engine at `now`, in seconds since the epoch. Returns the effects.
     pub fn feed(&self, now: f64, event: Event<'_>) -> Option<Vec<Effect>> {
-        self.decide(|engine| engine.handle(now, event))
+        self.update(|engine| engine.handle(now, event))
     }
 
-    /// Calls `look` with a view of the engine's state.
-    pub fn view<R>(&self, look: impl FnOnce(&View<'_>) -> R) -> Option<R> {
-        self.read(|engine| look(&engine.view()))
+    /// Calls `read` with a view of the engine's state.
+    pub fn view<R>(&self, read: impl FnOnce(&View<'_>) -> R) -> Option<R> {
+        self.read(|engine| read(&engine.view()))
     }
 
-    /// Calls `look` with the engine, for state that a [`View`] does not show.
-    pub fn read<R>(&self, look: impl FnOnce(&Engine) -> R) -> Option<R> {
-        self.0.try_borrow().ok().map(|engine| look(&engine))
+    /// Calls `read` with the engine, for state that a [`View`] does not show.
+    pub fn read<R>(&self, read: impl FnOnce(&Engine) -> R) -> Option<R> {
+        self.0.try_borrow().ok().map(|engine| read(&engine))
     }
 }

@@ -30,43 +30,43 @@ impl Callback<'_> {
             "plugin.query" => return self.answer_query(),
             "conf.update" => return self.configure(),
             "job.state.priority" | "job.priority.get" => return self.answer_priority(),
-            "job.new" => args.job().map(|job| self.drive(Event::New(read_facts_leniently(&job)))),
+            "job.new" => args.job().map(|job| self.handle_event(Event::New(read_facts_leniently(&job)))),
             "job.update" => args.job().map(|job| {
                 self.add_unknown_job(JobId(job.id))?;
-                self.drive(Event::Updated(read_facts_leniently(&job)))
+                self.handle_event(Event::Updated(read_facts_leniently(&job)))
             }),
             "job.create" => args.job().map(|job| {
                 let (id, state) = (JobId(job.id), state_from_bit(job.state));
                 let has_dependencies = has_dependencies(job.jobspec);
-                self.drive(Event::Created { id, state, has_dependencies })
+                self.handle_event(Event::Created { id, state, has_dependencies })
             }),
             "job.event.dependency-add" => self.on_dependency(true),
             "job.event.dependency-remove" => self.on_dependency(false),
-            "job.event.urgency" => {
-                args.id_urgency().map(|(id, urgency)| self.drive(Event::UrgencyChanged(JobId(id), urgency)))
-            }
-            "job.event.resource-update" => Ok(self.drive(Event::ResourcesUpdated)),
+            "job.event.urgency" => args
+                .id_and_urgency()
+                .map(|(id, urgency)| self.handle_event(Event::UrgencyChanged(JobId(id), urgency))),
+            "job.event.resource-update" => Ok(self.handle_event(Event::ResourcesUpdated)),
             "job.state.depend" => self.on_state(Event::Depend),
             "job.state.sched" => {
                 self.compare_priority(true);
                 self.on_state(Event::Sched)
             }
             "job.state.run" => self.on_run(),
-            "job.state.cleanup" => self.on_id(Event::Cleanup),
-            "job.state.inactive" => self.on_id(Event::Inactive),
-            "job.destroy" => self.on_id(Event::Gone),
+            "job.state.cleanup" => self.on_job(Event::Cleanup),
+            "job.state.inactive" => self.on_job(Event::Inactive),
+            "job.destroy" => self.on_job(Event::Gone),
             _ => Ok(Ok(())),
         };
         outcome.unwrap_or_else(|fault| self.log_bad_args(&fault))
     }
 
-    fn drive(&self, event: Event<'_>) -> Result<(), Failed> {
-        self.plugin.drive(self.host, Some(self.args), event)
+    fn handle_event(&self, event: Event<'_>) -> Result<(), Failed> {
+        self.plugin.handle_event(self.host, Some(self.args), event)
     }
 
     /// Compares the priority of the job in Flux with the posted one: see [`OtherPlugins::compare`](super::overruled::OtherPlugins::compare).
     fn compare_priority(&self, is_answer: bool) {
-        let Ok((in_flux, _)) = self.args.priority_state() else { return };
+        let Ok((in_flux, _)) = self.args.priority_and_state() else { return };
         let Ok(job) = self.args.id().map(JobId) else { return };
         let Some(posted) = self.plugin.engine.view(|view| view.posted_priority(job)).flatten() else {
             return;
@@ -78,24 +78,24 @@ impl Callback<'_> {
         }
     }
 
-    fn on_id(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
-        self.args.id().map(|id| self.drive(event(JobId(id))))
+    fn on_job(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
+        self.args.id().map(|id| self.handle_event(event(JobId(id))))
     }
 
     fn on_state(&self, event: fn(JobId) -> Event<'static>) -> Result<Result<(), Failed>, BadArgs> {
         let id = JobId(self.args.id()?);
-        let added = self.add_unknown_job(id);
-        Ok(added.and_then(|()| self.drive(event(id))))
+        let outcome = self.add_unknown_job(id);
+        Ok(outcome.and_then(|()| self.handle_event(event(id))))
     }
 
     fn on_run(&self) -> Result<Result<(), Failed>, BadArgs> {
-        let (id, r) = self.args.id_resources()?;
+        let (id, r) = self.args.id_and_resources()?;
         let id = JobId(id);
-        let added = self.add_unknown_job(id);
-        Ok(added.and_then(|()| self.drive(Event::Run(id, read_resources(r)))))
+        let outcome = self.add_unknown_job(id);
+        Ok(outcome.and_then(|()| self.handle_event(Event::Run(id, read_resources(r)))))
     }
 
-    /// Passes a job to the engine whose `job.new` was lost.
+    /// Passes the call's job to the engine if its `job.new` was lost.
     fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.knows(id)) {
             Some(false) => self.add_job(),
@@ -106,26 +106,26 @@ impl Callback<'_> {
     /// Passes the call's job to the engine, as `job.new` would.
     fn add_job(&self) -> Result<(), Failed> {
         match self.args.job() {
-            Ok(job) => self.drive(Event::New(read_facts_leniently(&job))),
+            Ok(job) => self.handle_event(Event::New(read_facts_leniently(&job))),
             Err(_) => Ok(()),
         }
     }
 
     fn on_dependency(&self, added: bool) -> Result<Result<(), Failed>, BadArgs> {
         let (id, name) = self.args.dependency()?;
-        Ok(self.drive(Event::Dependency { id: JobId(id), name, added }))
+        Ok(self.handle_event(Event::Dependency { id: JobId(id), name, added }))
     }
 
     fn validate(&self) -> Result<(), Failed> {
         let job = self.args.job().ok();
         match job.as_ref().and_then(read_facts) {
-            Some(facts) => self.drive(Event::Validate(facts)),
+            Some(facts) => self.handle_event(Event::Validate(facts)),
             None => self.reject(UNREADABLE_NAMES),
         }
     }
 
     fn answer_priority(&self) -> Result<(), Failed> {
-        let (id, urgency) = match self.args.id_urgency() {
+        let (id, urgency) = match self.args.id_and_urgency() {
             Ok(read) => read,
             Err(fault) => return self.log_bad_args(&fault),
         };
@@ -144,40 +144,40 @@ impl Callback<'_> {
         }
         // After a restart Flux may ask for a job's priority before it calls `job.new`.
         self.add_job()?;
-        self.drive(event())
+        self.handle_event(event())
     }
 
     fn update_queue(&self) -> Result<(), Failed> {
-        let update = self.args.update().ok();
+        let update = self.args.requested_update().ok();
         let Some((update, queue)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject("unable to unpack plugin args");
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.drive(Event::UpdateQueue { id, user, state, queue })
+        self.handle_event(Event::UpdateQueue { id, user, state, queue })
     }
 
     fn update_bank(&self) -> Result<(), Failed> {
-        let update = self.args.update().ok();
+        let update = self.args.requested_update().ok();
         let Some((update, bank)) = update.and_then(|update| Some((update, update.value.as_str()?))) else {
             return self.reject(UNREADABLE_NAMES);
         };
         let (id, user, state) = (JobId(update.id), UserId(update.userid), state_from_bit(update.state));
-        self.drive(Event::UpdateBank { id, user, state, bank })
+        self.handle_event(Event::UpdateBank { id, user, state, bank })
     }
 
     /// Applies the configuration of the instance, at load and when Flux reads it again. Options given at load take
     /// precedence.
     fn configure(&self) -> Result<(), Failed> {
-        let tables = self.args.configured(settings::TABLE).and_then(|table| {
-            Ok((table, self.args.configured(c"queues")?, self.args.configured(c"access")?))
+        let tables = self.args.config_table(settings::TABLE).and_then(|table| {
+            Ok((table, self.args.config_table(c"queues")?, self.args.config_table(c"access")?))
         });
         let (table, queues, access) = match tables {
             Ok(tables) => tables,
             Err(fault) => return self.log_bad_args(&fault),
         };
-        let given = self.host.plugin().config();
-        for (given, place) in [(&table, "fairshare."), (&given, "")] {
-            for text in given.iter().flat_map(|given| settings::list_retired(given, place)) {
+        let options = self.host.plugin().config();
+        for (options, place) in [(&table, "fairshare."), (&options, "")] {
+            for text in options.iter().flat_map(|options| settings::list_retired(options, place)) {
                 self.host.plugin().log(LogLevel::Warning, &format!("mf_priority: {text}"));
             }
         }
@@ -186,7 +186,8 @@ impl Callback<'_> {
                 || Ok(Settings::default()),
                 |table| settings::read_table(&table, Settings::default()),
             )?;
-            let settings = given.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
+            let settings =
+                options.map_or(Ok(settings.clone()), |conf| wire::load_settings(&conf, settings))?;
             settings::check_queues(&settings, queues.as_deref())?;
             Ok::<Settings, String>(settings)
         };
@@ -197,8 +198,8 @@ impl Callback<'_> {
                 }
                 let is_saved = settings.remember;
                 self.plugin.is_private.set(settings::is_private(access.as_deref()));
-                self.drive(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
-                self.drive(Event::Settings(settings))?;
+                self.handle_event(Event::ConfiguredQueues(settings::configured_queues(queues.as_deref())))?;
+                self.handle_event(Event::Settings(settings))?;
                 self.plugin
                     .advance_snapshot(self.host, |snapshot, engine| snapshot.configure(engine, is_saved));
                 Ok(())
@@ -214,12 +215,12 @@ impl Callback<'_> {
     fn answer_query(&self) -> Result<(), Failed> {
         let mut snapshot = self.plugin.engine.view(answers::snapshot).ok_or(Failed)?;
         snapshot.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
-        snapshot.updated = self.plugin.updated();
+        snapshot.updated = self.plugin.update_time();
         snapshot.pushed_by = self.plugin.updated.get().and_then(|updated| updated.by);
         if let Some(last) = &mut snapshot.live.last {
             last.seconds = self.plugin.costs.refreshes().last.map(|(_, seconds)| seconds);
         }
-        self.args.merge(&snapshot).or_else(|fault| self.log_bad_args(&fault))
+        self.args.add_to_answer(&snapshot).or_else(|fault| self.log_bad_args(&fault))
     }
 
     /// Makes Flux reject the job, the update or the configuration with the error text `text`.

@@ -78,17 +78,17 @@ pub fn has_dependencies(jobspec: Json<'_>) -> bool {
 }
 
 fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeError> {
-    let malformed = |what: &str| Err(SizeError::Malformed(what.to_owned()));
+    let malformed_error = |what: &str| Err(SizeError::Malformed(what.to_owned()));
     if jobspec.get(c"version").and_then(Json::as_int).is_none() {
-        return malformed("version is not an integer");
+        return malformed_error("version is not an integer");
     }
     if system.and_then(|system| system.get(c"duration")?.as_number()).is_none() {
-        return malformed("attributes.system.duration is not a number");
+        return malformed_error("attributes.system.duration is not a number");
     }
     match jobspec.get(c"resources") {
         Some(resources) if resources.is_array() => measure(&flatten_resources(resources)?),
-        Some(other) => malformed(&format!("resources is {}, not an array", other.describe())),
-        None => malformed("resources is missing"),
+        Some(other) => malformed_error(&format!("resources is {}, not an array", other.describe_type())),
+        None => malformed_error("resources is missing"),
     }
 }
 
@@ -96,7 +96,7 @@ fn read_size(jobspec: Json<'_>, system: Option<Json<'_>>) -> Result<Size, SizeEr
 fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
     let mut vertices = Vec::new();
     /// Pushes the members of `array` in reverse, so that the first is popped first.
-    fn push<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
+    fn push_reversed<'a>(stack: &mut Vec<(Json<'a>, usize)>, array: Json<'a>, depth: usize) {
         let from = stack.len();
         stack.extend(array.items().map(|member| (member, depth)));
         if let Some(added) = stack.get_mut(from..) {
@@ -104,15 +104,15 @@ fn flatten_resources(resources: Json<'_>) -> Result<Vec<Vertex>, SizeError> {
         }
     }
     let mut stack = Vec::new();
-    push(&mut stack, resources, 0);
+    push_reversed(&mut stack, resources, 0);
     while let Some((member, depth)) = stack.pop() {
         vertices.push(read_vertex(member, depth)?);
         match member.get(c"with") {
-            Some(below) if below.is_array() => push(&mut stack, below, depth + 1),
+            Some(below) if below.is_array() => push_reversed(&mut stack, below, depth + 1),
             Some(other) => {
                 return Err(SizeError::Malformed(format!(
                     "'with' of a resource is {}, not an array",
-                    other.describe()
+                    other.describe_type()
                 )));
             }
             None => {}
@@ -140,9 +140,9 @@ fn read_vertex(member: Json<'_>, depth: usize) -> Result<Vertex, SizeError> {
                 return Err(SizeError::Malformed(format!("count of {name} is {count}, not positive")));
             }
             None => {
-                let what = count.describe();
+                let type_name = count.describe_type();
                 return Err(SizeError::Malformed(format!(
-                    "count of {name} is {what}, not an integer (no ranges)"
+                    "count of {name} is {type_name}, not an integer (no ranges)"
                 )));
             }
         },
@@ -169,7 +169,7 @@ pub fn read_outstanding_dependencies(reply: &str) -> Option<Vec<String>> {
 /// acceptance, dependencies and the allocation, in the order of `eventlog`.
 pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     #[derive(serde::Deserialize)]
-    struct Entry<'a> {
+    struct HistoryEntry<'a> {
         timestamp: f64,
         name: &'a str,
         #[serde(default)]
@@ -177,9 +177,9 @@ pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
     }
     let names = ["\"submit\"", "\"validate\"", "\"alloc\"", "\"urgency\"", "\"dependency-"];
     let lines = eventlog.lines().filter(|line| names.iter().any(|name| line.contains(name)));
-    let change = |line: &str| {
-        let Entry { timestamp, name, context } = serde_json::from_str(line).ok()?;
-        let of_name = |added| {
+    let read_entry = |line: &str| {
+        let HistoryEntry { timestamp, name, context } = serde_json::from_str(line).ok()?;
+        let read_dependency = |added| {
             let description = context.get("description")?.as_str()?;
             Some(Past::Dependency(description.to_owned(), added))
         };
@@ -187,27 +187,27 @@ pub fn read_eligible_history(eventlog: &str) -> Vec<(f64, Past)> {
             "submit" | "urgency" => Past::Urgency(context.get("urgency")?.as_i64()?),
             "validate" => Past::Accepted,
             "alloc" => Past::Allocated,
-            "dependency-add" => of_name(true)?,
-            "dependency-remove" => of_name(false)?,
+            "dependency-add" => read_dependency(true)?,
+            "dependency-remove" => read_dependency(false)?,
             _ => return None,
         };
         Some((timestamp, past))
     };
-    lines.filter_map(change).collect()
+    lines.filter_map(read_entry).collect()
 }
 
 /// Returns the descriptions of dependencies in an eventlog (RFC 18: one JSON object a line), in order. Each has a flag:
 /// true if the dependency was added, false if it was removed.
 pub fn read_dependency_history(eventlog: &str) -> Vec<(String, bool)> {
     #[derive(serde::Deserialize)]
-    struct Entry {
+    struct DependencyEntry {
         name: String,
         #[serde(default)]
         context: serde_json::Value,
     }
     let lines = eventlog.lines().filter(|line| line.contains("\"dependency-"));
-    let entries = lines.filter_map(|line| serde_json::from_str::<Entry>(line).ok());
-    let change = |entry: Entry| {
+    let entries = lines.filter_map(|line| serde_json::from_str::<DependencyEntry>(line).ok());
+    let read_entry = |entry: DependencyEntry| {
         let added = match entry.name.as_str() {
             "dependency-add" => true,
             "dependency-remove" => false,
@@ -215,5 +215,5 @@ pub fn read_dependency_history(eventlog: &str) -> Vec<(String, bool)> {
         };
         Some((entry.context.get("description")?.as_str()?.to_owned(), added))
     };
-    entries.filter_map(change).collect()
+    entries.filter_map(read_entry).collect()
 }

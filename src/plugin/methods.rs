@@ -26,14 +26,17 @@ use std::ffi::CStr;
 
 type Answer = fn(&MfPriority, Host<'_, MfPriority>, &Request<'_>) -> Reply;
 
+/// Returns a method that only the instance owner may call.
 const fn owners(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Owner, answer }
 }
 
+/// Returns a method that the instance owner and admins may call.
 const fn admins(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Admin, answer }
 }
 
+/// Returns a method that every user may call.
 const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Guest, answer }
 }
@@ -48,7 +51,7 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
     ["rec_", "policy_", "reprioritize"].iter().any(|kind| method.title().starts_with(kind))
 }
 
-/// All methods. The instance owner alone may call those that flux-accounting's plugin has too, as there.
+/// All methods. As in flux-accounting's plugin, only the instance owner may call the methods that both plugins have.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
     owners(c"rec_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_update", |reader| {
@@ -82,7 +85,7 @@ pub(super) const METHODS: &[Method<MfPriority>] = &[
     }),
     owners(c"policy_update", |plugin, host, request| policy_update::answer(plugin, host, request.payload)),
     owners(c"policy_begin", |plugin, host, request| staged_push::begin(plugin, host, request.payload)),
-    owners(c"policy_part", |plugin, host, request| staged_push::part(plugin, host, request.payload)),
+    owners(c"policy_part", |plugin, host, request| staged_push::stage_part(plugin, host, request.payload)),
     owners(c"policy_commit", |plugin, host, request| staged_push::commit(plugin, host, request.payload)),
     owners(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
     admins(c"associations", |plugin, host, request| associations::answer(plugin, host, request.payload)),

@@ -23,7 +23,7 @@ mod why;
 use crate::jobtap::{
     self, Args, Caller, Failed, Host, Jobtap, LogLevel, Logger, Method, Plugin, Reply, Request,
 };
-use answers::{AllCalls, Delayed};
+use answers::{AllCalls, DelayedRequest};
 use costs::Costs;
 use engine::SharedEngine;
 use events::Callback;
@@ -31,12 +31,12 @@ use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
-use jobtap::Found;
-use methods::pieces::Pieces;
+use jobtap::LookUpResult;
+use methods::pieces::PushInPieces;
 use methods::staged_push;
 use overruled::OtherPlugins;
 use pace::Pace;
-use parts::Parts;
+use parts::StagedPushes;
 use queue_states::QueueStates;
 use snapshot::Snapshot;
 use std::cell::{Cell, RefCell};
@@ -51,13 +51,13 @@ const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 /// methods.
 pub struct MfPriority {
     engine: SharedEngine,
-    parts: RefCell<Parts>,
-    pieces: Pieces,
+    staged_pushes: RefCell<StagedPushes>,
+    pieces: PushInPieces,
     costs: Costs,
     /// True if Flux is in private mode (`[access] private-mode`), as of the last configuration.
     is_private: Cell<bool>,
     /// The last update of the data.
-    updated: Cell<Option<Updated>>,
+    updated: Cell<Option<DataUpdate>>,
     /// The sender of the last request that belongs to a push.
     pusher: Cell<Option<UserId>>,
     /// The first refusal by Flux since the running request began, as an error text.
@@ -66,7 +66,7 @@ pub struct MfPriority {
     rejected: RefCell<Option<String>>,
     snapshot: RefCell<Snapshot>,
     /// Limits the job manager's time that requests of guests take.
-    pace: RefCell<Pace<Delayed>>,
+    pace: RefCell<Pace<DelayedRequest>>,
     queues: RefCell<QueueStates>,
     calls: RefCell<AllCalls>,
     /// The log line of the load, stored until the first `conf.update`: after the entry point has returned, Flux may
@@ -76,22 +76,22 @@ pub struct MfPriority {
     logger: Logger,
 }
 
-/// When the plugin got data, from a push, at the load or from its snapshot.
+/// The last change of the data: by a push, at the load, or from the snapshot.
 #[derive(Clone, Copy)]
-struct Updated {
+struct DataUpdate {
     at: SystemTime,
-    /// The user who pushed the data; `None` if they came otherwise.
+    /// The user who pushed the data; `None` if the data came from the load or the snapshot.
     by: Option<UserId>,
 }
 
 impl MfPriority {
     /// Stores that the running request has changed the data.
     fn note_update(&self) {
-        self.updated.set(Some(Updated { at: SystemTime::now(), by: self.pusher.get() }));
+        self.updated.set(Some(DataUpdate { at: SystemTime::now(), by: self.pusher.get() }));
     }
 
     /// Returns the time of the last data, in seconds since the epoch.
-    fn updated(&self) -> Option<f64> {
+    fn update_time(&self) -> Option<f64> {
         self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
     }
 
@@ -100,7 +100,7 @@ impl MfPriority {
         self.is_private.get() && !caller.is_privileged()
     }
 
-    fn live_jobs(&self) -> usize {
+    fn count_live_jobs(&self) -> usize {
         self.engine.view(|view| view.extent().jobs).unwrap_or_default()
     }
 }
@@ -138,7 +138,7 @@ impl Jobtap for MfPriority {
         let mut reader = Reader::default();
         let policy = match plugin.config() {
             Some(conf) => {
-                let fault = |fault| services::load_fault(&fault);
+                let fault = |fault| services::describe_load_fault(&fault);
                 let policy = wire::load_config(&conf, &mut reader).map_err(fault)?;
                 wire::load_settings(&conf, Settings::default())
                     .map_err(|text| fault(wire::WireError::Record(text)))?;
@@ -146,31 +146,33 @@ impl Jobtap for MfPriority {
             }
             None => None,
         };
-        services::warn(plugin, &mut reader.warnings);
-        services::warn_of_omitted(plugin, &reader.warnings);
+        services::log_warnings(plugin, &mut reader.warnings);
+        services::log_omitted_warnings(plugin, &reader.warnings);
         let mut updated = None;
         if let Some((policy, site)) = policy {
             let effects = engine.handle(plugin.now(), Event::Policy(policy, site));
             if let Some(fault) = effects.iter().find_map(Effect::rejected_policy) {
                 let fault = wire::WireError::Record(format!("config.tree: {fault}"));
-                return Err(services::load_fault(&fault));
+                return Err(services::describe_load_fault(&fault));
             }
-            updated = Some(Updated { at: SystemTime::now(), by: None });
+            updated = Some(DataUpdate { at: SystemTime::now(), by: None });
         }
         // Flux replays the jobs in the latest states first. So the counters are complete before the engine handles the
         // held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
-        let extent = engine.view().extent();
-        let data = match extent.associations {
+        let site_size = engine.view().extent();
+        let data = match site_size.associations {
             0 => "no associations yet".to_owned(),
-            count => format!("{}, {}", counted(count, "association"), counted(extent.queues, "queue")),
+            count => {
+                format!("{}, {}", format_count(count, "association"), format_count(site_size.queues, "queue"))
+            }
         };
         let loaded = format!("mf_priority: loaded (version {}): {data}", env!("CARGO_PKG_VERSION"));
         Ok(MfPriority {
             engine: SharedEngine::new(engine),
-            parts: RefCell::default(),
-            pieces: Pieces::default(),
+            staged_pushes: RefCell::default(),
+            pieces: PushInPieces::default(),
             costs: Costs::default(),
             is_private: Cell::default(),
             updated: Cell::new(updated),
@@ -187,39 +189,39 @@ impl Jobtap for MfPriority {
         })
     }
 
-    fn callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+    fn handle_callback(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
         // The timestamp of an event is in the job's eventlog, and usage is computed from it, but the reactor's time is
         // only the start of its current turn. `job.priority.get` has no event, and Flux calls it for every job.
         let event = (topic != "job.priority.get").then(|| args.timestamp()).flatten();
-        let host = event.map_or(host, |timestamp| host.dated(timestamp));
+        let host = event.map_or(host, |timestamp| host.with_time(timestamp));
         Callback { plugin: self, host, topic, args }.dispatch()
     }
 
-    fn request(
+    fn handle_request(
         &self,
         host: Host<'_, Self>,
         method: &'static Method<Self>,
         request: &Request<'_>,
     ) -> Option<Reply> {
         if methods::may_everyone_call(method) {
-            return self.receive(host, method, request);
+            return self.handle_open_request(host, method, request);
         }
         if request.caller.is_privileged() && self.engine.view(|view| view.is_doubtful()) == Some(true) {
-            let _ = self.drive(host, None, Event::TryAgain);
+            let _ = self.handle_event(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {
             return Some((method.answer)(self, host, request));
         }
         self.pusher.set(Some(UserId(request.caller.userid)));
-        let reply = self.costs.pushing(host, &self.engine, || (method.answer)(self, host, request));
+        let reply = self.costs.time_push(host, &self.engine, || (method.answer)(self, host, request));
         Some(reply)
     }
 
-    fn answered(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
+    fn receive_service_reply(&self, host: Host<'_, Self>, number: u32, reply: Option<&str>) {
         self.receive_reply(host, number, reply);
     }
 
-    fn timer(&self, host: Host<'_, Self>, timer: usize) {
+    fn handle_timer(&self, host: Host<'_, Self>, timer: usize) {
         let Some(timer) = Timer::from_index(timer) else { return };
         match timer {
             Timer::Remember => {
@@ -227,51 +229,55 @@ impl Jobtap for MfPriority {
                 return self.advance_snapshot(host, |snapshot, engine| snapshot.step(engine, is_push_open));
             }
             Timer::Expire => return staged_push::expire(self, host),
-            Timer::Answer => return self.answer_delayed(host),
+            Timer::Answer => return self.answer_delayed_requests(host),
             Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
         }
         if self.engine.view(|view| view.is_replaying()) == Some(true) {
-            let jobs = self.live_jobs();
-            self.logger.log(LogLevel::Info, &format!("mf_priority: took over {}", counted(jobs, "live job")));
+            let jobs = self.count_live_jobs();
+            self.logger
+                .log(LogLevel::Info, &format!("mf_priority: took over {}", format_count(jobs, "live job")));
         }
         // The result is ignored, because Flux takes none outside a callback.
-        let _ = self.costs.refreshing(host, &self.engine, || self.drive(host, None, Event::Timer(timer)));
+        let _ = self
+            .costs
+            .time_refresh(host, &self.engine, || self.handle_event(host, None, Event::Timer(timer)));
     }
 
-    fn eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
+    fn receive_eventlog(&self, host: Host<'_, Self>, id: u64, text: Option<&str>) {
         if let Some(text) = text {
-            let _ = self.drive(host, None, Event::Past(JobId(id), jobspec::read_eligible_history(text)));
+            let _ =
+                self.handle_event(host, None, Event::Past(JobId(id), jobspec::read_eligible_history(text)));
         }
         let history = text.map(jobspec::read_dependency_history);
-        let _ = self.drive(host, None, Event::Eventlog(JobId(id), history));
+        let _ = self.handle_event(host, None, Event::Eventlog(JobId(id), history));
     }
 
-    fn dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
+    fn receive_dependencies(&self, host: Host<'_, Self>, id: u64, reply: Option<&str>) {
         let names = reply.and_then(jobspec::read_outstanding_dependencies);
-        let _ = self.drive(host, None, Event::Dependencies(JobId(id), names));
+        let _ = self.handle_event(host, None, Event::Dependencies(JobId(id), names));
     }
 
-    fn written(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
+    fn receive_commit_result(&self, host: Host<'_, Self>, outcome: Result<(), String>) {
         self.advance_snapshot(host, |snapshot, _| snapshot.note_commit(outcome));
     }
 
-    fn found(&self, host: Host<'_, Self>, number: u64, found: Found<'_>) {
+    fn receive_look_up(&self, host: Host<'_, Self>, number: u64, found: LookUpResult<'_>) {
         if number != SITE_RESOURCES.1 {
             return self
                 .advance_snapshot(host, |snapshot, engine| snapshot.note_reply(engine, number, found));
         }
         let nodes = match found {
-            Found::Text(text) => resources::count_site_nodes(text),
-            Found::Nothing | Found::Unreadable(_) => None,
+            LookUpResult::Text(text) => resources::count_site_nodes(text),
+            LookUpResult::Missing | LookUpResult::Unreadable(_) => None,
         };
-        let _ = self.drive(host, None, Event::SiteNodes(nodes));
+        let _ = self.handle_event(host, None, Event::SiteNodes(nodes));
     }
 
-    fn ended(&self, host: Host<'_, Self>, reply: Option<&str>) {
-        let _ = self.drive(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
+    fn receive_ended_jobs(&self, host: Host<'_, Self>, reply: Option<&str>) {
+        let _ = self.handle_event(host, None, Event::Ended(reply.and_then(ended::read_jobs)));
     }
 
-    fn fail_safe(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
+    fn set_safe_answer(&self, host: Host<'_, Self>, topic: &str, args: Args<'_>) -> Result<(), Failed> {
         match topic {
             // Another plugin may have set its own priority. If this call fails, Flux keeps the priority that the job
             // has.
@@ -285,13 +291,13 @@ impl Jobtap for MfPriority {
     }
 
     fn recover(&self, host: Host<'_, Self>, id: Option<u64>) {
-        let _ = self.drive(host, None, Event::Panicked(id.map(JobId)));
+        let _ = self.handle_event(host, None, Event::Panicked(id.map(JobId)));
         self.advance_snapshot(host, |snapshot, _| snapshot.recover());
         self.recover_answers(host);
     }
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn format_count(count: usize, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
@@ -300,8 +306,8 @@ impl Drop for MfPriority {
         if self.loaded.borrow().is_some() {
             return;
         }
-        let jobs = self.live_jobs();
-        let text = format!("mf_priority: removed; {} left alone", counted(jobs, "live job"));
+        let jobs = self.count_live_jobs();
+        let text = format!("mf_priority: removed; {} left alone", format_count(jobs, "live job"));
         self.logger.log(LogLevel::Info, &text);
     }
 }

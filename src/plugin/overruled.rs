@@ -18,7 +18,7 @@ pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
 
 impl OtherPlugins {
     /// Returns the job that shows that another plugin decides, if there is one.
-    pub fn overruled(&self) -> Option<Overruled> {
+    pub fn overruled_job(&self) -> Option<Overruled> {
         self.0.get()
     }
 

@@ -6,36 +6,36 @@
 //! replaces the open push, because a client that died must not keep others from pushing. A rejected part ends its push.
 //! A timer ends a push for which no request comes.
 
-use super::services::error;
+use super::services::request_error;
 use crate::jobtap::{ENOENT, RequestError};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::Beginning;
 
 /// The open push, and the reason why the last push ended.
 #[derive(Default)]
-pub(super) struct Parts {
+pub(super) struct StagedPushes {
     /// The number of the last push.
     latest: u64,
-    open: Option<Open>,
+    open: Option<OpenStagedPush>,
     /// The number of the last ended push, and why it ended.
     ended: Option<(u64, String)>,
 }
 
 /// A staged push that is open.
-pub(super) struct Open {
+pub(super) struct OpenStagedPush {
     pub number: u64,
     pub beginning: Beginning,
     /// Reads the records of the parts.
     pub reader: Reader,
 }
 
-impl Parts {
+impl StagedPushes {
     /// Opens a push, which replaces an open one. Returns its number.
     pub fn begin(&mut self, beginning: Beginning) -> u64 {
         self.latest += 1;
         let number = self.latest;
         self.end(&format!("push {number} began and took its place"));
-        self.open = Some(Open { number, beginning, reader: Reader::default() });
+        self.open = Some(OpenStagedPush { number, beginning, reader: Reader::default() });
         number
     }
 
@@ -56,13 +56,13 @@ impl Parts {
         self.ended = Some((number, format!("push {number}: {why}")));
     }
 
-    /// Reopens a push that [`Parts::take`] returned.
-    pub fn put_back(&mut self, open: Open) {
+    /// Reopens a push that [`StagedPushes::take`] returned.
+    pub fn put_back(&mut self, open: OpenStagedPush) {
         self.open = Some(open);
     }
 
     /// Removes and returns the open push if its number is `number`. Otherwise the error says how push `number` ended.
-    pub fn take(&mut self, number: u64) -> Result<Open, RequestError> {
+    pub fn take(&mut self, number: u64) -> Result<OpenStagedPush, RequestError> {
         if let Some(open) = self.open.take_if(|open| open.number == number) {
             return Ok(open);
         }
@@ -71,6 +71,6 @@ impl Parts {
             || format!("push {number}: there is no such push; begin again"),
             |(_, why)| why.clone(),
         );
-        Err(error(ENOENT, format!("mf_priority: {text}")))
+        Err(request_error(ENOENT, format!("mf_priority: {text}")))
     }
 }

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 
 /// The seconds for which a reported state is used.
-const FRESH: f64 = 1.0;
+const FRESH_SECONDS: f64 = 1.0;
 /// The maximum number of queues whose states are stored.
-const MOST_KNOWN: usize = 1000;
+const MAX_KNOWN: usize = 1000;
 
 /// The name of a queue; `None` for the queue without a name.
 pub(super) type Name = Option<String>;
@@ -32,7 +32,7 @@ pub(super) struct QueueState {
 }
 
 impl QueueState {
-    pub fn read(reply: &str) -> Option<QueueState> {
+    pub fn parse(reply: &str) -> Option<QueueState> {
         serde_json::from_str(reply).ok()
     }
 
@@ -56,22 +56,22 @@ pub(super) struct QueueStates {
     /// The open questions, by number.
     under_way: BTreeMap<u32, Name>,
     next: u32,
-    by_engine: AskedByEngine,
+    by_engine: EngineQuestions,
 }
 
 /// The engine's questions about queues.
 #[derive(Default)]
-struct AskedByEngine {
+struct EngineQuestions {
     /// The questions without an answer, by number.
     open: BTreeMap<u32, Name>,
     /// The answers received.
     answers: QueueAnswers,
 }
 
-impl AskedByEngine {
+impl EngineQuestions {
     /// Records the answer to question `number`. Returns all answers when the last has arrived, without the queues whose
     /// states are unknown.
-    fn note(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
+    fn note_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
         let name = self.open.remove(&number)?;
         match state.map(|state| (state, state.is_stopped())) {
             None => self.answers.push((name, QueueTold::default())),
@@ -91,9 +91,9 @@ impl QueueStates {
         self.known.get(name)?.1.as_ref()
     }
 
-    /// Returns the queues of `names` whose states are unknown or older than `FRESH`.
-    pub fn stale(&mut self, mut names: Vec<Name>, now: f64) -> Vec<Name> {
-        if self.known.len() > MOST_KNOWN {
+    /// Returns the queues of `names` whose states are unknown or older than `FRESH_SECONDS`.
+    pub fn select_stale(&mut self, mut names: Vec<Name>, now: f64) -> Vec<Name> {
+        if self.known.len() > MAX_KNOWN {
             self.known.clear();
         }
         names.retain(|name| !self.is_fresh(name, now));
@@ -101,7 +101,7 @@ impl QueueStates {
     }
 
     fn is_fresh(&self, name: &Name, now: f64) -> bool {
-        self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH)
+        self.known.get(name).is_some_and(|(when, _)| (now - when).abs() < FRESH_SECONDS)
     }
 
     /// Drops all questions after a panic, which cancelled their replies.
@@ -121,8 +121,8 @@ impl QueueStates {
     }
 
     /// Returns the numbered questions for the engine. They replace the engine's earlier questions.
-    pub fn ask_for_engine(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
-        self.by_engine = AskedByEngine::default();
+    pub fn number_engine_questions(&mut self, names: Vec<Name>) -> Vec<(u32, Name)> {
+        self.by_engine = EngineQuestions::default();
         for name in names {
             self.next = self.next.wrapping_add(1);
             self.by_engine.open.insert(self.next, name);
@@ -136,12 +136,12 @@ impl QueueStates {
     }
 
     /// Records the answer to question `number` of the engine. Returns all answers when the last has arrived.
-    pub fn note_for_engine(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
-        self.by_engine.note(number, state)
+    pub fn note_engine_reply(&mut self, number: u32, state: Option<&QueueState>) -> Option<QueueAnswers> {
+        self.by_engine.note_reply(number, state)
     }
 
     /// Records the reply to question `number`. Returns true if no question is open.
-    pub fn note(&mut self, number: u32, state: Option<QueueState>, now: f64) -> bool {
+    pub fn note_reply(&mut self, number: u32, state: Option<QueueState>, now: f64) -> bool {
         if let Some(name) = self.under_way.remove(&number) {
             self.known.insert(name, (now, state));
         }
@@ -168,7 +168,7 @@ mod tests {
             // Before flux-core 0.88 a queue without a scheduler looks like a stopped queue.
             (r#"{"enable": true, "start": false, "stop_reason": "Scheduler is offline"}"#, None),
         ] {
-            let state = QueueState::read(reply).unwrap();
+            let state = QueueState::parse(reply).unwrap();
             assert_eq!(state.is_stopped(), is_stopped, "{reply}");
         }
     }
@@ -176,15 +176,15 @@ mod tests {
     #[test]
     fn the_engine_gets_all_answers_when_the_last_has_come() {
         let name = |name: &str| Some(name.to_owned());
-        let reported = |is_stopped| QueueTold { is_stopped, parent: None };
+        let queue_told = |is_stopped| QueueTold { is_stopped, parent: None };
         let open = [(1, name("a")), (2, name("b")), (3, name("c"))].into();
-        let mut queues = AskedByEngine { open, ..AskedByEngine::default() };
+        let mut queues = EngineQuestions { open, ..EngineQuestions::default() };
         let state = |start| QueueState { enable: true, start, ..QueueState::default() };
-        assert_eq!(queues.note(1, Some(&state(false))), None);
-        assert_eq!(queues.note(1, Some(&state(false))), None, "an answer counts once");
+        assert_eq!(queues.note_reply(1, Some(&state(false))), None);
+        assert_eq!(queues.note_reply(1, Some(&state(false))), None, "an answer counts once");
         let offline = QueueState { blocked: name("scheduler"), ..state(false) };
-        assert_eq!(queues.note(2, Some(&offline)), None);
-        let all = queues.note(3, None);
-        assert_eq!(all, Some(vec![(name("a"), reported(Some(true))), (name("c"), reported(None))]));
+        assert_eq!(queues.note_reply(2, Some(&offline)), None);
+        let all = queues.note_reply(3, None);
+        assert_eq!(all, Some(vec![(name("a"), queue_told(Some(true))), (name("c"), queue_told(None))]));
     }
 }

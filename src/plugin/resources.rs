@@ -43,19 +43,20 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
         })
         .ok_or("the rank of an entry of R_lite is not an idset")?;
         let children = entry.get(c"children");
-        let of_each = |kind: &CStr| match children.and_then(|children| children.get(kind)) {
+        let count_on_each_node = |kind: &CStr| match children.and_then(|children| children.get(kind)) {
             None => Some(0),
             Some(ids) => ids.as_str().map_or_else(|| read_id(ids).map(|_| 1), count),
         };
-        let add = |sum: &mut u64, kind| {
-            let more = nodes.checked_mul(
-                of_each(kind).ok_or("an entry of R_lite has core or gpu children that are not an idset")?,
+        let add_kind = |sum: &mut u64, kind| {
+            let units = nodes.checked_mul(
+                count_on_each_node(kind)
+                    .ok_or("an entry of R_lite has core or gpu children that are not an idset")?,
             );
-            *sum = more.and_then(|more| sum.checked_add(more)).ok_or("it exceeds 64 bits")?;
+            *sum = units.and_then(|units| sum.checked_add(units)).ok_or("it exceeds 64 bits")?;
             Ok::<(), &'static str>(())
         };
-        add(&mut sum.cores, c"core")?;
-        add(&mut sum.gpus, c"gpu")?;
+        add_kind(&mut sum.cores, c"core")?;
+        add_kind(&mut sum.gpus, c"gpu")?;
         sum.nodes = sum.nodes.checked_add(nodes).ok_or("it exceeds 64 bits")?;
     }
     if [sum.nodes, sum.cores, sum.gpus].into_iter().any(|amount| amount > Size::MOST) {

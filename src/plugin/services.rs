@@ -5,15 +5,15 @@ use crate::jobtap::{EINVAL, EIO, EPROTO, LogLevel, Plugin, RequestError};
 use fairshare_protocol::reading::Warnings;
 use fairshare_protocol::wire::WireError;
 
-pub(super) fn error(errno: i32, text: String) -> RequestError {
+pub(super) fn request_error(errno: i32, text: String) -> RequestError {
     RequestError { errno, text }
 }
 
-pub(super) fn busy() -> RequestError {
-    error(EIO, "internal error: the engine is in use".to_owned())
+pub(super) fn busy_error() -> RequestError {
+    request_error(EIO, "internal error: the engine is in use".to_owned())
 }
 
-pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
+pub(super) fn refuse_payload(plugin: Plugin, method: &str, fault: &WireError) -> RequestError {
     let is_config = method == "rec_config_update";
     let text = match fault {
         WireError::Undecodable(detail) => {
@@ -27,7 +27,7 @@ pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> Request
             // Programs parse this log line, so only the sender gets the detail.
             let line = format!("failed to unpack {what} msg: Protocol error");
             plugin.log(LogLevel::Error, &line);
-            return error(EPROTO, format!("{line}: {detail}"));
+            return request_error(EPROTO, format!("{line}: {detail}"));
         }
         WireError::WrongType("config") if is_config => "mf_priority: invalid config payload".to_owned(),
         WireError::WrongType(what @ ("config" | "policy")) => {
@@ -38,22 +38,22 @@ pub(super) fn refuse(plugin: Plugin, method: &str, fault: &WireError) -> Request
         WireError::Record(text) => format!("mf_priority unpack: {text}"),
     };
     plugin.log(LogLevel::Error, &text);
-    error(EINVAL, text)
+    request_error(EINVAL, text)
 }
 
 /// Rejects a push whose tree is invalid.
 pub(super) fn refuse_tree(plugin: Plugin, method: &str, fault: &str) -> RequestError {
-    refuse(plugin, method, &WireError::Record(format!("tree: {fault}")))
+    refuse_payload(plugin, method, &WireError::Record(format!("tree: {fault}")))
 }
 
-pub(super) fn warn(plugin: Plugin, warnings: &mut Warnings) {
+pub(super) fn log_warnings(plugin: Plugin, warnings: &mut Warnings) {
     for warning in warnings.take() {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {warning}"));
     }
 }
 
 /// Logs how many warnings were omitted.
-pub(super) fn warn_of_omitted(plugin: Plugin, warnings: &Warnings) {
+pub(super) fn log_omitted_warnings(plugin: Plugin, warnings: &Warnings) {
     let more = warnings.omitted();
     if more > 0 {
         plugin.log(LogLevel::Warning, &format!("mf_priority: {more} more warnings of the same push"));
@@ -61,7 +61,7 @@ pub(super) fn warn_of_omitted(plugin: Plugin, warnings: &Warnings) {
 }
 
 /// Returns the text for the log about an error in the load-time configuration.
-pub(super) fn load_fault(fault: &WireError) -> String {
+pub(super) fn describe_load_fault(fault: &WireError) -> String {
     let detail = match fault {
         WireError::Undecodable(detail) => format!("the configuration cannot be read: {detail}"),
         WireError::WrongType(what @ ("config" | "policy")) => format!("{what} is not an object"),

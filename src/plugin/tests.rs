@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 mod parts;
 mod tree;
 
-fn association() -> Value {
+fn association_record() -> Value {
     json!({
         "userid": 5001, "bank": "A", "def_bank": "A", "fairshare": 0.5, "max_running_jobs": 5,
         "max_active_jobs": 7, "max_sched_jobs": 3, "max_nodes": 2147483647, "max_cores": 2147483647,
@@ -18,26 +18,26 @@ fn association() -> Value {
     })
 }
 
-fn with(key: &str, value: Value) -> Value {
-    let mut record = association();
+fn record_with(key: &str, value: Value) -> Value {
+    let mut record = association_record();
     record[key] = value;
     record
 }
 
-fn without(key: &str) -> Value {
-    let mut record = association();
+fn record_without(key: &str) -> Value {
+    let mut record = association_record();
     record.as_object_mut().unwrap().remove(key);
     record
 }
 
-fn read(records: Value) -> Result<usize, WireError> {
+fn count_records(records: Value) -> Result<usize, WireError> {
     let payload = json!({ "data": records }).to_string();
     wire::associations(Some(&payload), &mut Reader::default()).map(|records| records.len())
 }
 
 #[test]
 fn an_association_is_read_with_all_its_values() {
-    let payload = json!({"data": [association()]}).to_string();
+    let payload = json!({"data": [association_record()]}).to_string();
     let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
     let association = &records[0].association;
     assert_eq!(association.queues.iter().map(|q| q.as_str()).collect::<Vec<_>>(), ["gold", "silver"]);
@@ -50,65 +50,65 @@ fn an_association_is_read_with_all_its_values() {
 
 #[test]
 fn an_error_names_the_record_the_key_and_the_fault() {
-    let good = association;
+    let good = association_record;
     for (records, text) in [
         (
-            json!([good(), with("max_nodes", json!("7"))]),
+            json!([good(), record_with("max_nodes", json!("7"))]),
             "associations[1].max_nodes: expected integer, got string (user 5001, bank A)",
         ),
-        (json!([without("queues")]), "associations[0].queues: key is missing (user 5001, bank A)"),
+        (json!([record_without("queues")]), "associations[0].queues: key is missing (user 5001, bank A)"),
         (json!([7]), "associations[0]: expected object, got integer 7"),
         (
             json!([[5001, "A", "A", 0.5, 1, 1, 1, 1, 1, "", "*", "*", 1]]),
             "associations[0]: expected object, got array",
         ),
         (
-            json!([with("bank", json!("a\0b"))]),
+            json!([record_with("bank", json!("a\0b"))]),
             "associations[0].bank: contains the character NUL (user 5001, bank a\\0b)",
         ),
         (
-            json!([with("queues", json!("a,\0"))]),
+            json!([record_with("queues", json!("a,\0"))]),
             "associations[0].queues: contains the character NUL (user 5001, bank A)",
         ),
         (
-            json!([with("def_project", json!("\0"))]),
+            json!([record_with("def_project", json!("\0"))]),
             "associations[0].def_project: contains the character NUL (user 5001, bank A)",
         ),
         (
-            json!([with("userid", json!(1.5))]),
+            json!([record_with("userid", json!(1.5))]),
             "associations[0].userid: expected integer, got real 1.5 (bank A)",
         ),
         (
-            json!([with("def_bank", json!(""))]),
+            json!([record_with("def_bank", json!(""))]),
             "associations[0].def_bank: expected a name, got an empty string; \
              \"flux account edit-user --default-bank=BANK USER\" sets one (user 5001, bank A)",
         ),
         (
-            json!([with("max_cores", json!(1.5))]),
+            json!([record_with("max_cores", json!(1.5))]),
             "associations[0].max_cores: expected integer, got real 1.5 (user 5001, bank A)",
         ),
         (
-            json!([with("max_cores", json!(9_223_372_036_854_775_808u64))]),
+            json!([record_with("max_cores", json!(9_223_372_036_854_775_808u64))]),
             "associations[0].max_cores: expected integer, got integer 9223372036854775808, which is beyond 64 bits (user 5001, bank A)",
         ),
         (
-            json!([with("active", json!(true))]),
+            json!([record_with("active", json!(true))]),
             "associations[0].active: expected integer, got boolean true (user 5001, bank A)",
         ),
         (
-            json!([with("bank", json!(""))]),
+            json!([record_with("bank", json!(""))]),
             "associations[0].bank: expected a name, got an empty string; \
              \"flux account delete-user --force USER ''\" removes it (user 5001)",
         ),
         (
-            json!([with("fairshare", json!(null))]),
+            json!([record_with("fairshare", json!(null))]),
             "associations[0].fairshare: expected number, got null (user 5001, bank A)",
         ),
     ] {
-        assert_eq!(read(records.clone()), Err(WireError::Record(text.to_owned())), "{records}");
+        assert_eq!(count_records(records.clone()), Err(WireError::Record(text.to_owned())), "{records}");
     }
-    assert_eq!(read(json!([good(), with("fairshare", json!(1))])), Ok(2));
-    assert_eq!(read(json!([])), Ok(0));
+    assert_eq!(count_records(json!([good(), record_with("fairshare", json!(1))])), Ok(2));
+    assert_eq!(count_records(json!([])), Ok(0));
 }
 
 #[test]
@@ -116,8 +116,9 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
     for userid in
         ["-1", "-3", "4294967295", "4294967296", "9223372036854775808", "-1e30", "1180591620717411303424"]
     {
-        let record = association().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
-        let good = association();
+        let record =
+            association_record().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
+        let good = association_record();
         let named =
             record.replacen('{', "{\"username\":\"ann\",\"shares\":1,\"usage\":7,\"counted_until\":0,", 1);
         let payload = format!("{{\"data\":[{record},{good},{named}]}}");
@@ -141,7 +142,8 @@ fn a_record_with_a_userid_that_no_job_can_have_is_ignored_with_a_warning() {
         assert_eq!(leaves, [(None, "ann", Some(7.0))], "the leaf stays in the tree: plugin 3.6 #4");
     }
     for userid in ["1e3", "-0.0", "null", "\"1\"", "1.5"] {
-        let record = association().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
+        let record =
+            association_record().to_string().replace("\"userid\":5001", &format!("\"userid\":{userid}"));
         assert!(
             wire::associations(Some(&format!("{{\"data\":[{record}]}}")), &mut Reader::default()).is_err(),
             "{userid}"
@@ -175,14 +177,14 @@ fn an_undecodable_payload_and_a_wrong_type_give_different_errors() {
 
 #[test]
 fn the_last_of_several_equal_keys_of_a_record_counts() {
-    let text = association().to_string().replacen('{', "{\"max_nodes\":1,", 1);
+    let text = association_record().to_string().replacen('{', "{\"max_nodes\":1,", 1);
     let payload = format!("{{\"data\":[{text}]}}");
     let records = wire::associations(Some(&payload), &mut Reader::default()).unwrap();
     assert_eq!(records[0].association.max_nodes.0, 2_147_483_647);
 }
 
 /// Returns the warnings about a push of `records`, and the number of omitted warnings.
-fn warnings(records: Value) -> (Vec<String>, usize) {
+fn collect_warnings(records: Value) -> (Vec<String>, usize) {
     let mut reader = Reader::default();
     assert!(wire::associations(Some(&json!({ "data": records }).to_string()), &mut reader).is_ok());
     (reader.warnings.take(), reader.warnings.omitted())
@@ -192,39 +194,39 @@ fn warnings(records: Value) -> (Vec<String>, usize) {
 fn negative_limits_are_accepted_with_a_warning() {
     for (records, text) in [
         (
-            json!([association(), with("max_cores", json!(-3))]),
+            json!([association_record(), record_with("max_cores", json!(-3))]),
             "associations[1].max_cores: negative limit -3 admits nothing (user 5001, bank A)",
         ),
         (
-            json!([with("max_active_jobs", json!(-1))]),
+            json!([record_with("max_active_jobs", json!(-1))]),
             "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5001, bank A)",
         ),
         (
-            json!([with("max_running_jobs", json!(-1))]),
+            json!([record_with("max_running_jobs", json!(-1))]),
             "associations[0].max_running_jobs: negative limit -1 ends each job (user 5001, bank A)",
         ),
         (
-            json!([with("max_running_jobs", json!(-2))]),
+            json!([record_with("max_running_jobs", json!(-2))]),
             "associations[0].max_running_jobs: negative limit -2 admits nothing (user 5001, bank A)",
         ),
     ] {
-        assert_eq!(warnings(records), (vec![text.to_owned()], 0));
+        assert_eq!(collect_warnings(records), (vec![text.to_owned()], 0));
     }
-    let many: Vec<Value> = (0..25).map(|_| with("max_nodes", json!(-1))).collect();
-    let (warnings, omitted) = warnings(json!(many));
+    let many: Vec<Value> = (0..25).map(|_| record_with("max_nodes", json!(-1))).collect();
+    let (warnings, omitted) = collect_warnings(json!(many));
     assert_eq!((warnings.len(), omitted), (10, 15));
 }
 
 #[test]
 fn records_and_payloads_must_be_objects() {
-    let one = |data: &str| format!("{{\"data\":[{data}]}}");
+    let payload_of = |data: &str| format!("{{\"data\":[{data}]}}");
     for positional in ["[\"p\"]", "[\"A\",1]"] {
         let text = |array| Err(format!("{array}[0]: expected object, got array"));
         let error_text = |fault| match fault {
             WireError::Record(text) => text,
             other => format!("{other:?}"),
         };
-        let payload = one(positional);
+        let payload = payload_of(positional);
         assert_eq!(
             wire::projects(Some(&payload), &mut Reader::default()).map(drop).map_err(error_text),
             text("projects")
@@ -247,7 +249,7 @@ fn records_and_payloads_must_be_objects() {
 #[test]
 fn an_unknown_key_may_have_a_value_of_any_depth() {
     let deep = format!("{}{}", "[".repeat(2000), "]".repeat(2000));
-    let record = association().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
+    let record = association_record().to_string().replacen('{', &format!("{{\"later\":{deep},"), 1);
     let update = |record: &str| {
         wire::associations(Some(&format!("{{\"later\":{deep},\"data\":[{record}]}}")), &mut Reader::default())
     };
@@ -325,7 +327,7 @@ fn switches_take_booleans_and_known_words() {
 #[test]
 fn a_push_needs_all_arrays_and_a_load_time_document_does_not() {
     let whole = json!({
-        "associations": [association()], "queues": [], "projects": [{"project": "*"}],
+        "associations": [association_record()], "queues": [], "projects": [{"project": "*"}],
         "banks": [{"bank": "A", "priority": 2}], "priority_factors": [{"factor": "bank", "weight": 3}],
         "config": {"deny_unknown_queues": true}, "dry_run": true, "later": 1,
     });
@@ -376,7 +378,7 @@ proptest::proptest! {
     fn a_damaged_payload_is_read_or_rejected_with_a_text(
         edits in proptest::collection::vec((0usize..600, 0u8..3, "[0-9{}\\[\\]\",:.eE+nulx\\\\-]"), 1..6),
     ) {
-        let mut text: Vec<char> = json!({"data": [association(), association()]}).to_string().chars().collect();
+        let mut text: Vec<char> = json!({"data": [association_record(), association_record()]}).to_string().chars().collect();
         for (at, kind, with) in edits {
             let at = at % text.len();
             let with: Vec<char> = with.chars().collect();

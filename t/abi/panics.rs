@@ -7,7 +7,7 @@
 use std::process::Command;
 
 use fairshare_embedded::{Cred, Errno};
-use mf_priority_testing::jobtap::{Jobtap, Turn};
+use mf_priority_testing::jobtap::{Jobtap, ReplyKind};
 use mf_priority_testing::plugin::MfPriority;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ fn a_panic_in_each_method_fails_safely() {
 
 /// Returns the names of the timers and futures, by which Flux calls the plugin besides callbacks and requests.
 fn timers_and_futures() -> impl Iterator<Item = &'static str> {
-    Turn::ALL.iter().map(|turn| turn.name()).chain(MfPriority::TIMERS.iter().copied())
+    ReplyKind::ALL.iter().map(|kind| kind.name()).chain(MfPriority::TIMERS.iter().copied())
 }
 
 #[test]

@@ -116,7 +116,7 @@ fn a_push_that_is_not_open_is_refused_with_the_reason() {
     let third = site.begin();
     let text = site.refusal_text("policy_commit", &push(third));
     assert!(text.contains("policy.associations: key is missing in all parts"), "{text}");
-    assert!(site.refusal_text("policy_commit", &push(third)).contains("it was not whole"));
+    assert!(site.refusal_text("policy_commit", &push(third)).contains("an array is missing"));
     assert_eq!(site.query(), before, "a refused push changes nothing");
     let fourth = site.begin();
     site.ask("policy_update", &document());

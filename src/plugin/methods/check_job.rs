@@ -4,20 +4,21 @@
 use crate::jobtap::{Host, JobArgs, Json, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::jobspec::{UNREADABLE_NAMES, read_facts};
-use crate::plugin::services::busy;
-use crate::plugin::why::{heading, reply, subject, unreadable};
+use crate::plugin::services::busy_error;
+use crate::plugin::why::{make_heading, make_reply, payload_error, select_user};
 use fairshare_engine::engine::answers::{CheckedJob, HoldNow, check_job};
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::read_checked;
 use fairshare_protocol::wire::WireError;
 
-/// Answers about the jobspec in the request. It is read as Flux's callback `job.validate` reads the jobspec of a submitted job.
+/// Answers about the jobspec in the request. The plugin reads that jobspec as the callback `job.validate` reads the
+/// jobspec of a submitted job.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let fault = |fault| unreadable("check_job", fault);
-    let (user, urgency, count) = read_checked(request.payload).map_err(fault)?;
-    let userid = subject(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
-    let heading = heading(plugin, host)?;
-    let check = |payload: Json<'_>| {
+    let to_error = |fault| payload_error("check_job", fault);
+    let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
+    let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
+    let heading = make_heading(plugin, host)?;
+    let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
         let submitted = Some(heading.now);
         // No job has this id.
@@ -34,14 +35,15 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
                 ..CheckedJob::default()
             }));
         };
-        Some(plugin.engine.view(|view| check_job(view, &facts, count, heading)).ok_or_else(busy))
+        Some(plugin.engine.view(|view| check_job(view, &facts, count, heading)).ok_or_else(busy_error))
     };
-    let missing = || fault(WireError::Record("jobspec: expected an object".to_owned()));
-    let mut checked =
-        Json::parse(request.payload.unwrap_or_default(), check).flatten().ok_or_else(missing)??;
+    let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
+    let mut checked = Json::parse(request.payload.unwrap_or_default(), check_jobspec)
+        .flatten()
+        .ok_or_else(missing_error)??;
     if plugin.hides_others_from(request.caller) {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
         (checked.place, checked.place_of) = (None, 0);
     }
-    reply(&checked)
+    make_reply(&checked)
 }

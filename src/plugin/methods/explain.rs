@@ -5,30 +5,30 @@ use crate::jobtap::{Caller, Host, Reply, Request, RequestError};
 use crate::plugin::MfPriority;
 use crate::plugin::jobspec::read_brief_facts;
 use crate::plugin::queue_states::QueueStates;
-use crate::plugin::services::busy;
-use crate::plugin::why::{heading, reply, unreadable};
+use crate::plugin::services::busy_error;
+use crate::plugin::why::{make_heading, make_reply, payload_error};
 use fairshare_engine::engine::answers::{self, Explained, Keeper, Note, Refused, Why, note};
 use fairshare_engine::engine::{State, View};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_protocol::request::read_explained;
 
-/// The most held jobs that one request of a guest explains. For each of them the engine may visit hundreds of jobs
-/// that come before it, and the job manager does nothing else meanwhile.
-const MOST_HELD: usize = 2;
+/// The maximum number of held jobs that one request of a guest explains. For each of them the engine may visit hundreds
+/// of jobs that come before it, and the job manager does nothing else meanwhile.
+const MAX_HELD: usize = 2;
 
 /// Answers with an explanation of each job in the request.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request<'_>) -> Reply {
-    let ids = read_explained(request.payload).map_err(|fault| unreadable("explain", fault))?;
+    let ids = read_explained(request.payload).map_err(|fault| payload_error("explain", fault))?;
     let (mut jobs, mut refused) = (Vec::new(), Vec::new());
     let mut held = 0;
     for id in ids {
-        let own = UserId(request.caller.userid);
-        let is_held = |view: &View<'_>| view.user_of(id) == Some(own) && view.is_held(id);
+        let own_user = UserId(request.caller.userid);
+        let is_held = |view: &View<'_>| view.user_of(id) == Some(own_user) && view.is_held(id);
         let is_held = !request.caller.is_privileged() && plugin.engine.view(is_held) == Some(true);
         held += usize::from(is_held);
-        if is_held && held > MOST_HELD {
+        if is_held && held > MAX_HELD {
             let text = format!(
-                "one request explains at most {MOST_HELD} held jobs; ask for this job in a request of its own"
+                "one request explains at most {MAX_HELD} held jobs; ask for this job in a request of its own"
             );
             refused.push(Refused { id, reason: note("later", text) });
             continue;
@@ -43,7 +43,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
             plugin.engine.view(|view| view.places(jobs.iter().map(|job| job.id))).unwrap_or_default();
         jobs.iter_mut().for_each(|job| job.place = places.get(&job.id).copied());
     }
-    reply(&Explained { heading: heading(plugin, host)?, jobs, refused })
+    make_reply(&Explained { heading: make_heading(plugin, host)?, jobs, refused })
 }
 
 fn explain_job(
@@ -53,28 +53,28 @@ fn explain_job(
     id: JobId,
 ) -> Result<Result<Why, Note>, RequestError> {
     let unknown = || note("unknown", "no active job has this id");
-    let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy)? else {
+    let Some(user) = plugin.engine.view(|view| view.user_of(id)).ok_or_else(busy_error)? else {
         return Ok(Err(unknown()));
     };
-    let (own, is_guest) = (UserId(caller.userid), !caller.is_privileged());
+    let (own_user, is_guest) = (UserId(caller.userid), !caller.is_privileged());
     let is_private = plugin.hides_others_from(caller);
-    if is_guest && user != own {
+    if is_guest && user != own_user {
         if is_private {
             return Ok(Err(unknown()));
         }
         let text = format!("job {id} is not yours: only its owner, the instance owner and admins may ask");
         return Ok(Err(note("not-yours", text)));
     }
-    let found = host.plugin().job(id.0, |job| {
+    let found = host.plugin().read_job(id.0, |job| {
         let facts = read_brief_facts(job);
         let why = plugin.engine.view(|view| answers::why(view, &facts, host.now())).flatten();
         why.map(|mut why| {
             if facts.state <= State::Sched {
-                add_queue(&plugin.queues.borrow(), &mut why);
+                add_queue_state(&plugin.queues.borrow(), &mut why);
             }
             if is_private {
-                remove_others(&mut why, |id| {
-                    plugin.engine.view(|view| view.user_of(id)).flatten() == Some(own)
+                remove_jobs_of_others(&mut why, |id| {
+                    plugin.engine.view(|view| view.user_of(id)).flatten() == Some(own_user)
                 });
             }
             why
@@ -84,7 +84,7 @@ fn explain_job(
 }
 
 /// Removes the ids of jobs for which `is_own` is false: in private mode a guest sees no jobs of others.
-fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
+fn remove_jobs_of_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
     for hold in &mut why.holds {
         hold.frees.retain(|freeing| is_own(freeing.id));
         hold.frees_total = hold.frees.len();
@@ -95,33 +95,33 @@ fn remove_others(why: &mut Why, is_own: impl Fn(JobId) -> bool) {
 }
 
 /// Adds that the job's queue is stopped or disabled.
-fn add_queue(queues: &QueueStates, why: &mut Why) {
-    let unnamed = why.others_total.saturating_sub(why.others.len());
+fn add_queue_state(queues: &QueueStates, why: &mut Why) {
+    let unlisted = why.others_total.saturating_sub(why.others.len());
     let name = why.queue.as_ref().map(|queue| queue.as_str().to_owned());
     let Some(state) = queues.state(&name) else { return };
     let label = name.as_ref().map_or("the queue".to_owned(), |name| format!("queue {name}"));
-    let because =
+    let format_reason =
         |reason: &Option<String>| reason.as_ref().map_or(String::new(), |reason| format!(": {reason}"));
     if !state.start {
         why.others.retain(|keeper| keeper.cause != "resources");
-        let text = format!("{label} is stopped{}", because(&state.stop_reason));
+        let text = format!("{label} is stopped{}", format_reason(&state.stop_reason));
         why.others.push(Keeper::plain("queue-stopped", text));
     }
     if !state.enable {
-        let text = format!("{label} takes no new jobs{}", because(&state.disable_reason));
+        let text = format!("{label} takes no new jobs{}", format_reason(&state.disable_reason));
         why.others.push(Keeper::plain("queue-disabled", text));
     }
-    why.others_total = why.others.len() + unnamed;
+    why.others_total = why.others.len() + unlisted;
 }
 
 impl MfPriority {
     /// Returns the queues of the jobs in a request of `explain` that do not run yet, each once.
-    pub(in crate::plugin) fn queues_of(&self, request: &Request<'_>) -> Vec<Option<String>> {
+    pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<String>> {
         let ids = read_explained(request.payload).unwrap_or_default();
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
-        let of_waiting =
+        let list_names =
             |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();
-        let mut names: Vec<Option<String>> = self.engine.view(of_waiting).unwrap_or_default();
+        let mut names: Vec<Option<String>> = self.engine.view(list_names).unwrap_or_default();
         names.sort_unstable();
         names.dedup();
         names

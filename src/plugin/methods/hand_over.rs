@@ -3,8 +3,8 @@
 
 use crate::jobtap::{EAGAIN, Host, Reply};
 use crate::plugin::MfPriority;
-use crate::plugin::services::{busy, error, refuse};
-use crate::plugin::why::reply;
+use crate::plugin::services::{busy_error, refuse_payload, request_error};
+use crate::plugin::why::make_reply;
 use fairshare_engine::engine;
 use fairshare_protocol::request::read_selection;
 
@@ -12,13 +12,16 @@ use fairshare_protocol::request::read_selection;
 /// id.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let flux = host.plugin();
-    let wanted = read_selection(payload).map_err(|fault| refuse(flux, "hand_over", &fault))?;
-    let page =
-        plugin.engine.view(|view| engine::hand_over(view, wanted.after, wanted.most)).ok_or_else(busy)?;
-    let unread = || error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());
-    let mut page = page.ok_or_else(unread)?;
+    let wanted = read_selection(payload).map_err(|fault| refuse_payload(flux, "hand_over", &fault))?;
+    let page = plugin
+        .engine
+        .view(|view| engine::hand_over(view, wanted.after, wanted.most))
+        .ok_or_else(busy_error)?;
+    let unread_error =
+        || request_error(EAGAIN, "eventlogs of jobs are still being read; try again".to_owned());
+    let mut page = page.ok_or_else(unread_error)?;
     for job in &mut page.jobs {
-        job.urgency = flux.urgency(job.id.0).ok();
+        job.urgency = flux.read_urgency(job.id.0).ok();
     }
-    reply(&page)
+    make_reply(&page)
 }

@@ -6,7 +6,9 @@ use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{busy, error, refuse, warn, warn_of_omitted};
+use crate::plugin::services::{
+    busy_error, log_omitted_warnings, log_warnings, refuse_payload, request_error,
+};
 use fairshare_engine::accounts::Difference;
 use fairshare_engine::engine::Event;
 use fairshare_protocol::reading::Reader;
@@ -15,17 +17,17 @@ use std::cell::Cell;
 
 /// The sum of the changes of all pieces since the last log line about a push.
 #[derive(Default)]
-pub struct Pieces(Cell<Option<Difference>>);
+pub struct PushInPieces(Cell<Option<Difference>>);
 
-impl Pieces {
-    fn add(&self, difference: Difference) {
+impl PushInPieces {
+    fn add_difference(&self, difference: Difference) {
         let mut sum = self.0.get().unwrap_or_default();
         sum.add(difference);
         self.0.set(Some(sum));
     }
 
     /// Returns the sum and resets it. Returns `None` if no piece came.
-    pub fn take(&self) -> Option<Difference> {
+    pub fn take_sum(&self) -> Option<Difference> {
         self.0.take()
     }
 }
@@ -38,26 +40,27 @@ pub fn answer(
     read: impl FnOnce(&mut Reader) -> Result<Event<'static>, WireError>,
 ) -> Reply {
     let mut reader = Reader::default();
-    let event = read(&mut reader).map_err(|fault| refuse(host.plugin(), method, &fault))?;
-    warn(host.plugin(), &mut reader.warnings);
-    warn_of_omitted(host.plugin(), &reader.warnings);
-    let carried_out = plugin.effect(host, event);
+    let event = read(&mut reader).map_err(|fault| refuse_payload(host.plugin(), method, &fault))?;
+    log_warnings(host.plugin(), &mut reader.warnings);
+    log_omitted_warnings(host.plugin(), &reader.warnings);
+    let outcome = plugin.handle_request_event(host, event);
     // The data are in force, even if Flux refused an effect.
     plugin.note_update();
-    plugin.pieces.add(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy)?);
+    plugin.pieces.add_difference(plugin.engine.view(|view| view.latest_difference()).ok_or_else(busy_error)?);
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(false));
-    carried_out
-        .map_err(|refused| error(refused.errno, format!("the data are in force, but: {}", refused.text)))?;
+    outcome.map_err(|refused| {
+        request_error(refused.errno, format!("the data are in force, but: {}", refused.text))
+    })?;
     Ok(None)
 }
 
 /// Ends a push in pieces: logs the sum of its changes, and makes Flux ask for all priorities.
 pub fn reprioritize(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Reply {
-    if let Some(difference) = plugin.pieces.take() {
-        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
+    if let Some(difference) = plugin.pieces.take_sum() {
+        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy_error)?;
         log_push(host.plugin(), "push", generation, difference);
-        plugin.costs.note(PushStep::End);
+        plugin.costs.note_step(PushStep::End);
     }
-    plugin.effect(host, Event::Reprioritize)?;
+    plugin.handle_request_event(host, Event::Reprioritize)?;
     Ok(None)
 }

@@ -5,8 +5,10 @@ use super::changes::log_push;
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
 use crate::plugin::costs::PushStep;
-use crate::plugin::services::{busy, error, refuse, refuse_tree, warn, warn_of_omitted};
-use crate::plugin::why::reply;
+use crate::plugin::services::{
+    busy_error, log_omitted_warnings, log_warnings, refuse_payload, refuse_tree, request_error,
+};
+use crate::plugin::why::make_reply;
 use fairshare_engine::engine::Event;
 use fairshare_engine::engine::answers::PushChanges;
 use fairshare_protocol::reading::Reader;
@@ -16,18 +18,19 @@ use fairshare_protocol::wire;
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
     let mut reader = Reader::default();
     let ((policy, site), dry_run) = wire::policy_update(payload, &mut reader)
-        .map_err(|fault| refuse(host.plugin(), "policy_update", &fault))?;
-    warn(host.plugin(), &mut reader.warnings);
-    warn_of_omitted(host.plugin(), &reader.warnings);
-    plugin.costs.note(if dry_run { PushStep::Drop } else { PushStep::Whole });
+        .map_err(|fault| refuse_payload(host.plugin(), "policy_update", &fault))?;
+    log_warnings(host.plugin(), &mut reader.warnings);
+    log_omitted_warnings(host.plugin(), &reader.warnings);
+    plugin.costs.note_step(if dry_run { PushStep::Drop } else { PushStep::Whole });
     if dry_run {
-        let difference = plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy)?;
+        let difference =
+            plugin.engine.read(|engine| engine.difference(policy, site)).ok_or_else(busy_error)?;
         let difference = difference.map_err(|fault| refuse_tree(host.plugin(), "policy_update", &fault))?;
-        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy)?;
-        return reply(&PushChanges { generation, is_dry_run: true, difference });
+        let generation = plugin.engine.view(|view| view.generation()).ok_or_else(busy_error)?;
+        return make_reply(&PushChanges { generation, is_dry_run: true, difference });
     }
-    if let Ok(mut parts) = plugin.parts.try_borrow_mut() {
-        parts.end("a policy_update in one message took its place");
+    if let Ok(mut pushes) = plugin.staged_pushes.try_borrow_mut() {
+        pushes.end("a policy_update in one message took its place");
     }
     plugin.advance_snapshot(host, |snapshot, _| snapshot.restart_applying());
     put_in_force(plugin, host, Event::Policy(policy, site))
@@ -35,20 +38,20 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
 
 /// Puts a whole site document in force by `event`, and answers with the changes.
 pub(super) fn put_in_force(plugin: &MfPriority, host: Host<'_, MfPriority>, event: Event<'_>) -> Reply {
-    let done = plugin.effect(host, event);
+    let outcome = plugin.handle_request_event(host, event);
     if let Some(fault) = plugin.rejected.take() {
-        plugin.costs.note(PushStep::Drop);
+        plugin.costs.note_step(PushStep::Drop);
         return Err(refuse_tree(host.plugin(), "policy_update", &fault));
     }
     let (generation, difference) =
-        plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy)?;
+        plugin.engine.view(|view| (view.generation(), view.latest_difference())).ok_or_else(busy_error)?;
     log_push(host.plugin(), "policy", generation, difference);
-    plugin.pieces.take();
+    plugin.pieces.take_sum();
     plugin.note_update();
     plugin.advance_snapshot(host, |snapshot, _| snapshot.note_push(true));
-    done.map_err(|refused| {
+    outcome.map_err(|refused| {
         let text = format!("the policy is in force (generation {generation}), but: {}", refused.text);
-        error(refused.errno, text)
+        request_error(refused.errno, text)
     })?;
-    reply(&PushChanges { generation, is_dry_run: false, difference })
+    make_reply(&PushChanges { generation, is_dry_run: false, difference })
 }

@@ -3,19 +3,19 @@
 
 use crate::jobtap::{Host, Reply};
 use crate::plugin::MfPriority;
-use crate::plugin::services::busy;
-use crate::plugin::why::{heading, reply, unreadable};
+use crate::plugin::services::busy_error;
+use crate::plugin::why::{make_heading, make_reply, payload_error};
 use fairshare_engine::engine::answers::{self, LastPush, PushStats};
 use fairshare_protocol::request::read_stats;
 use std::borrow::Cow;
 
 /// Answers with the counts and costs of the instance.
 pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&str>) -> Reply {
-    let check = read_stats(payload).map_err(|fault| unreadable("stats", fault))?;
-    let heading = heading(plugin, host)?;
-    let mut stats = plugin.engine.view(|view| answers::stats(view, heading)).ok_or_else(busy)?;
+    let check = read_stats(payload).map_err(|fault| payload_error("stats", fault))?;
+    let heading = make_heading(plugin, host)?;
+    let mut stats = plugin.engine.view(|view| answers::stats(view, heading)).ok_or_else(busy_error)?;
     stats.version = Some(Cow::Borrowed(env!("CARGO_PKG_VERSION")));
-    stats.updated = plugin.updated();
+    stats.updated = plugin.update_time();
     let refreshes = plugin.costs.refreshes();
     stats.refresh.seconds_total = refreshes.seconds;
     if let Some(last) = &mut stats.refresh.last {
@@ -29,9 +29,9 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     };
     let calls = plugin.calls.borrow();
     stats.requests = calls.iter().map(|(method, calls)| (Cow::Borrowed(*method), *calls)).collect();
-    stats.waiting_requests = plugin.pace.borrow().waiting();
+    stats.waiting_requests = plugin.pace.borrow().count_waiting();
     if check {
-        stats.drift = Some(plugin.engine.view(answers::check).ok_or_else(busy)?.drift.len());
+        stats.drift = Some(plugin.engine.view(answers::check).ok_or_else(busy_error)?.drift.len());
     }
-    reply(&stats)
+    make_reply(&stats)
 }

@@ -5,8 +5,8 @@
 use super::Snapshot;
 use super::applying::Applying;
 use super::writing::Changes;
-use crate::jobtap::{Host, LogLevel, Patience};
-use crate::plugin::{MfPriority, Updated};
+use crate::jobtap::{Host, LogLevel, MissingKey};
+use crate::plugin::{DataUpdate, MfPriority};
 use fairshare_engine::engine::{Engine, Event, Timer};
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -39,7 +39,7 @@ pub(in crate::plugin) enum Action {
 impl MfPriority {
     /// Returns true if a staged push is open.
     pub(in crate::plugin) fn is_push_open(&self) -> bool {
-        self.parts.try_borrow().is_ok_and(|parts| parts.is_open())
+        self.staged_pushes.try_borrow().is_ok_and(|pushes| pushes.is_open())
     }
 
     /// Calls `decide`, which may change the state of the snapshot, and carries out the actions that it returns.
@@ -48,7 +48,7 @@ impl MfPriority {
         host: Host<'_, Self>,
         decide: impl FnOnce(&mut Snapshot, &mut Engine) -> Vec<Action>,
     ) {
-        let mut todo = VecDeque::from(self.decide_snapshot(decide));
+        let mut todo = VecDeque::from(self.update_snapshot(decide));
         while let Some(action) = todo.pop_front() {
             // The actions that follow from an action precede the remaining ones.
             let next = self.carry_out_action(host, action);
@@ -56,39 +56,39 @@ impl MfPriority {
         }
     }
 
-    fn decide_snapshot(&self, decide: impl FnOnce(&mut Snapshot, &mut Engine) -> Vec<Action>) -> Vec<Action> {
+    fn update_snapshot(&self, decide: impl FnOnce(&mut Snapshot, &mut Engine) -> Vec<Action>) -> Vec<Action> {
         let Ok(mut snapshot) = self.snapshot.try_borrow_mut() else { return Vec::new() };
-        self.engine.decide(|engine| decide(&mut snapshot, engine)).unwrap_or_default()
+        self.engine.update(|engine| decide(&mut snapshot, engine)).unwrap_or_default()
     }
 
     /// Carries out an action, and returns the actions that follow from it.
     fn carry_out_action(&self, host: Host<'_, Self>, action: Action) -> Vec<Action> {
         match action {
             Action::Write(changes) => host.write(&changes),
-            Action::LookUp(number, key) => host.look_up(&key, number, Patience::Now),
-            Action::CancelRequests => host.forget_errands(),
-            Action::StepIn(seconds) => host.restart(Timer::Remember.index(), seconds),
+            Action::LookUp(number, key) => host.look_up(&key, number, MissingKey::Report),
+            Action::CancelRequests => host.cancel_kvs_requests(),
+            Action::StepIn(seconds) => host.restart_timer(Timer::Remember.index(), seconds),
             Action::Next => {
                 let now = host.now();
-                return self.decide_snapshot(|snapshot, engine| snapshot.begin_next(engine, now));
+                return self.update_snapshot(|snapshot, engine| snapshot.begin_next(engine, now));
             }
             Action::Feed(event) => {
-                let outcome = self.drive(host, None, *event);
-                return self.decide_snapshot(|snapshot, _| snapshot.note_fed_part(outcome.is_ok()));
+                let outcome = self.handle_event(host, None, *event);
+                return self.update_snapshot(|snapshot, _| snapshot.note_fed_part(outcome.is_ok()));
             }
             Action::Commit(applying) => {
-                let _ = self.drive(host, None, Event::PolicyCommit);
+                let _ = self.handle_event(host, None, Event::PolicyCommit);
                 let fault = self.rejected.take();
                 return self
-                    .decide_snapshot(|snapshot, engine| snapshot.note_applied(engine, *applying, fault));
+                    .update_snapshot(|snapshot, engine| snapshot.note_applied(engine, *applying, fault));
             }
-            Action::Abort => drop(self.drive(host, None, Event::PolicyAbort)),
+            Action::Abort => drop(self.handle_event(host, None, Event::PolicyAbort)),
             Action::Unstage => {
                 if !self.is_push_open() {
-                    let _ = self.drive(host, None, Event::PolicyAbort);
+                    let _ = self.handle_event(host, None, Event::PolicyAbort);
                 }
             }
-            Action::SetUpdated(at) => self.updated.set(at.map(|at| Updated { at, by: None })),
+            Action::SetUpdated(at) => self.updated.set(at.map(|at| DataUpdate { at, by: None })),
             Action::Log(level, text) => self.logger.log(level, &format!("mf_priority: {text}")),
         }
         Vec::new()

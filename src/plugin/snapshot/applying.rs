@@ -3,12 +3,12 @@
 //! staged push.
 
 use super::actions::Action;
-use super::parsing::{Parsing, Part};
+use super::parsing::{Parsing, SnapshotPart};
 use super::reading::Reading;
 use super::record::Fault;
 use super::{Snapshot, State, jobs};
 use crate::jobtap::LogLevel;
-use crate::plugin::counted;
+use crate::plugin::format_count;
 use fairshare_engine::engine::{Engine, Event};
 use std::time::{Duration, SystemTime};
 
@@ -17,23 +17,23 @@ use std::time::{Duration, SystemTime};
 pub(in crate::plugin) struct Applying {
     reading: Reading,
     parsing: Parsing,
-    stage: Stage,
+    stage: ApplyStage,
     /// The number of chunks of ended jobs whose evicted usages were passed to the engine.
     sums: usize,
 }
 
 #[derive(Default)]
-enum Stage {
+enum ApplyStage {
     #[default]
     Parsing,
     /// The index of the next chunk of ended jobs.
     Jobs(usize),
     Begin,
-    Parts(std::vec::IntoIter<Part>),
+    Parts(std::vec::IntoIter<SnapshotPart>),
 }
 
 /// The next step.
-enum Next {
+enum ApplyStep {
     /// Continues in the next turn.
     Later,
     Feed(Box<Event<'static>>),
@@ -53,48 +53,50 @@ impl Applying {
     }
 
     pub(super) fn has_unapplied_jobs(&self) -> bool {
-        matches!(self.stage, Stage::Parsing | Stage::Jobs(_)) && !self.reading.jobs.is_empty()
+        matches!(self.stage, ApplyStage::Parsing | ApplyStage::Jobs(_)) && !self.reading.jobs.is_empty()
     }
 
     /// Does the next step. If `is_late` is true, a push was committed before, and the engine gets only the ended jobs.
     /// All evicted usages precede the ended jobs, because a refresh between two chunks of ended jobs may evict more
     /// jobs.
-    fn next_step(&mut self, is_late: bool) -> Result<Next, Fault> {
+    fn next_step(&mut self, is_late: bool) -> Result<ApplyStep, Fault> {
         match &mut self.stage {
-            Stage::Parsing if is_late => {
-                self.stage = Stage::Jobs(0);
-                Ok(Next::Later)
+            ApplyStage::Parsing if is_late => {
+                self.stage = ApplyStage::Jobs(0);
+                Ok(ApplyStep::Later)
             }
-            Stage::Begin if is_late => Ok(Next::Done),
-            Stage::Parsing => {
+            ApplyStage::Begin if is_late => Ok(ApplyStep::Done),
+            ApplyStage::Parsing => {
                 if self.parsing.step(&self.reading)? {
-                    self.stage = Stage::Jobs(0);
+                    self.stage = ApplyStage::Jobs(0);
                 }
-                Ok(Next::Later)
+                Ok(ApplyStep::Later)
             }
-            Stage::Jobs(at) => {
+            ApplyStage::Jobs(at) => {
                 if is_late && let Some(chunk) = self.reading.jobs_chunk(self.sums)? {
                     self.sums += 1;
                     let (_, sums) = jobs::read_chunk(chunk)?;
-                    return Ok(Next::Feed(Box::new(Event::Recalled(Vec::new(), sums))));
+                    return Ok(ApplyStep::Feed(Box::new(Event::Recalled(Vec::new(), sums))));
                 }
                 let Some(chunk) = self.reading.jobs_chunk(*at)? else {
-                    self.stage = Stage::Begin;
-                    return Ok(Next::Later);
+                    self.stage = ApplyStage::Begin;
+                    return Ok(ApplyStep::Later);
                 };
                 *at += 1;
                 let (ended, sums) = jobs::read_chunk(chunk)?;
                 let sums = if self.sums < *at { sums } else { Vec::new() };
                 self.sums = self.sums.max(*at);
-                Ok(Next::Feed(Box::new(Event::Recalled(ended, sums))))
+                Ok(ApplyStep::Feed(Box::new(Event::Recalled(ended, sums))))
             }
-            Stage::Begin => {
-                self.stage = Stage::Parts(std::mem::take(&mut self.parsing.parts).into_iter());
-                Ok(Next::Feed(Box::new(Event::PolicyBegin { keeps_config: false })))
+            ApplyStage::Begin => {
+                self.stage = ApplyStage::Parts(std::mem::take(&mut self.parsing.parts).into_iter());
+                Ok(ApplyStep::Feed(Box::new(Event::PolicyBegin { keeps_config: false })))
             }
-            Stage::Parts(parts) => Ok(match parts.next() {
-                Some(Part { part, site, .. }) => Next::Feed(Box::new(Event::PolicyPart(part, site))),
-                None => Next::Commit,
+            ApplyStage::Parts(parts) => Ok(match parts.next() {
+                Some(SnapshotPart { part, site, .. }) => {
+                    ApplyStep::Feed(Box::new(Event::PolicyPart(part, site)))
+                }
+                None => ApplyStep::Commit,
             }),
         }
     }
@@ -105,13 +107,13 @@ impl Snapshot {
     pub(super) fn apply(&mut self, engine: &Engine) -> Vec<Action> {
         let State::Applying(applying) = &mut self.state else { return Vec::new() };
         match applying.next_step(self.is_late) {
-            Ok(Next::Later) => vec![Action::StepIn(0.0)],
-            Ok(Next::Feed(event)) => vec![Action::Feed(event)],
-            Ok(Next::Done) => {
+            Ok(ApplyStep::Later) => vec![Action::StepIn(0.0)],
+            Ok(ApplyStep::Feed(event)) => vec![Action::Feed(event)],
+            Ok(ApplyStep::Done) => {
                 (self.state, self.is_late) = (State::Idle, false);
                 vec![Action::Next, Action::StepIn(0.0)]
             }
-            Ok(Next::Commit) => match (engine.view().lacks(), std::mem::take(&mut self.state)) {
+            Ok(ApplyStep::Commit) => match (engine.view().lacks(), std::mem::take(&mut self.state)) {
                 (Some(array), _) => self.abort_applying(&format!("it lacks {array}")),
                 (None, State::Applying(applying)) => vec![Action::Commit(applying)],
                 (None, _) => Vec::new(),
@@ -120,9 +122,9 @@ impl Snapshot {
         }
     }
 
-    /// Continues after the engine got a part. `is_taken` is false if the engine was in use and did not get it.
-    pub(super) fn note_fed_part(&mut self, is_taken: bool) -> Vec<Action> {
-        if is_taken { vec![Action::StepIn(0.0)] } else { self.abort_applying("the engine is in use") }
+    /// Continues after the engine got a part. `is_accepted` is false if the engine was in use and rejected the part.
+    pub(super) fn note_fed_part(&mut self, is_accepted: bool) -> Vec<Action> {
+        if is_accepted { vec![Action::StepIn(0.0)] } else { self.abort_applying("the engine is in use") }
     }
 
     /// Continues after the commit of the staged snapshot. `fault` is the reason if the engine refused the snapshot.
@@ -140,7 +142,7 @@ impl Snapshot {
         let at = Duration::try_from_secs_f64(manifest.at).ok();
         let text = format!(
             "restored the last push: {} (generation {})",
-            counted(manifest.associations, "association"),
+            format_count(manifest.associations, "association"),
             engine.view().generation()
         );
         let updated = at.and_then(|at| SystemTime::UNIX_EPOCH.checked_add(at));

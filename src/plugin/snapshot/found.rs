@@ -8,7 +8,7 @@ use super::jobs::{self, EndedLog};
 use super::reading::Reading;
 use super::record::{self, Fault, Group, Manifest, groups_key};
 use super::{ENDED_LIST, GROUP_LIST, MANIFEST, Snapshot, State, has_data};
-use crate::jobtap::{self, Found, LogLevel};
+use crate::jobtap::{self, LogLevel, LookUpResult};
 use fairshare_engine::engine::Engine;
 
 /// The manifest, and the lists of the other chunks.
@@ -21,11 +21,11 @@ pub(super) struct Lists {
 
 impl Lists {
     /// Adds the reply to look-up `number`. Returns true if both lists are complete.
-    fn add_reply(&mut self, number: u64, found: &Found<'_>) -> Result<bool, Fault> {
+    fn add_reply(&mut self, number: u64, found: &LookUpResult<'_>) -> Result<bool, Fault> {
         let text = |what: &str| match found {
-            Found::Text(text) => Ok(*text),
-            Found::Nothing => Err(format!("{what} is missing")),
-            Found::Unreadable(fault) => Err(format!("{what}: {fault}")),
+            LookUpResult::Text(text) => Ok(*text),
+            LookUpResult::Missing => Err(format!("{what} is missing")),
+            LookUpResult::Unreadable(fault) => Err(format!("{what}: {fault}")),
         };
         match number {
             ENDED_LIST => {
@@ -33,7 +33,7 @@ impl Lists {
             }
             GROUP_LIST => {
                 let key = groups_key(&self.manifest.groups);
-                self.groups = Some(record::read_groups(&key, text(&key)?)?);
+                self.groups = Some(record::parse_group_list(&key, text(&key)?)?);
             }
             _ => {}
         }
@@ -59,14 +59,14 @@ impl Snapshot {
     }
 
     /// Continues after the reply of the KVS to look-up `number`.
-    pub fn note_reply(&mut self, engine: &Engine, number: u64, found: Found<'_>) -> Vec<Action> {
+    pub fn note_reply(&mut self, engine: &Engine, number: u64, found: LookUpResult<'_>) -> Vec<Action> {
         let has_data = has_data(engine);
         let outcome = match (&mut self.state, found) {
-            (State::AwaitingManifest, Found::Nothing) if number == MANIFEST => {
+            (State::AwaitingManifest, LookUpResult::Missing) if number == MANIFEST => {
                 (self.state, self.is_late) = (State::Idle, false);
                 Ok(Vec::new())
             }
-            (State::AwaitingManifest, Found::Text(text)) if number == MANIFEST => {
+            (State::AwaitingManifest, LookUpResult::Text(text)) if number == MANIFEST => {
                 match Manifest::read(text, jobtap::own_user()) {
                     Ok(manifest) => {
                         (self.stored_keys, self.is_foreign) = (manifest.keys().collect(), false);
@@ -77,24 +77,26 @@ impl Snapshot {
                     Err(fault) => Err(fault),
                 }
             }
-            (State::AwaitingManifest, Found::Unreadable(fault)) => Err(fault),
+            (State::AwaitingManifest, LookUpResult::Unreadable(fault)) => Err(fault),
             (State::AwaitingLists(lists), found) => match lists.add_reply(number, &found) {
                 Ok(true) => Ok(self.begin_reading(has_data)),
                 Ok(false) => return Vec::new(),
                 Err(fault) => Err(fault),
             },
-            (State::Reading(reading), Found::Text(text)) => match reading.add_chunk(number, text) {
+            (State::Reading(reading), LookUpResult::Text(text)) => match reading.add_chunk(number, text) {
                 Ok(true) => {
                     let State::Reading(reading) = std::mem::take(&mut self.state) else { return Vec::new() };
-                    self.log = EndedLog::after(reading.jobs.clone());
+                    self.log = EndedLog::continue_after(reading.jobs.clone());
                     self.state = State::Applying(Box::new(Applying::new(reading)));
                     return vec![Action::StepIn(0.0)];
                 }
                 Ok(false) => Ok(reading.next_look_ups()),
                 Err(fault) => Err(fault),
             },
-            (State::Reading(reading), Found::Nothing) => Err(format!("{} is missing", reading.key(number))),
-            (State::Reading(reading), Found::Unreadable(fault)) => {
+            (State::Reading(reading), LookUpResult::Missing) => {
+                Err(format!("{} is missing", reading.key(number)))
+            }
+            (State::Reading(reading), LookUpResult::Unreadable(fault)) => {
                 Err(format!("{}: {fault}", reading.key(number)))
             }
             _ => return Vec::new(),

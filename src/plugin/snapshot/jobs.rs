@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the chunks of ended jobs that no push covers yet. A full chunk never changes; only the last chunk grows.
 
-use super::record::{FORMAT, Fault, ROOT, hash, is_read, with_hash, without_hash};
+use super::record::{FORMAT, Fault, ROOT, hash, is_readable_format, prepend_hash, strip_hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
 use fairshare_engine::ids::{JobId, UserId};
@@ -9,7 +9,7 @@ use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
 /// The number of lines of a full chunk.
-const LINES: usize = 200;
+const CHUNK_LINES: usize = 200;
 /// The maximum number of lines. Beyond it, the plugin writes the whole snapshot again, without the jobs that pushes
 /// have covered and without evicted jobs.
 const MAX_LINES: usize = 250_000;
@@ -40,7 +40,7 @@ pub(super) struct EndedLog {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct List {
+struct ChunkList {
     format: u32,
     owner: u32,
     texts: Vec<String>,
@@ -49,7 +49,7 @@ struct List {
 /// A line of a chunk: an ended job, or the evicted usage of an association.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Line {
+enum EndedLine {
     /// Id, user, bank, nodes, cores and GPUs, start, and end.
     Ended(u64, u32, String, [u64; 3], f64, f64),
     /// User, bank, sum, its time (`None` without a sum), the horizon, the pushed usage, its time, and its watermark.
@@ -58,8 +58,8 @@ enum Line {
 
 impl EndedLog {
     /// Returns a log that continues after the chunks with these hashes.
-    pub(super) fn after(hashes: Vec<String>) -> EndedLog {
-        let lines = hashes.len() * LINES;
+    pub(super) fn continue_after(hashes: Vec<String>) -> EndedLog {
+        let lines = hashes.len() * CHUNK_LINES;
         EndedLog { full: hashes, lines, ..EndedLog::default() }
     }
 
@@ -82,7 +82,7 @@ impl EndedLog {
             self.last.push_str(&serde_json::to_string(&line).unwrap_or_default());
             self.last.push('\n');
             self.lines += 1;
-            if self.lines.is_multiple_of(LINES) {
+            if self.lines.is_multiple_of(CHUNK_LINES) {
                 let chunk = std::mem::take(&mut self.last);
                 let hash = hash(&chunk);
                 changes.push((chunk_key(&hash), Some(chunk)));
@@ -96,17 +96,17 @@ impl EndedLog {
             self.written = last;
         }
         let texts = self.full.iter().chain(&self.written).cloned().collect();
-        changes.push((list_key(), Some(with_hash(&List { format: FORMAT, owner, texts }))));
+        changes.push((list_key(), Some(prepend_hash(&ChunkList { format: FORMAT, owner, texts }))));
         changes
     }
 }
 
 /// Reads the list of chunks that an instance of `owner` wrote, and returns the hashes of the chunks.
 pub(super) fn read_list(text: &str, owner: u32) -> Result<Vec<String>, Fault> {
-    let json = without_hash("the list of ended jobs", text)?;
-    let list: List = serde_json::from_str(json)
+    let json = strip_hash("the list of ended jobs", text)?;
+    let list: ChunkList = serde_json::from_str(json)
         .map_err(|error| format!("the list of ended jobs can't be read: {error}"))?;
-    if !is_read(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {
+    if !is_readable_format(list.format) || list.owner != owner || list.texts.len() > MAX_LINES {
         return Err("the list of ended jobs has another format or owner, or too many chunks".to_owned());
     }
     Ok(list.texts)
@@ -121,10 +121,10 @@ pub(super) fn chunk_keys(hashes: &[String]) -> impl Iterator<Item = String> {
 pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>), Fault> {
     let (mut ended, mut sums) = (Vec::new(), Vec::new());
     for line in chunk.lines() {
-        let line: Line =
+        let line: EndedLine =
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
         match line {
-            Line::Ended(id, user, bank, [nodes, cores, gpus], start, end) => ended.push(Ended {
+            EndedLine::Ended(id, user, bank, [nodes, cores, gpus], start, end) => ended.push(Ended {
                 job: Job {
                     id: JobId(id),
                     user: UserId(user),
@@ -135,36 +135,45 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
                 },
                 end,
             }),
-            Line::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => sums.push(EvictedUsage {
-                user: UserId(user),
-                bank: bank.as_str().into(),
-                sum,
-                since: since.unwrap_or(f64::NEG_INFINITY),
-                horizon,
-                pushed,
-                at,
-                counted: counted.map_or_else(Watermark::default, Watermark::through),
-            }),
+            EndedLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
+                sums.push(EvictedUsage {
+                    user: UserId(user),
+                    bank: bank.as_str().into(),
+                    sum,
+                    since: since.unwrap_or(f64::NEG_INFINITY),
+                    horizon,
+                    pushed,
+                    at,
+                    counted: counted.map_or_else(Watermark::default, Watermark::through),
+                })
+            }
         }
     }
     Ok((ended, sums))
 }
 
-fn job_line(Ended { job, end }: &Ended) -> Line {
+fn job_line(Ended { job, end }: &Ended) -> EndedLine {
     let Resources { nodes, cores, gpus } = job.ran_on;
-    Line::Ended(job.id.0, job.user.0, job.bank.as_str().to_owned(), [nodes, cores, gpus], job.start, *end)
+    EndedLine::Ended(
+        job.id.0,
+        job.user.0,
+        job.bank.as_str().to_owned(),
+        [nodes, cores, gpus],
+        job.start,
+        *end,
+    )
 }
 
-fn usage_line(evicted: &EvictedUsage) -> Line {
-    let finite = |time: f64| time.is_finite().then_some(time);
-    Line::Evicted(
+fn usage_line(evicted: &EvictedUsage) -> EndedLine {
+    let finite_or_none = |time: f64| time.is_finite().then_some(time);
+    EndedLine::Evicted(
         evicted.user.0,
         evicted.bank.as_str().to_owned(),
         evicted.sum,
-        finite(evicted.since),
+        finite_or_none(evicted.since),
         evicted.horizon,
         evicted.pushed,
         evicted.at,
-        finite(evicted.counted.end()),
+        finite_or_none(evicted.counted.end()),
     )
 }

@@ -13,7 +13,7 @@ use std::fmt::Write;
 use xxhash_rust::xxh3::xxh3_64;
 
 /// On average one user of this number ends a group.
-const USERS_OF_GROUP: u64 = 256;
+const USERS_PER_GROUP: u64 = 256;
 /// The maximum number of associations of a group. A group becomes one part of a staged push.
 pub(super) const MAX_RECORDS: usize = 900;
 /// A group ends after this number of bytes of limits.
@@ -22,11 +22,11 @@ const MAX_BYTES: usize = 512 << 10;
 const COMPUTED: &str = "=";
 
 /// A group that has ended, and its three chunks: limits, fair-shares, usages.
-pub(super) type Complete = (Group, [String; 3]);
+pub(super) type CompleteGroup = (Group, [String; 3]);
 
 /// The lines of an association.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct AssociationLine {
     pub user: UserId,
     /// The values that rarely change, as an object with the keys of a push.
     pub limits: String,
@@ -51,8 +51,8 @@ pub(super) struct Grouper {
     usages: String,
 }
 
-impl Line {
-    pub(super) fn new(Kept { record, leaf, is_reckoned }: &Kept) -> Line {
+impl AssociationLine {
+    pub(super) fn new(Kept { record, leaf, is_reckoned }: &Kept) -> AssociationLine {
         let whole = BorrowedAssociation::from_engine(record, leaf.as_ref());
         let usage = match (whole.usage, whole.counted_until) {
             (Some(usage), Some(until)) => format!("{usage:?},{until:?}"),
@@ -60,7 +60,7 @@ impl Line {
         };
         let limits = BorrowedAssociation { fairshare: None, usage: None, counted_until: None, ..whole };
         let fairshare = if *is_reckoned { COMPUTED.to_owned() } else { format!("{:?}", record.fairshare) };
-        Line {
+        AssociationLine {
             user: record.association.user,
             limits: serde_json::to_string(&limits).unwrap_or_default(),
             numbers: Numbers { fairshare, usage },
@@ -71,7 +71,7 @@ impl Line {
 impl Grouper {
     /// Adds the next association, in the order of user id and bank. Returns the previous group if this association
     /// begins another.
-    pub(super) fn add(&mut self, line: &Line) -> Option<Complete> {
+    pub(super) fn add(&mut self, line: &AssociationLine) -> Option<CompleteGroup> {
         let before = self.last.replace(line.user).filter(|before| *before != line.user);
         let is_full = self.records >= MAX_RECORDS || self.limits.len() >= MAX_BYTES;
         let complete = if is_full || before.is_some_and(ends_group) { self.finish() } else { None };
@@ -86,7 +86,7 @@ impl Grouper {
     }
 
     /// Returns the open group, if there is one.
-    pub(super) fn finish(&mut self) -> Option<Complete> {
+    pub(super) fn finish(&mut self) -> Option<CompleteGroup> {
         if self.records == 0 {
             return None;
         }
@@ -98,7 +98,7 @@ impl Grouper {
 }
 
 fn ends_group(user: UserId) -> bool {
-    xxh3_64(&user.0.to_le_bytes()).is_multiple_of(USERS_OF_GROUP)
+    xxh3_64(&user.0.to_le_bytes()).is_multiple_of(USERS_PER_GROUP)
 }
 
 fn append_line(chunk: &mut String, line: &str) {

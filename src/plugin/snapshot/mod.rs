@@ -47,7 +47,7 @@ use jobs::EndedLog;
 use reading::Reading;
 use record::{ROOT, manifest_key};
 use std::collections::HashSet;
-use writing::{Before, Input, JOBS_PAGE, PAGE, Then, Writing};
+use writing::{JOBS_PAGE, PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
 
 /// The number of the look-up of the manifest. The numbers of chunks are smaller.
 const MANIFEST: u64 = u64::MAX;
@@ -151,7 +151,8 @@ impl Snapshot {
     }
 
     /// Stops a task that the setting or the push made useless, and begins the next task. A task that changes the KVS
-    /// continues, so that `stored_keys` stays right. When that task ends, the plugin decides again.
+    /// continues, so that `stored_keys` matches the KVS. When that task ends, [`Snapshot::begin_next`] chooses the next
+    /// one.
     fn drop_unwanted_work(&mut self) -> Vec<Action> {
         let was_applying = matches!(self.state, State::Applying(_));
         let unstage = was_applying.then_some(Action::Unstage);
@@ -192,9 +193,9 @@ impl Snapshot {
         // The new snapshot gets all jobs that have ended so far, so the stored ended jobs are dropped.
         engine.news().clear();
         let before = match self.is_doubtful {
-            _ if self.is_foreign => Before::Foreign,
-            true => Before::Doubtful,
-            false => Before::Ours,
+            _ if self.is_foreign => StoredSnapshot::Foreign,
+            true => StoredSnapshot::Doubtful,
+            false => StoredSnapshot::Ours,
         };
         let view = engine.view();
         let (generation, rest) = (view.generation(), engine::site_document(&view));
@@ -229,12 +230,12 @@ impl Snapshot {
                     return vec![Action::Next];
                 }
                 let then = match writing.next_input() {
-                    Input::AsPushed => writing.set_as_pushed(engine::as_pushed(&view)),
-                    Input::Page(after, as_pushed) => {
+                    WriterInput::AsPushed => writing.set_as_pushed(engine::as_pushed(&view)),
+                    WriterInput::Page(after, as_pushed) => {
                         let page = engine::associations_page(&view, after, PAGE, as_pushed);
                         writing.add_page(&page, stored_keys)
                     }
-                    Input::Jobs(first) => {
+                    WriterInput::Jobs(first) => {
                         let page = engine::uncovered(&view, first, JOBS_PAGE);
                         writing.add_ended(page, stored_keys)
                     }
@@ -265,11 +266,11 @@ impl Snapshot {
         vec![Action::Write(changes)]
     }
 
-    fn continue_writing(&mut self, then: Then) -> Vec<Action> {
+    fn continue_writing(&mut self, then: WriterStep) -> Vec<Action> {
         match then {
-            Then::Page => vec![Action::StepIn(0.0)],
-            Then::Write(changes) => vec![Action::Write(changes)],
-            Then::Done(keys) => {
+            WriterStep::Page => vec![Action::StepIn(0.0)],
+            WriterStep::Write(changes) => vec![Action::Write(changes)],
+            WriterStep::Done(keys) => {
                 if let State::Writing(writing) = std::mem::take(&mut self.state) {
                     self.log = writing.into_log();
                 }

@@ -14,7 +14,7 @@ use fairshare_protocol::wire::{self, WireError};
 
 /// A part of a staged push.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct SnapshotPart {
     pub part: PolicyPart,
     pub site: SitePart,
     /// For each association of the part, true if its fair-share must be computed.
@@ -22,7 +22,7 @@ pub(super) struct Part {
 }
 
 #[derive(Debug, Default)]
-enum Stage {
+enum ParseStage {
     /// Parses the chunks without associations.
     #[default]
     Site,
@@ -39,12 +39,12 @@ enum Stage {
 /// A snapshot that is being parsed.
 #[derive(Default)]
 pub(super) struct Parsing {
-    stage: Stage,
+    stage: ParseStage,
     /// The index of the next chunk or part in this stage.
     at: usize,
     reader: Reader,
     patches: Patches,
-    pub parts: Vec<Part>,
+    pub parts: Vec<SnapshotPart>,
     /// The tree of the snapshot, from which the fair-shares are computed.
     staged: StagedSite,
     standing: Standing,
@@ -56,31 +56,33 @@ impl Parsing {
         let at = self.at;
         self.at += 1;
         let next = match &mut self.stage {
-            Stage::Site => match reading.site_chunk(at)? {
+            ParseStage::Site => match reading.site_chunk(at)? {
                 Some(chunk) => return self.add_part(chunk, Vec::new()).map(|()| false),
-                None => Stage::Log,
+                None => ParseStage::Log,
             },
-            Stage::Log => match reading.log_chunk(at)? {
+            ParseStage::Log => match reading.log_chunk(at)? {
                 Some(chunk) => return self.patches.add_chunk(chunk).map(|()| false),
-                None => Stage::Groups,
+                None => ParseStage::Groups,
             },
-            Stage::Groups => match reading.group_chunks(at)? {
+            ParseStage::Groups => match reading.group_chunks(at)? {
                 Some(chunks) => return self.add_group(chunks).map(|()| false),
-                None => Stage::NewAssociations,
+                None => ParseStage::NewAssociations,
             },
-            Stage::NewAssociations => match self.patches.take_new(MAX_RECORDS)?.as_slice() {
-                [] => Stage::Tree,
-                new => return self.add_associations(new).map(|()| false),
-            },
-            Stage::Tree if self.parts.iter().any(|part| part.is_computed.contains(&true)) => {
-                Stage::Fairshares(Box::new(self.compute_tree()?))
+            ParseStage::NewAssociations => {
+                match self.patches.take_new_associations(MAX_RECORDS)?.as_slice() {
+                    [] => ParseStage::Tree,
+                    new => return self.add_associations(new).map(|()| false),
+                }
             }
-            Stage::Tree => Stage::Done,
-            Stage::Fairshares(tree) => match self.parts.get_mut(at) {
+            ParseStage::Tree if self.parts.iter().any(|part| part.is_computed.contains(&true)) => {
+                ParseStage::Fairshares(Box::new(self.compute_tree()?))
+            }
+            ParseStage::Tree => ParseStage::Done,
+            ParseStage::Fairshares(tree) => match self.parts.get_mut(at) {
                 Some(part) => return part.set_fairshares(&tree.0, &tree.1).map(|()| false),
-                None => Stage::Done,
+                None => ParseStage::Done,
             },
-            Stage::Done => return self.check_count(reading).map(|()| true),
+            ParseStage::Done => return self.check_count(reading).map(|()| true),
         };
         (self.stage, self.at) = (next, 0);
         Ok(false)
@@ -97,7 +99,7 @@ impl Parsing {
     fn add_group(&mut self, [limits, fairshares, usages]: [&str; 3]) -> Result<(), Fault> {
         let mut patched = Vec::new();
         for line in lines::zip_group(limits, fairshares, usages)? {
-            patched.extend(self.patches.apply(line)?);
+            patched.extend(self.patches.apply_to_line(line)?);
         }
         self.add_associations(&patched)
     }
@@ -110,13 +112,13 @@ impl Parsing {
         self.add_part(&payload, is_computed)?;
         let records = self.parts.last().and_then(|part| part.part.associations.as_ref());
         let records = records.filter(|records| records.len() == lines.len());
-        records.map(drop).ok_or_else(|| "a record of limits is several".to_owned())
+        records.map(drop).ok_or_else(|| "a line of limits contains several records".to_owned())
     }
 
     fn add_part(&mut self, payload: &str, is_computed: Vec<bool>) -> Result<(), Fault> {
         let (part, site) = wire::policy_part(Some(payload), &mut self.reader).map_err(describe_error)?;
         self.staged.absorb(site.clone(), &mut self.standing);
-        self.parts.push(Part { part, site, is_computed });
+        self.parts.push(SnapshotPart { part, site, is_computed });
         Ok(())
     }
 
@@ -130,7 +132,7 @@ impl Parsing {
     }
 }
 
-impl Part {
+impl SnapshotPart {
     fn set_fairshares(&mut self, standing: &Standing, as_pushed: &AsPushed) -> Result<(), Fault> {
         let records = self.part.associations.iter_mut().flatten();
         for (record, _) in records.zip(&self.is_computed).filter(|(_, is_computed)| **is_computed) {
@@ -146,6 +148,6 @@ impl Part {
 fn describe_error(fault: WireError) -> Fault {
     match fault {
         WireError::Undecodable(text) | WireError::Record(text) => text,
-        WireError::WrongType(what) => format!("{what} is of a wrong type"),
+        WireError::WrongType(what) => format!("{what} has the wrong type"),
     }
 }

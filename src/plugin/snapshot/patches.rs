@@ -57,7 +57,9 @@ impl Patches {
                     let numbers = Numbers { fairshare, usage };
                     match self.0.remove(&(user, bank.clone())) {
                         Some(Patch::All(limits, _)) => ((user, bank), Patch::All(limits, numbers)),
-                        Some(Patch::Removed) => return Err(format!("user {user} is gone, and changes")),
+                        Some(Patch::Removed) => {
+                            return Err(format!("the log changes user {user} after it removed the user"));
+                        }
                         _ => ((user, bank), Patch::Numbers(numbers)),
                     }
                 }
@@ -70,15 +72,15 @@ impl Patches {
 
     /// Applies the log to a line of a group. Removes the association's change from the log. Returns `None` if the
     /// association was removed.
-    pub(super) fn apply<'a>(
+    pub(super) fn apply_to_line<'a>(
         &mut self,
         line: (&'a str, &'a str, &'a str),
     ) -> Result<Option<(String, Numbers)>, Fault> {
         let (limits, fairshare, usage) = line;
-        let as_written = || Numbers { fairshare: fairshare.to_owned(), usage: usage.to_owned() };
+        let written_numbers = || Numbers { fairshare: fairshare.to_owned(), usage: usage.to_owned() };
         let patch = if self.0.is_empty() { None } else { self.0.remove(&read_owner(limits)?) };
         Ok(match patch {
-            None => Some((limits.to_owned(), as_written())),
+            None => Some((limits.to_owned(), written_numbers())),
             Some(Patch::Removed) => None,
             Some(Patch::Numbers(numbers)) => Some((limits.to_owned(), numbers)),
             Some(Patch::All(limits, numbers)) => Some((limits, numbers)),
@@ -86,7 +88,7 @@ impl Patches {
     }
 
     /// Takes at most `most` associations that are in no group. Call this after `apply` for the lines of all groups.
-    pub(super) fn take_new(&mut self, most: usize) -> Result<Vec<(String, Numbers)>, Fault> {
+    pub(super) fn take_new_associations(&mut self, most: usize) -> Result<Vec<(String, Numbers)>, Fault> {
         let mut new = Vec::new();
         while new.len() < most
             && let Some(((user, _), patch)) = self.0.pop_first()
@@ -95,7 +97,7 @@ impl Patches {
                 Patch::All(limits, numbers) => new.push((limits, numbers)),
                 // The association was added after the groups were written, and removed again.
                 Patch::Removed => {}
-                Patch::Numbers(_) => return Err(format!("user {user} is nowhere, and changes")),
+                Patch::Numbers(_) => return Err(format!("the log changes user {user}, who is in no group")),
             }
         }
         Ok(new)

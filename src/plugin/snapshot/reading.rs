@@ -58,7 +58,7 @@ impl Reading {
     /// Returns the key of look-up `number`, for an error text.
     pub(super) fn key(&self, number: u64) -> &str {
         let key = usize::try_from(number).ok().and_then(|at| self.keys.get(at));
-        key.map_or("a text", |key| key.as_str())
+        key.map_or("a chunk", |key| key.as_str())
     }
 
     /// Returns chunk `index` of the ended jobs, or `None` beyond the last.
@@ -92,6 +92,6 @@ impl Reading {
             return Ok(None);
         }
         let chunk = self.chunks.get(first + index).and_then(|chunk| chunk.as_deref());
-        chunk.map(Some).ok_or_else(|| "texts are missing".to_owned())
+        chunk.map(Some).ok_or_else(|| "chunks are missing".to_owned())
     }
 }

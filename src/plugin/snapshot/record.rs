@@ -23,7 +23,7 @@ pub(super) const ROOT: &str = "mf_priority.remember";
 /// The number of the format that the plugin writes.
 pub(super) const FORMAT: u32 = 3;
 /// The formats that the plugin reads.
-const READ: std::ops::RangeInclusive<u32> = 2..=FORMAT;
+const READABLE_FORMATS: std::ops::RangeInclusive<u32> = 2..=FORMAT;
 /// The maximum size in bytes of a chunk that the plugin reads. It writes smaller chunks.
 const MAX_CHUNK_BYTES: usize = 4 << 20;
 /// The maximum number of chunks, and of associations, in a snapshot that the plugin reads.
@@ -63,8 +63,8 @@ pub(super) struct Manifest {
 }
 
 /// Returns true if the plugin can read this format.
-pub(super) fn is_read(format: u32) -> bool {
-    READ.contains(&format)
+pub(super) fn is_readable_format(format: u32) -> bool {
+    READABLE_FORMATS.contains(&format)
 }
 
 /// Consecutive associations, stored in three chunks.
@@ -103,27 +103,30 @@ impl Manifest {
         if text.len() > MAX_CHUNKS * 40 {
             return Err(format!("the manifest has {} bytes", text.len()));
         }
-        let json = without_hash("the manifest", text)?;
+        let json = strip_hash("the manifest", text)?;
         /// The keys that the manifests of all formats have.
         #[derive(Deserialize)]
-        struct Beginning {
+        struct FormatOnly {
             format: u32,
         }
-        let unread = |error: serde_json::Error| format!("the manifest can't be read: {error}");
-        let Beginning { format } = serde_json::from_str(json).map_err(unread)?;
-        if !is_read(format) {
-            return Err(format!("it has format {format}, this plugin knows {} to {FORMAT}", READ.start()));
+        let unreadable_error = |error: serde_json::Error| format!("the manifest can't be read: {error}");
+        let FormatOnly { format } = serde_json::from_str(json).map_err(unreadable_error)?;
+        if !is_readable_format(format) {
+            return Err(format!(
+                "it has format {format}, this plugin knows {} to {FORMAT}",
+                READABLE_FORMATS.start()
+            ));
         }
-        let manifest: Manifest = serde_json::from_str(json).map_err(unread)?;
+        let manifest: Manifest = serde_json::from_str(json).map_err(unreadable_error)?;
         if manifest.owner != owner {
             return Err(format!("it belongs to an instance of user {}, not {owner}", manifest.owner));
         }
         let chunks = manifest.rest.len() + manifest.log.len();
         if chunks > MAX_CHUNKS || manifest.associations > MAX_CHUNKS {
-            return Err(format!("it has {chunks} texts for {} associations", manifest.associations));
+            return Err(format!("it has {chunks} chunks for {} associations", manifest.associations));
         }
         if manifest.rest.is_empty() {
-            return Err("it has no texts".to_owned());
+            return Err("it has no chunks".to_owned());
         }
         check_hashes(manifest.hashes())?;
         Ok(manifest)
@@ -141,12 +144,12 @@ impl Manifest {
 }
 
 /// Returns the chunk that lists the groups.
-pub(super) fn write_groups(groups: &[Group]) -> String {
+pub(super) fn format_group_list(groups: &[Group]) -> String {
     serde_json::to_string(groups).unwrap_or_default()
 }
 
 /// Reads the list of groups from the chunk `text` with the key `key`.
-pub(super) fn read_groups(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
+pub(super) fn parse_group_list(key: &str, text: &str) -> Result<Vec<Group>, Fault> {
     check_chunk(key, text)?;
     let groups: Vec<Group> =
         serde_json::from_str(text).map_err(|error| format!("the list of groups can't be read: {error}"))?;
@@ -173,19 +176,21 @@ fn check_hashes<'a>(mut hashes: impl Iterator<Item = &'a String>) -> Result<(), 
     let is_hash =
         |hash: &str| hash.len() == 16 && hash.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     match hashes.find(|hash| !is_hash(hash)) {
-        Some(strange) => Err(format!("\"{}\" is not a hash", super::shortened(strange).escape_debug())),
+        Some(invalid_hash) => {
+            Err(format!("\"{}\" is not a hash", super::shortened(invalid_hash).escape_debug()))
+        }
         None => Ok(()),
     }
 }
 
 /// Returns the text to store under a key without a hash: a line with the hash of the JSON text, then the JSON text.
-pub(super) fn with_hash(value: &impl Serialize) -> String {
+pub(super) fn prepend_hash(value: &impl Serialize) -> String {
     let json = serde_json::to_string(value).unwrap_or_default();
     format!("{}\n{json}", hash(&json))
 }
 
-/// Returns the JSON text from a text that [`with_hash`] made. An error text names the value `name`.
-pub(super) fn without_hash<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
+/// Returns the JSON text from a text that [`prepend_hash`] made. An error text names the value `name`.
+pub(super) fn strip_hash<'a>(name: &str, text: &'a str) -> Result<&'a str, Fault> {
     let json = text.split_once('\n').filter(|(sum, json)| hash(json) == *sum).map(|(_, json)| json);
     json.ok_or_else(|| format!("{name} is damaged"))
 }

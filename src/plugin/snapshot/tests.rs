@@ -6,7 +6,7 @@ use super::jobs::{self, EndedLog};
 use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
-use super::writing::{Before, Input, PAGE, Then, Writing};
+use super::writing::{PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
@@ -18,7 +18,7 @@ use fairshare_engine::standing::{Bank, Ended, EvictedUsage, Job, Leaf, Watermark
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
-fn association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
+fn make_association(user: u32, bank: &str, fairshare: f64, usage: Option<f64>) -> Kept {
     let association = Association {
         user: UserId(user),
         bank: bank.into(),
@@ -69,7 +69,7 @@ fn empty_site() -> Rest {
 }
 
 impl Kvs {
-    fn commit(&mut self, changes: super::writing::Changes) {
+    fn apply_changes(&mut self, changes: super::writing::Changes) {
         for (key, text) in changes {
             match text {
                 Some(text) => drop(self.values.insert(key, text)),
@@ -81,13 +81,13 @@ impl Kvs {
     }
 
     /// Writes a snapshot of a site with these associations.
-    fn write(&mut self, rest: &Rest, all: &[Kept]) {
+    fn write_snapshot(&mut self, rest: &Rest, all: &[Kept]) {
         let stored_keys = self.stored_keys.clone();
-        let mut writing = Writing::new(1, 7, 0.0, rest, Before::Ours, &stored_keys);
+        let mut writing = Writing::new(1, 7, 0.0, rest, StoredSnapshot::Ours, &stored_keys);
         loop {
             let then = match writing.next_input() {
-                Input::AsPushed => writing.set_as_pushed(None),
-                Input::Page(after, _) => {
+                WriterInput::AsPushed => writing.set_as_pushed(None),
+                WriterInput::Page(after, _) => {
                     let from = after.map_or(0, |(user, bank)| {
                         let key = |kept: &Kept| {
                             let association = &kept.record.association;
@@ -100,24 +100,29 @@ impl Kvs {
                     let page = &all[from..all.len().min(from + PAGE)];
                     writing.add_page(page, &stored_keys)
                 }
-                Input::Jobs(_) => writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys),
+                WriterInput::Jobs(_) => writing.add_ended((Vec::new(), Vec::new(), None), &stored_keys),
             };
-            if self.carry_out(&mut writing, then, &stored_keys) {
+            if self.carry_out_step(&mut writing, then, &stored_keys) {
                 break;
             }
         }
     }
 
     /// Carries out a step of the writer. Returns true if the snapshot is written.
-    fn carry_out(&mut self, writing: &mut Writing, mut then: Then, stored_keys: &HashSet<String>) -> bool {
+    fn carry_out_step(
+        &mut self,
+        writing: &mut Writing,
+        mut then: WriterStep,
+        stored_keys: &HashSet<String>,
+    ) -> bool {
         loop {
             then = match then {
-                Then::Page => return false,
-                Then::Write(changes) => {
-                    self.commit(changes);
+                WriterStep::Page => return false,
+                WriterStep::Write(changes) => {
+                    self.apply_changes(changes);
                     writing.take_batch(stored_keys)
                 }
-                Then::Done(keys) => {
+                WriterStep::Done(keys) => {
                     self.stored_keys = keys;
                     return true;
                 }
@@ -125,17 +130,17 @@ impl Kvs {
         }
     }
 
-    fn reading(&self, owner: u32) -> Reading {
+    fn begin_reading(&self, owner: u32) -> Reading {
         let manifest = Manifest::read(&self.values[&manifest_key()], owner).unwrap();
         let jobs = jobs::read_list(&self.values[&jobs::list_key()], owner).unwrap();
         let key = groups_key(&manifest.groups);
-        let groups = record::read_groups(&key, &self.values[&key]).unwrap();
+        let groups = record::parse_group_list(&key, &self.values[&key]).unwrap();
         Reading::new(manifest, jobs, groups)
     }
 
     /// Returns the associations of the snapshot, sorted by user and bank.
-    fn read(&self, owner: u32) -> Vec<Kept> {
-        let mut reading = self.reading(owner);
+    fn read_associations(&self, owner: u32) -> Vec<Kept> {
+        let mut reading = self.begin_reading(owner);
         loop {
             let look_ups = reading.next_look_ups();
             assert!(!look_ups.is_empty(), "chunks are missing that were not looked up");
@@ -170,12 +175,12 @@ impl Kvs {
 }
 
 prop_compose! {
-    fn any_site()(
+    fn any_associations()(
         users in prop::collection::btree_map((0_u32..4000, 0_u8..3), (any::<u32>(), prop::option::of(0_u32..)), 1..600)
     ) -> Vec<Kept> {
         let number = |bits: u32| f64::from(bits) / 7.0;
         users.into_iter().map(|((user, bank), (fairshare, usage))| {
-            association(user, &format!("b{bank}"), number(fairshare), usage.map(number))
+            make_association(user, &format!("b{bank}"), number(fairshare), usage.map(number))
         }).collect()
     }
 }
@@ -184,7 +189,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_site(), any::<bool>()), 1..8)) {
+    fn the_plugin_reads_back_the_associations_that_it_wrote(sites in prop::collection::vec((any_associations(), any::<bool>()), 1..8)) {
         let (mut kvs, mut now) = (Kvs::default(), Vec::new());
         for (site, is_another) in sites {
             // The site is replaced, or some associations are changed, removed or added.
@@ -200,8 +205,8 @@ proptest! {
                 }
                 now = all.into_values().collect();
             }
-            kvs.write(&empty_site(), &now);
-            prop_assert_eq!(&kvs.read(7), &now);
+            kvs.write_snapshot(&empty_site(), &now);
+            prop_assert_eq!(&kvs.read_associations(7), &now);
             // Each chunk in the KVS is part of the snapshot.
             let lists = [manifest_key(), jobs::list_key()];
             let chunks: HashSet<String> = kvs.values.keys().filter(|key| !lists.contains(key)).cloned().collect();
@@ -210,13 +215,13 @@ proptest! {
     }
 
     #[test]
-    fn a_removed_association_changes_one_group(all in any_site(), which in any::<prop::sample::Index>()) {
+    fn a_removed_association_changes_one_group(all in any_associations(), which in any::<prop::sample::Index>()) {
         let mut kvs = Kvs::default();
-        kvs.write(&empty_site(), &all);
+        kvs.write_snapshot(&empty_site(), &all);
         let mut fewer = all.clone();
         fewer.remove(which.index(all.len()));
         let before = kvs.stored_keys.clone();
-        kvs.write(&empty_site(), &fewer);
+        kvs.write_snapshot(&empty_site(), &fewer);
         let new: Vec<&String> = kvs.stored_keys.difference(&before).collect();
         // The list of groups and three chunks are new. If the user that ends a group is removed, the group joins the next one.
         prop_assert!(new.len() <= 4, "{new:?}");
@@ -238,12 +243,12 @@ proptest! {
             counted: Watermark::default(),
         }];
         let (mut log, mut kvs) = (EndedLog::default(), BTreeMap::new());
-        let commit = |kvs: &mut BTreeMap<String, String>, changes: super::writing::Changes| for (key, text) in changes {
+        let apply_changes = |kvs: &mut BTreeMap<String, String>, changes: super::writing::Changes| for (key, text) in changes {
             match text { Some(text) => kvs.insert(key, text), None => kvs.remove(&key) };
         };
-        commit(&mut kvs, log.add(&[], &sums, 7));
+        apply_changes(&mut kvs, log.add(&[], &sums, 7));
         for batch in ended.chunks(cut) {
-            commit(&mut kvs, log.add(batch, &[], 7));
+            apply_changes(&mut kvs, log.add(batch, &[], 7));
         }
         let texts = jobs::read_list(&kvs[&jobs::list_key()], 7).unwrap();
         prop_assert_eq!(kvs.len(), texts.len() + 1);
@@ -264,7 +269,7 @@ proptest! {
         let mut manifest = Manifest::new(7, 1.5e9);
         manifest.rest.push(hash("x"));
         manifest.groups = hash("y");
-        let text = record::with_hash(&manifest);
+        let text = record::prepend_hash(&manifest);
         prop_assert_eq!(Manifest::read(&text, 7), Ok(manifest));
         prop_assert!(Manifest::read(&text, 8).unwrap_err().contains("user 7"));
         let at = at.index(text.len());
@@ -285,8 +290,8 @@ fn the_error_names_an_unknown_format() {
 #[test]
 fn a_chunk_with_another_hash_is_refused() {
     let mut kvs = Kvs::default();
-    kvs.write(&empty_site(), &[association(1, "b", 0.5, None)]);
-    let mut reading = kvs.reading(7);
+    kvs.write_snapshot(&empty_site(), &[make_association(1, "b", 0.5, None)]);
+    let mut reading = kvs.begin_reading(7);
     let look_ups = reading.next_look_ups();
     let (last, others) = look_ups.split_last().unwrap();
     for (number, key) in others {
@@ -299,28 +304,28 @@ fn a_chunk_with_another_hash_is_refused() {
 #[test]
 fn a_log_line_without_its_association_is_refused() {
     use super::patches::Patches;
-    let read = |chunk: &str| {
+    let count_new = |chunk: &str| {
         let mut patches = Patches::default();
-        patches.add_chunk(chunk).and_then(|()| patches.take_new(9)).map(|new| new.len())
+        patches.add_chunk(chunk).and_then(|()| patches.take_new_associations(9)).map(|new| new.len())
     };
     let all = r#"["{\"userid\":1,\"bank\":\"b\"}","=","1.0,2.0"]"#;
-    assert_eq!(read(all), Ok(1));
-    assert_eq!(read(&format!("{all}\n[1,\"b\"]")), Ok(0));
-    assert_eq!(read(&format!("{all}\n[1,\"b\",\"0.5\",\"-\"]")), Ok(1));
+    assert_eq!(count_new(all), Ok(1));
+    assert_eq!(count_new(&format!("{all}\n[1,\"b\"]")), Ok(0));
+    assert_eq!(count_new(&format!("{all}\n[1,\"b\",\"0.5\",\"-\"]")), Ok(1));
     for (text, why) in [
         ("[1]", "a change can't be read"),
-        (r#"[1,"b","=","-"]"#, "user 1 is nowhere, and changes"),
-        ("[1,\"b\"]\n[1,\"b\",\"=\",\"-\"]", "user 1 is gone, and changes"),
+        (r#"[1,"b","=","-"]"#, "the log changes user 1, who is in no group"),
+        ("[1,\"b\"]\n[1,\"b\",\"=\",\"-\"]", "the log changes user 1 after it removed the user"),
         (r#"["{}","=","-"]"#, "limits can't be read"),
     ] {
-        assert!(read(text).unwrap_err().starts_with(why), "{text}: {:?}", read(text));
+        assert!(count_new(text).unwrap_err().starts_with(why), "{text}: {:?}", count_new(text));
     }
 }
 
 /// If the snapshot itself has more ended jobs than `MAX_LINES`, the plugin must not write it after each job.
 #[test]
 fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
-    let many = EndedLog::after(vec![String::new(); 1_251]);
+    let many = EndedLog::continue_after(vec![String::new(); 1_251]);
     assert!(many.is_too_long(), "250,200 lines");
     let mut log = many.mark_written();
     assert!(!log.is_too_long());
@@ -344,8 +349,8 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
 
 #[test]
 fn the_chunks_have_the_format_that_older_versions_wrote() {
-    let one = association(4, "A", 0.25, Some(7.0));
-    let line = super::lines::Line::new(&one);
+    let kept = make_association(4, "A", 0.25, Some(7.0));
+    let line = super::lines::AssociationLine::new(&kept);
     assert_eq!(
         line.limits,
         r#"{"userid":4,"bank":"A","def_bank":"d","max_running_jobs":1,"max_active_jobs":9223372036854775807,"max_sched_jobs":-9223372036854775808,"max_nodes":0,"max_cores":5,"queues":"q,ü \"r\"","projects":"","def_project":"*","active":1,"username":"u4\\","shares":4}"#
@@ -367,8 +372,12 @@ fn the_chunks_have_the_format_that_older_versions_wrote() {
         max_time_per_job: 9,
     };
     let bank = Bank { name: "A".into(), parent: None, shares: Shares::Count(2), usage: None, active: true };
-    let leaf =
-        Leaf { user: None, usage: None, counted: Watermark::through(f64::NEG_INFINITY), ..one.leaf.unwrap() };
+    let leaf = Leaf {
+        user: None,
+        usage: None,
+        counted: Watermark::through(f64::NEG_INFINITY),
+        ..kept.leaf.unwrap()
+    };
     let rest = Rest {
         leaves: vec![leaf],
         queues: vec![queue],
@@ -474,10 +483,14 @@ fn build_kvs<'a>(values: impl IntoIterator<Item = (&'a str, &'a str)>) -> Kvs {
 }
 
 /// Returns the users in a snapshot of user 1000 with their usages, and the number of ended jobs.
-fn users_and_jobs(kvs: &Kvs) -> (Vec<(u32, Option<f64>)>, usize) {
+fn read_users_and_jobs(kvs: &Kvs) -> (Vec<(u32, Option<f64>)>, usize) {
     let usage = |kept: &Kept| kept.leaf.as_ref().and_then(|leaf| leaf.usage);
-    let users = kvs.read(1000).iter().map(|kept| (kept.record.association.user.0, usage(kept))).collect();
-    let lists = kvs.reading(1000).jobs;
+    let users = kvs
+        .read_associations(1000)
+        .iter()
+        .map(|kept| (kept.record.association.user.0, usage(kept)))
+        .collect();
+    let lists = kvs.begin_reading(1000).jobs;
     let jobs = jobs::chunk_keys(&lists).map(|key| jobs::read_chunk(&kvs.values[&key]).unwrap().0.len()).sum();
     (users, jobs)
 }
@@ -500,24 +513,24 @@ fn the_example_of_the_document_is_read() {
         if !key.starts_with("base.") && !key.starts_with("jobs.") {
             text.pop();
         }
-        let named = (key.rsplit('.').next().unwrap(), text.as_str());
-        let (sum, hashed) = text.split_once('\n').filter(|(sum, _)| sum.len() == 16).unwrap_or(named);
+        let hash_and_text = (key.rsplit('.').next().unwrap(), text.as_str());
+        let (sum, hashed) = text.split_once('\n').filter(|(sum, _)| sum.len() == 16).unwrap_or(hash_and_text);
         assert_eq!(sum, hash(hashed), "{key}");
     }
     let kvs = build_kvs(texts.iter().map(|(key, text)| (*key, text.as_str())));
-    assert_eq!(users_and_jobs(&kvs), (vec![(5001, Some(7200.0)), (5002, Some(0.0))], 1));
+    assert_eq!(read_users_and_jobs(&kvs), (vec![(5001, Some(7200.0)), (5002, Some(0.0))], 1));
 }
 
 /// An upgrade loses no data, and the next push replaces the snapshot.
 #[test]
 fn a_snapshot_of_format_2_is_read_with_its_log() {
     let mut kvs = build_kvs(FORMAT_2);
-    assert_eq!(users_and_jobs(&kvs), (vec![(5001, Some(10_800.0)), (5002, Some(0.0))], 1));
-    let reading = kvs.reading(1000);
+    assert_eq!(read_users_and_jobs(&kvs), (vec![(5001, Some(10_800.0)), (5002, Some(0.0))], 1));
+    let reading = kvs.begin_reading(1000);
     let group_keys = reading.groups.iter().flat_map(record::Group::keys);
     kvs.stored_keys =
         reading.manifest.keys().chain(group_keys).chain(jobs::chunk_keys(&reading.jobs)).collect();
-    kvs.write(&empty_site(), &[association(1, "b", 0.5, None)]);
+    kvs.write_snapshot(&empty_site(), &[make_association(1, "b", 0.5, None)]);
     assert!(!kvs.values.keys().any(|key| key.contains(".log.")), "{:?}", kvs.values.keys());
-    assert_eq!(kvs.read(7).len(), 1);
+    assert_eq!(kvs.read_associations(7).len(), 1);
 }

@@ -2,9 +2,9 @@
 //! Writes a snapshot: first the new chunks in batches, then the manifest.
 
 use super::jobs::{self, EndedLog};
-use super::lines::{Complete, Grouper, Line};
+use super::lines::{AssociationLine, CompleteGroup, Grouper};
 use super::record::{
-    Group, Manifest, ROOT, groups_key, hash, manifest_key, rest_key, with_hash, write_groups,
+    Group, Manifest, ROOT, format_group_list, groups_key, hash, manifest_key, prepend_hash, rest_key,
 };
 use super::site_chunks::build_chunks;
 use fairshare_engine::engine::{Kept, Rest};
@@ -24,13 +24,13 @@ pub(super) type Changes = Vec<(String, Option<String>)>;
 
 /// The data that the writer needs next from the engine.
 #[derive(Debug)]
-pub(super) enum Input<'a> {
+pub(super) enum WriterInput<'a> {
     /// The ranking of the tree by the pushed usages.
     AsPushed,
-    /// The associations after this one. From the ranking the writer finds the fair-shares that can be computed from the
-    /// tree.
+    /// The associations after the first field. The second field is the ranking by which the engine finds the
+    /// fair-shares that can be computed from the tree.
     Page(Option<(UserId, &'a BankName)>, Option<&'a AsPushed>),
-    /// The ended jobs from this bookmark on.
+    /// The ended jobs that follow this bookmark.
     Jobs(Bookmark),
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Writing {
 
 /// The next action of the caller.
 #[derive(Debug)]
-pub(super) enum Then {
+pub(super) enum WriterStep {
     /// Call again with the next input in the next turn.
     Page,
     /// Commit these changes, then call [`Writing::take_batch`].
@@ -78,7 +78,7 @@ pub(super) enum Then {
 
 /// The state of the KVS before a snapshot is written.
 #[derive(Debug)]
-pub(super) enum Before {
+pub(super) enum StoredSnapshot {
     /// The KVS has no snapshot, or a snapshot of this plugin with the known keys.
     Ours,
     /// A commit failed, so the KVS may lack chunks with known keys.
@@ -94,10 +94,10 @@ impl Writing {
         owner: u32,
         at: f64,
         rest: &Rest,
-        before: Before,
+        before: StoredSnapshot,
         known: &HashSet<String>,
     ) -> Writing {
-        let is_foreign = matches!(before, Before::Foreign);
+        let is_foreign = matches!(before, StoredSnapshot::Foreign);
         let mut writing = Writing {
             generation,
             as_pushed: None,
@@ -112,7 +112,7 @@ impl Writing {
             list: None,
             log: EndedLog::default(),
             owner,
-            is_doubtful: matches!(before, Before::Doubtful),
+            is_doubtful: matches!(before, StoredSnapshot::Doubtful),
             is_complete: false,
             is_last: false,
         };
@@ -124,27 +124,27 @@ impl Writing {
         writing
     }
 
-    pub(super) fn next_input(&self) -> Input<'_> {
+    pub(super) fn next_input(&self) -> WriterInput<'_> {
         match (&self.as_pushed, self.jobs) {
-            (None, _) => Input::AsPushed,
-            (_, Some(first)) => Input::Jobs(first),
+            (None, _) => WriterInput::AsPushed,
+            (_, Some(first)) => WriterInput::Jobs(first),
             (Some(as_pushed), None) => {
                 let after = self.after.as_ref().map(|(user, bank)| (*user, bank));
-                Input::Page(after, as_pushed.as_ref())
+                WriterInput::Page(after, as_pushed.as_ref())
             }
         }
     }
 
     /// Sets the ranking by the pushed usages; `None` means that there is no tree.
-    pub(super) fn set_as_pushed(&mut self, as_pushed: Option<AsPushed>) -> Then {
+    pub(super) fn set_as_pushed(&mut self, as_pushed: Option<AsPushed>) -> WriterStep {
         self.as_pushed = Some(as_pushed);
-        Then::Page
+        WriterStep::Page
     }
 
     /// Adds the next page of associations. A page with fewer than `PAGE` associations is the last.
-    pub(super) fn add_page(&mut self, page: &[Kept], known: &HashSet<String>) -> Then {
+    pub(super) fn add_page(&mut self, page: &[Kept], known: &HashSet<String>) -> WriterStep {
         for kept in page {
-            let complete = self.grouper.add(&Line::new(kept));
+            let complete = self.grouper.add(&AssociationLine::new(kept));
             self.add_group(complete, known);
         }
         self.manifest.associations += page.len();
@@ -155,13 +155,13 @@ impl Writing {
             _ => {
                 let complete = self.grouper.finish();
                 self.add_group(complete, known);
-                let list = write_groups(&self.groups);
+                let list = format_group_list(&self.groups);
                 self.manifest.groups = hash(&list);
                 self.add_chunk(groups_key(&self.manifest.groups), list, known);
                 self.jobs = Some(Bookmark::default());
             }
         }
-        self.after_page(known)
+        self.end_page(known)
     }
 
     /// Returns the log of ended jobs, to which the plugin adds jobs that end later.
@@ -174,7 +174,7 @@ impl Writing {
         &mut self,
         (ended, sums, next): (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>),
         known: &HashSet<String>,
-    ) -> Then {
+    ) -> WriterStep {
         self.is_complete = next.is_none();
         self.jobs = next;
         for (key, chunk) in self.log.add(&ended, &sums, self.owner) {
@@ -185,23 +185,23 @@ impl Writing {
                 None => self.drop_chunk(&key),
             }
         }
-        self.after_page(known)
+        self.end_page(known)
     }
 
-    fn after_page(&mut self, known: &HashSet<String>) -> Then {
-        if self.bytes < BATCH && !self.is_complete { Then::Page } else { self.take_batch(known) }
+    fn end_page(&mut self, known: &HashSet<String>) -> WriterStep {
+        if self.bytes < BATCH && !self.is_complete { WriterStep::Page } else { self.take_batch(known) }
     }
 
     /// Returns the next batch. The last batch also contains the manifest, and deletes the chunks of the previous
     /// snapshot.
-    pub(super) fn take_batch(&mut self, known: &HashSet<String>) -> Then {
+    pub(super) fn take_batch(&mut self, known: &HashSet<String>) -> WriterStep {
         if self.is_last {
-            return Then::Done(std::mem::take(&mut self.keys));
+            return WriterStep::Done(std::mem::take(&mut self.keys));
         }
         let is_full = std::mem::take(&mut self.bytes) >= BATCH;
         let mut changes = std::mem::take(&mut self.batch);
         if !self.is_complete || is_full {
-            return if changes.is_empty() { Then::Page } else { Then::Write(changes) };
+            return if changes.is_empty() { WriterStep::Page } else { WriterStep::Write(changes) };
         }
         self.is_last = true;
         let directory = |key: &String| key.rsplit_once('.').map_or("", |(directory, _)| directory).to_owned();
@@ -214,8 +214,8 @@ impl Writing {
         let deleted: BTreeSet<String> = deleted.collect();
         changes.extend(deleted.into_iter().map(|key| (key, None)));
         changes.push((jobs::list_key(), self.list.take()));
-        changes.push((manifest_key(), Some(with_hash(&self.manifest))));
-        Then::Write(changes)
+        changes.push((manifest_key(), Some(prepend_hash(&self.manifest))));
+        WriterStep::Write(changes)
     }
 
     /// Returns the keys of all chunks that were added.
@@ -223,7 +223,7 @@ impl Writing {
         &self.keys
     }
 
-    fn add_group(&mut self, complete: Option<Complete>, known: &HashSet<String>) {
+    fn add_group(&mut self, complete: Option<CompleteGroup>, known: &HashSet<String>) {
         let Some((group, chunks)) = complete else { return };
         for (key, chunk) in group.keys().into_iter().zip(chunks) {
             self.add_chunk(key, chunk, known);

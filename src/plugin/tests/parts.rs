@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of error texts that name a record, of staged pushes, and of requests for pages.
 
-use super::{association, without};
+use super::{association_record, record_without};
 use fairshare_engine::engine::answers::PageWanted;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::reading::Reader;
@@ -44,7 +44,7 @@ fn an_error_names_the_subject_of_the_record() {
     ] {
         assert_eq!(read(array, record), Err(WireError::Record(text.to_owned())));
     }
-    let mut long = association();
+    let mut long = association_record();
     long["bank"] = json!("x".repeat(100_000));
     long["active"] = json!(null);
     let Err(WireError::Record(text)) = read("associations", long) else { panic!("accepted") };
@@ -54,11 +54,11 @@ fn an_error_names_the_subject_of_the_record() {
 #[test]
 fn parts_continue_the_numbering_of_records() {
     let mut reader = Reader::default();
-    let part = |record: Value| json!({"push": 1, "associations": [association(), record]}).to_string();
-    assert!(wire::policy_part(Some(&part(association())), &mut reader).is_ok());
+    let part = |record: Value| json!({"push": 1, "associations": [association_record(), record]}).to_string();
+    assert!(wire::policy_part(Some(&part(association_record())), &mut reader).is_ok());
     assert_eq!((reader.associations(), reader.records()), (2, 2));
     let text = "associations[3].active: key is missing (user 5001, bank A)".to_owned();
-    let bad = wire::policy_part(Some(&part(without("active"))), &mut reader);
+    let bad = wire::policy_part(Some(&part(record_without("active"))), &mut reader);
     assert_eq!(bad, Err(WireError::Record(text)));
 }
 

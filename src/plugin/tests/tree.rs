@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests that parse the tree of a push, and check the error texts of invalid trees.
 
-use super::association;
+use super::association_record;
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{Policy, Shares, Ties};
@@ -11,15 +11,15 @@ use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire::{self, WireError};
 use serde_json::{Value, json};
 
-fn tree() -> Value {
+fn tree_record() -> Value {
     json!({
         "policy": "fair-tree", "options": {"ties": "slurm-program"}, "at": 1.7e9, "half_life": 604800, "reset": 1,
         "node_weight": 1, "core_weight": 0.5, "gpu_weight": 0,
     })
 }
 
-fn leaf() -> Value {
-    let mut record = association();
+fn leaf_record() -> Value {
+    let mut record = association_record();
     for (key, value) in [
         ("username", json!("ann")),
         ("shares", json!(3)),
@@ -31,20 +31,20 @@ fn leaf() -> Value {
     record
 }
 
-fn read(part: Value) -> Result<SitePart, WireError> {
+fn read_site(part: Value) -> Result<SitePart, WireError> {
     wire::policy_part(Some(&part.to_string()), &mut Reader::default()).map(|(_, site)| site)
 }
 
 #[test]
 fn a_tree_is_read_from_banks_and_associations() {
-    let site = read(json!({
+    let site = read_site(json!({
         "push": 1,
-        "tree": tree(),
+        "tree": tree_record(),
         "banks": [
             {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},
             {"bank": "A", "priority": 2, "parent": "root", "shares": 30, "active": 0},
         ],
-        "associations": [leaf(), association()],
+        "associations": [leaf_record(), association_record()],
     }))
     .unwrap();
     let rule = site.rule.unwrap();
@@ -68,26 +68,28 @@ fn a_tree_is_read_from_banks_and_associations() {
 /// A push from an older program may contain a tree without a reset period.
 #[test]
 fn a_tree_without_a_reset_period_has_flux_accountings() {
-    let mut tree = tree();
+    let mut tree = tree_record();
     tree.as_object_mut().unwrap().remove("reset");
-    let site = read(json!({"push": 1, "tree": tree})).unwrap();
+    let site = read_site(json!({"push": 1, "tree": tree})).unwrap();
     assert_eq!(site.rule.unwrap().reset, 28.0 * 86_400.0);
 }
 
 #[test]
 fn a_push_without_a_tree_has_no_rule() {
-    let plain = json!({"push": 1, "associations": [association()], "banks": [{"bank": "A", "priority": 1}]});
-    assert_eq!(read(plain), Ok(SitePart::default()));
+    let plain =
+        json!({"push": 1, "associations": [association_record()], "banks": [{"bank": "A", "priority": 1}]});
+    assert_eq!(read_site(plain), Ok(SitePart::default()));
 }
 
 #[test]
 fn an_error_names_the_member_of_the_tree() {
-    let changed = |mut record: Value, key: &str, value: Value| {
+    let change = |mut record: Value, key: &str, value: Value| {
         record[key] = value;
         record
     };
-    let of_tree = |key: &str, value: Value| json!({"push": 1, "tree": changed(tree(), key, value)});
-    let of_leaf = |key: &str, value: Value| json!({"push": 1, "associations": [changed(leaf(), key, value)]});
+    let of_tree = |key: &str, value: Value| json!({"push": 1, "tree": change(tree_record(), key, value)});
+    let of_leaf =
+        |key: &str, value: Value| json!({"push": 1, "associations": [change(leaf_record(), key, value)]});
     for (part, text) in [
         (
             of_tree("policy", json!("fairest")),
@@ -120,17 +122,17 @@ fn an_error_names_the_member_of_the_tree() {
             "banks[0].shares: key is missing (bank A)",
         ),
     ] {
-        assert_eq!(read(part), Err(WireError::Record(text.to_owned())));
+        assert_eq!(read_site(part), Err(WireError::Record(text.to_owned())));
     }
-    assert_eq!(read(json!({"push": 1, "tree": []})), Err(WireError::WrongType("tree")));
+    assert_eq!(read_site(json!({"push": 1, "tree": []})), Err(WireError::WrongType("tree")));
 }
 
 /// The command checks a document before it pushes, so it must find the errors that the plugin would find.
 #[test]
 fn a_document_with_an_invalid_tree_is_rejected() {
-    let whole = |parent: &str| {
+    let make_document = |parent: &str| {
         json!({
-            "associations": [leaf()],
+            "associations": [leaf_record()],
             "queues": [],
             "projects": [],
             "banks": [
@@ -138,14 +140,14 @@ fn a_document_with_an_invalid_tree_is_rejected() {
                 {"bank": "A", "priority": 2, "parent": parent, "shares": 30, "active": 1},
             ],
             "priority_factors": [],
-            "tree": tree(),
+            "tree": tree_record(),
         })
     };
-    assert_eq!(document::check(&whole("root").to_string()), Ok((Vec::new(), 0)));
-    let refused = document::check(&whole("nowhere").to_string()).unwrap_err();
+    assert_eq!(document::check(&make_document("root").to_string()), Ok((Vec::new(), 0)));
+    let refused = document::check(&make_document("nowhere").to_string()).unwrap_err();
     assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
     // A document without a usage rule has no tree, so the parents of its banks are not checked.
-    let mut plain = whole("nowhere");
+    let mut plain = make_document("nowhere");
     plain["tree"] = Value::Null;
     assert_eq!(document::check(&plain.to_string()), Ok((Vec::new(), 0)));
 }

@@ -6,54 +6,56 @@
 //! identifies a guest by the user id that Flux gives for the request. It never logs what a guest may see.
 
 use super::MfPriority;
-use super::services::{busy, error};
+use super::services::{busy_error, request_error};
 use crate::jobtap::{Caller, EINVAL, EIO, EPERM, EPROTO, Host, Reply, RequestError};
 use fairshare_engine::engine::answers::Heading;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::wire::WireError;
 use serde::Serialize;
 
-pub(super) fn unreadable(method: &str, fault: WireError) -> RequestError {
+pub(super) fn payload_error(method: &str, fault: WireError) -> RequestError {
     match fault {
         WireError::Undecodable(detail) => {
-            error(EPROTO, format!("failed to unpack {method} msg: Protocol error: {detail}"))
+            request_error(EPROTO, format!("failed to unpack {method} msg: Protocol error: {detail}"))
         }
-        WireError::WrongType(what) => error(EINVAL, format!("mf_priority unpack: {what} has the wrong type")),
-        WireError::Record(text) => error(EINVAL, format!("mf_priority unpack: {text}")),
+        WireError::WrongType(what) => {
+            request_error(EINVAL, format!("mf_priority unpack: {what} has the wrong type"))
+        }
+        WireError::Record(text) => request_error(EINVAL, format!("mf_priority unpack: {text}")),
     }
 }
 
 /// Returns the user that a request is about; `None` means all users. A guest gets only their own user.
-pub(super) fn subject(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
+pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Option<UserId>, RequestError> {
     let own = UserId(caller.userid);
     match named {
         named if caller.is_privileged() => Ok(named),
         Some(other) if other != own => {
             let text =
                 format!("user {own} may not ask for user {other}: only the instance owner and admins may");
-            Err(error(EPERM, text))
+            Err(request_error(EPERM, text))
         }
         _ => Ok(Some(own)),
     }
 }
 
 /// Returns the heading of an answer.
-pub(super) fn heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading, RequestError> {
-    let (now, overruled) = (host.now(), plugin.others.overruled());
-    plugin.engine.view(|view| Heading::new(view, now, overruled)).ok_or_else(busy)
+pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading, RequestError> {
+    let (now, overruled) = (host.now(), plugin.others.overruled_job());
+    plugin.engine.view(|view| Heading::new(view, now, overruled)).ok_or_else(busy_error)
 }
 
 /// Returns the JSON text of an answer as a reply. The members of each object are sorted by name.
-pub(super) fn reply(answer: &impl Serialize) -> Reply {
-    let value = serde_json::to_value(answer).map_err(unwritable)?;
+pub(super) fn make_reply(answer: &impl Serialize) -> Reply {
+    let value = serde_json::to_value(answer).map_err(serialize_error)?;
     Ok(Some(value.to_string()))
 }
 
 /// Returns an answer as a reply. The members of each object are in the order of the type.
-pub(super) fn reply_in_order(answer: &impl Serialize) -> Reply {
-    serde_json::to_string(answer).map(Some).map_err(unwritable)
+pub(super) fn make_ordered_reply(answer: &impl Serialize) -> Reply {
+    serde_json::to_string(answer).map(Some).map_err(serialize_error)
 }
 
-fn unwritable(fault: serde_json::Error) -> RequestError {
-    error(EIO, format!("mf_priority: {fault}"))
+fn serialize_error(fault: serde_json::Error) -> RequestError {
+    request_error(EIO, format!("mf_priority: {fault}"))
 }
