@@ -10,17 +10,17 @@ use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
 use fairshare::accounting::{Bin, Clock, NewJobs, NoBins};
 
 /// User id and bank of a record.
-type Key = (i64, usize);
+type UserAndBank = (i64, usize);
 
 /// Associations with the same user id and bank, which flux-accounting cannot distinguish.
 #[derive(Default)]
 struct Group {
     number: u32,
-    /// A record counts once for each row of the factor table that is older than the record.
+    /// End of the newest counted job by row of the factor table. A record counts once for each earlier entry.
     newest: Vec<f64>,
 }
 
-pub(super) fn plan(
+pub(super) fn plan_run(
     snapshot: &Snapshot<'_>,
     now: f64,
     progress: &mut dyn FnMut(u64),
@@ -41,8 +41,8 @@ pub(super) fn plan(
         if !ignored.is_some_and(|ignored| ended > ignored) || ended <= settings.reconfigured {
             return;
         }
-        let times = group.newest.iter().filter(|newest| ended > **newest).count();
-        if times == 0 {
+        let factor_rows = group.newest.iter().filter(|newest| ended > **newest).count();
+        if factor_rows == 0 {
             return;
         }
         tally.records += 1;
@@ -53,7 +53,7 @@ pub(super) fn plan(
         tally.counted += 1;
         let usage = settings.weights.usage(ran_on, ended - started);
         let job = CountedJob { group: group.number, age: 0, ended, usage, continuous: usage };
-        jobs.extend(std::iter::repeat_n(job, times));
+        jobs.extend(std::iter::repeat_n(job, factor_rows));
     })?;
     let jobs = JobGroups::new(jobs, groups.len());
     let clock = Clock { now, end: settings.period_end, half_life: settings.half_life, decay: settings.decay };
@@ -72,7 +72,7 @@ pub(super) fn plan(
         }
         usages.push(usage);
     }
-    changes.banks = banks::changes(&ledger, &usages, Rule::FluxAccounting)?;
+    changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::FluxAccounting)?;
     if clock.next_end() != clock.end {
         changes.period_end = Some(clock.next_end());
         tally.boundaries = 1;
@@ -80,8 +80,8 @@ pub(super) fn plan(
     Ok(Plan { ledger, bins, changes, marks: None, tally })
 }
 
-fn group_accounts(ledger: &Ledger) -> HashMap<Key, Group> {
-    let mut groups: HashMap<Key, Group> = HashMap::with_capacity(ledger.accounts.len());
+fn group_accounts(ledger: &Ledger) -> HashMap<UserAndBank, Group> {
+    let mut groups: HashMap<UserAndBank, Group> = HashMap::with_capacity(ledger.accounts.len());
     for account in &ledger.accounts {
         let Some(counted) = account.counted else { continue };
         let number = u32::try_from(groups.len()).unwrap_or(u32::MAX);
@@ -112,16 +112,18 @@ fn update_account(
 ) -> Result<Option<f64>, PipelineError> {
     let Some(account) = ledger.accounts.get(at) else { return Ok(None) };
     let stored = bins.by_account.get(at).map_or(&[][..], Vec::as_slice);
-    let own = |userid| userid == account.userid;
-    let mut moved: Vec<Bin> =
-        stored.iter().map(|bin| Bin { period: bin.period, value: bin.value, own: own(bin.userid) }).collect();
-    let usage = clock.update_bins(&mut moved, new).map_err(|NoBins| PipelineError::NoBins {
+    let is_own = |userid| userid == account.userid;
+    let mut new_bins: Vec<Bin> = stored
+        .iter()
+        .map(|bin| Bin { period: bin.period, value: bin.value, own: is_own(bin.userid) })
+        .collect();
+    let usage = clock.update_bins(&mut new_bins, new).map_err(|NoBins| PipelineError::NoBins {
         user: account.user.clone(),
         bank: ledger.bank_name(account).to_owned(),
     })?;
-    for bin in moved {
-        let before = stored.iter().find(|stored| stored.period == bin.period);
-        if before.is_none_or(|before| before.value != bin.value) {
+    for bin in new_bins {
+        let stored_bin = stored.iter().find(|stored| stored.period == bin.period);
+        if stored_bin.is_none_or(|before| before.value != bin.value) {
             changes.bins.push((at, bin.period, bin.value));
         }
     }

@@ -6,7 +6,7 @@ use crate::store::Ledger;
 
 /// Returns the index and the new usage of each bank whose stored usage changes. `usages` are the usages of the
 /// associations.
-pub(super) fn changes(
+pub(super) fn list_usage_changes(
     ledger: &Ledger,
     usages: &[f64],
     rule: Rule,
@@ -23,44 +23,44 @@ pub(super) fn changes(
 /// bank that has sub-banks, and all roots except the first.
 fn totals(ledger: &Ledger, usages: &[f64], rule: Rule) -> Result<Vec<Option<f64>>, PipelineError> {
     let count = ledger.banks.len();
-    let mut own = vec![0.0; count];
+    let mut own_usages = vec![0.0; count];
     for (account, usage) in ledger.accounts.iter().zip(usages) {
-        if let Some(sum) = own.get_mut(account.bank) {
+        if let Some(sum) = own_usages.get_mut(account.bank) {
             *sum += usage;
         }
     }
     // Children as linked lists, in the order of their rows.
-    let mut first = vec![None; count];
-    let mut next = vec![None; count];
+    let mut first_child = vec![None; count];
+    let mut next_sibling = vec![None; count];
     for (at, bank) in ledger.banks.iter().enumerate().rev() {
-        if let Some(head) = bank.parent.and_then(|parent| first.get_mut(parent))
-            && let Some(link) = next.get_mut(at)
+        if let Some(head) = bank.parent.and_then(|parent| first_child.get_mut(parent))
+            && let Some(link) = next_sibling.get_mut(at)
         {
             *link = head.replace(at);
         }
     }
     let mut roots = ledger.banks.iter().enumerate().filter(|(_, bank)| bank.is_root && bank.row.is_some());
-    let mut todo: Vec<usize> = match rule {
+    let mut stack: Vec<usize> = match rule {
         Rule::Exact => roots.map(|(at, _)| at).collect(),
         Rule::FluxAccounting => vec![roots.next().ok_or(PipelineError::NoRoot)?.0],
     };
     let mut order = Vec::with_capacity(count);
-    while let Some(bank) = todo.pop() {
+    while let Some(bank) = stack.pop() {
         order.push(bank);
-        let mut child = first.get(bank).copied().flatten();
+        let mut child = first_child.get(bank).copied().flatten();
         while let Some(at) = child {
-            todo.push(at);
-            child = next.get(at).copied().flatten();
+            stack.push(at);
+            child = next_sibling.get(at).copied().flatten();
         }
     }
     let mut totals = vec![None; count];
     for bank in order.into_iter().rev() {
-        let mut child = first.get(bank).copied().flatten();
-        let leaf = child.is_none() || rule == Rule::Exact;
-        let mut sum = if leaf { own.get(bank).copied().unwrap_or(0.0) } else { 0.0 };
+        let mut child = first_child.get(bank).copied().flatten();
+        let counts_own_usage = child.is_none() || rule == Rule::Exact;
+        let mut sum = if counts_own_usage { own_usages.get(bank).copied().unwrap_or(0.0) } else { 0.0 };
         while let Some(at) = child {
             sum += totals.get(at).copied().flatten().unwrap_or(0.0);
-            child = next.get(at).copied().flatten();
+            child = next_sibling.get(at).copied().flatten();
         }
         if let Some(total) = totals.get_mut(bank) {
             *total = Some(sum);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes the usage of each ended job by the exact rule, with the current weights and over its run time.
 
-use super::placing::Placing;
+use super::placing::AccountIndex;
 use super::{PipelineError, resources};
 use crate::store::{Ledger, Snapshot, Which};
 
@@ -32,13 +32,13 @@ impl Charges {
     pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
         let weights = snapshot.usage_settings()?.weights;
         let ledger = snapshot.ledger(&mut |_| ())?;
-        let mut placing = Placing::new(&ledger);
-        placing.add_former(&snapshot.former_userids(&ledger)?);
+        let mut accounts_by_job = AccountIndex::new(&ledger);
+        accounts_by_job.add_former_userids(&snapshot.former_userids(&ledger)?);
         let mut jobs = Vec::new();
         snapshot.ended_jobs(Which::All, &mut |job| {
             let ran_on = job.r.and_then(resources::count);
             let (Some((from, to)), Some(ran_on), Some((account, _))) =
-                (job.times, ran_on, placing.find_account(&job))
+                (job.times, ran_on, accounts_by_job.find_account(&job))
             else {
                 return;
             };

@@ -7,7 +7,6 @@
 //!
 //! The usage is stored by bin, as of the start of the bin's period, and decays like the bins. It is dropped together
 //! with its bin, and changes only if the bin changes.
-//! expires with its bin, and changes only when the bin changes.
 
 use super::exact::Run;
 use super::grouped::CountedJob;
@@ -26,18 +25,18 @@ pub(super) fn count_bins(
     boundaries: u64,
 ) -> Vec<f64> {
     let mut values = match last_count(run, at) {
-        Some(known) => {
-            let mut values = known.bins.clone();
+        Some(last_count) => {
+            let mut values = last_count.bins.clone();
             values.resize(bins.len(), 0.0);
             values
         }
-        None => from_stored(run, at, bins),
+        None => estimate_from_stored(run, at, bins),
     };
     periods::shift_bins(&mut values, boundaries, run.settings.decay);
     for job in jobs {
         if let Some(value) = values.get_mut(job.age as usize) {
-            let began = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
-            let used = job.continuous * growth(run, job.ended - began);
+            let period_start = run.periods.start(run.current.saturating_sub(i64::from(job.age)));
+            let used = job.continuous * growth_factor(run, job.ended - period_start);
             // The value is negative if flux-accounting had counted the job in another bin.
             *value =
                 (*value + periods::decay_at_boundaries(used, job.age as usize, run.settings.decay)).max(0.0);
@@ -55,17 +54,17 @@ pub(super) fn last_count<'a>(run: &Run<'a>, at: usize) -> Option<&'a Continuous>
 
 /// Estimates the usage from bins that another program counted. The bin of the current period is taken as of the end of
 /// its newest job, and older bins as of the start of the current period, when they last decayed.
-fn from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
+fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
     let mut values = bins.to_vec();
     if let Some(present) = values.first_mut() {
-        let began = run.periods.start(run.start.period);
-        let newest = run.stored_newest(at).min(run.now).max(began);
-        *present *= growth(run, newest - began);
+        let period_start = run.periods.start(run.start.period);
+        let newest = run.stored_newest(at).min(run.now).max(period_start);
+        *present *= growth_factor(run, newest - period_start);
     }
     values
 }
 
 /// Returns the factor that turns usage at present into usage `seconds` earlier.
-fn growth(run: &Run<'_>, seconds: f64) -> f64 {
+fn growth_factor(run: &Run<'_>, seconds: f64) -> f64 {
     if run.decay_time > 0.0 { (seconds / run.decay_time).exp2() } else { 1.0 }
 }

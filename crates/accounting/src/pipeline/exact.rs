@@ -10,7 +10,7 @@
 //! an association's past usage to bin 0 and keeps it in the older bins too. In this case the stored usage equals bin
 //! 0.
 
-use super::found::Found;
+use super::found::RecordSelection;
 use super::grouped::{CountedJob, JobGroups};
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
@@ -21,7 +21,7 @@ use fairshare::accrual::HalfLife;
 use fairshare::periods::{self, Periods};
 
 /// Marks are rewritten after this many seconds even if only the time of the run is new.
-const STALE: f64 = 600.0;
+const REWRITE_SECONDS: f64 = 600.0;
 
 /// Input of a run.
 pub(super) struct Run<'a> {
@@ -42,7 +42,7 @@ pub(super) struct Run<'a> {
 }
 
 /// Plans one run at the time `now`, in seconds since the epoch. If `recount` is true, counts all usage from the records.
-pub(super) fn plan(
+pub(super) fn plan_run(
     snapshot: &Snapshot<'_>,
     now: f64,
     recount: bool,
@@ -71,9 +71,9 @@ pub(super) fn plan(
     };
     run.start = Start::new(&run, snapshot, now, recount)?;
     let mut tally = Tally { recounted: run.start.recount, ..Tally::default() };
-    let mut found = Found::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
-    found.read_records(snapshot, &run)?;
-    let Found { jobs, newest, unplaced, .. } = found;
+    let mut selection = RecordSelection::new(&ledger, &run, snapshot.jobs_name_banks()?, &mut tally);
+    selection.read_records(snapshot, &run)?;
+    let RecordSelection { jobs, newest, unplaced, .. } = selection;
     tally.waiting = unplaced.len();
     let boundaries = u64::try_from(current.saturating_sub(run.start.period)).unwrap_or(0);
     tally.boundaries = usize::try_from(boundaries).unwrap_or(usize::MAX);
@@ -120,7 +120,7 @@ pub(super) fn plan(
         changes.removed =
             bins.removed.iter().flat_map(|bins| shift_removed(bins, boundaries, settings.decay)).collect();
     }
-    changes.banks = banks::changes(&ledger, &usages, Rule::Exact)?;
+    changes.banks = banks::list_usage_changes(&ledger, &usages, Rule::Exact)?;
     changes.period_end = run.new_period_end();
     for (at, (account, newest)) in ledger.accounts.iter().zip(&newest).enumerate() {
         let stored = account.counted.and_then(|counted| counted.newest).unwrap_or(0.0);
@@ -138,7 +138,7 @@ fn is_sum_of(usage: f64, bins: Option<&Vec<StoredBin>>) -> bool {
 }
 
 /// The new usage of an association.
-struct Counted {
+struct CountedUsage {
     /// The usage; `None` if the stored usage stays.
     usage: Option<f64>,
     /// The usage with continuous decay, by bin.
@@ -154,14 +154,14 @@ fn count_account(
     boundaries: u64,
     changes: &mut UsageChanges,
     tally: &mut Tally,
-) -> Option<Counted> {
+) -> Option<CountedUsage> {
     let account = run.ledger.accounts.get(at)?;
     let stored = bins.by_account.get(at)?.as_slice();
     let recount = run.start.recount.is_some();
-    let columns = bins.is_beyond(i64::try_from(stored.len()).unwrap_or(i64::MAX));
-    let kept =
-        if columns { stored.len() } else { run.bin_count(stored.last().map(|bin| bin.period), recount) };
-    let mut values = vec![0.0; kept];
+    let lacks_column = bins.is_beyond(i64::try_from(stored.len()).unwrap_or(i64::MAX));
+    let kept_bins =
+        if lacks_column { stored.len() } else { run.bin_count(stored.last().map(|bin| bin.period), recount) };
+    let mut values = vec![0.0; kept_bins];
     if !recount {
         for bin in stored {
             if let Some(value) = usize::try_from(bin.period).ok().and_then(|period| values.get_mut(period)) {
@@ -169,15 +169,15 @@ fn count_account(
             }
         }
     }
-    let repaired =
+    let is_repaired =
         run.start.take_over && run.is_foreign(at) && remove_duplicate_past(&mut values, account.usage);
     let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
-    if jobs.is_empty() && boundaries == 0 && !repaired && !recount {
-        return Some(Counted { usage: None, continuous });
+    if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount {
+        return Some(CountedUsage { usage: None, continuous });
     }
-    tally.repaired += usize::from(repaired);
+    tally.repaired += usize::from(is_repaired);
     periods::shift_bins(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
-    let mut sums = vec![0.0; kept];
+    let mut sums = vec![0.0; kept_bins];
     for job in jobs {
         match sums.get_mut(job.age as usize) {
             Some(sum) => *sum += job.usage,
@@ -192,30 +192,30 @@ fn count_account(
     }
     for (period, value) in (0..).zip(&values) {
         let before = bins.stored(at, period).map(|bin| bin.value);
-        let missing = before.is_none() && (*value != 0.0 || recount) && !bins.is_beyond(period);
-        if missing || before.is_some_and(|before| before != *value) {
+        let is_missing = before.is_none() && (*value != 0.0 || recount) && !bins.is_beyond(period);
+        if is_missing || before.is_some_and(|before| before != *value) {
             changes.bins.push((at, period, *value));
         }
     }
-    let first = i64::try_from(kept).unwrap_or(i64::MAX);
+    let first = i64::try_from(kept_bins).unwrap_or(i64::MAX);
     if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
         changes.dropped.push((at, first));
     }
-    Some(Counted { usage: Some(periods::total_usage(&values)), continuous })
+    Some(CountedUsage { usage: Some(periods::total_usage(&values)), continuous })
 }
 
 /// Moves and decays the bins of removed users, for the case that they return. Only existing rows
 /// are written; usage that would need another row is dropped.
 fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(StoredBin, f64)> {
-    let place = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
-    let mut values = vec![0.0; stored.last().map_or(0, |bin| place(bin).saturating_add(1))];
+    let bin_index = |bin: &StoredBin| usize::try_from(bin.period).unwrap_or(usize::MAX);
+    let mut values = vec![0.0; stored.last().map_or(0, |bin| bin_index(bin).saturating_add(1))];
     for bin in stored {
-        if let Some(value) = values.get_mut(place(bin)) {
+        if let Some(value) = values.get_mut(bin_index(bin)) {
             *value = bin.value;
         }
     }
     periods::shift_bins(&mut values, boundaries, decay);
-    let new = stored.iter().map(|bin| (*bin, values.get(place(bin)).copied().unwrap_or(0.0)));
+    let new = stored.iter().map(|bin| (*bin, values.get(bin_index(bin)).copied().unwrap_or(0.0)));
     new.filter(|(bin, value)| bin.value != *value).collect()
 }
 
@@ -223,11 +223,11 @@ fn shift_removed(stored: &[StoredBin], boundaries: u64, decay: f64) -> Vec<(Stor
 fn remove_duplicate_past(values: &mut [f64], usage: f64) -> bool {
     let Some((present, past)) = values.split_first_mut() else { return false };
     let past = past.iter().fold(0.0, |sum, bin| sum + bin);
-    let twice = past > 0.0 && usage == *present && *present >= past;
-    if twice {
+    let is_counted_twice = past > 0.0 && usage == *present && *present >= past;
+    if is_counted_twice {
         *present -= past;
     }
-    twice
+    is_counted_twice
 }
 
 impl Run<'_> {
@@ -258,13 +258,13 @@ impl Run<'_> {
         self.marks.is_none() || self.known.get(at).is_none_or(|known| *known != self.stored_newest(at))
     }
 
-    /// Returns true if flux-accounting counted the job in bin 0 since the last run of the exact rule, although the bin
-    /// now belongs to a later period than the job: flux-accounting skips the first boundary.
+    /// Returns true if, since the last run of the exact rule, flux-accounting counted the job in bin 0, and bin 0 now
+    /// belongs to a later period. The cause is that flux-accounting skips the first boundary.
     pub(super) fn is_in_older_bin(&self, at: usize, ended: f64) -> bool {
-        let same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
-        let counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);
+        let has_same_end = self.marks.is_some_and(|marks| marks.period_end == self.settings.period_end);
+        let is_counted = ended > self.known_newest(at) && ended <= self.stored_newest(at);
         let period = self.periods.index(ended);
-        same_end && counted && self.start.period < period && period <= self.current
+        has_same_end && is_counted && self.start.period < period && period <= self.current
     }
 
     /// Returns the half-life of continuous decay.
@@ -292,9 +292,9 @@ impl Run<'_> {
 
     /// Returns the time to store as the end of the newest counted job. A requested recount replaces a time far in the
     /// future (from a wrong clock) by `now`; else all jobs that end before it would seem counted.
-    pub(super) fn counted_until(&self, ended: f64) -> f64 {
-        let ahead = ended > self.now + AHEAD;
-        if ahead && self.start.is_asked() { self.now } else { ended }
+    pub(super) fn limit_newest(&self, ended: f64) -> f64 {
+        let is_ahead = ended > self.now + AHEAD;
+        if is_ahead && self.start.is_requested() { self.now } else { ended }
     }
 
     /// Returns a hash of the associations and of the cut-offs of their banks.
@@ -341,7 +341,7 @@ fn next_marks(
     };
     let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
     // A recount replaces the time of the last run even if the clock was set back; else no later run would count.
-    let is_recent = (before.ran..before.ran + STALE).contains(&now);
-    let same = is_recent && *before == Marks { ran: before.ran, ..marks.clone() };
-    Ok((!same).then_some(marks))
+    let is_recent = (before.ran..before.ran + REWRITE_SECONDS).contains(&now);
+    let is_unchanged = is_recent && *before == Marks { ran: before.ran, ..marks.clone() };
+    Ok((!is_unchanged).then_some(marks))
 }

@@ -57,8 +57,8 @@ impl Ranked {
         progress: &mut dyn FnMut(u64),
     ) -> Result<Ranked, PipelineError> {
         let (tree, stored) = read_checked_tree(snapshot, options.inactive_usage, progress)?;
-        let about = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
-        let ranking = tree.rank(policy, options).map_err(|error| about(error.to_string()))?;
+        let rank_error = |text: String| PipelineError::Rank { path: snapshot.path().to_owned(), text };
+        let ranking = tree.rank(policy, options).map_err(|error| rank_error(error.to_string()))?;
         let change = |node: NodeId| {
             let fairshare = ranking.fairshare(node)?;
             let stored = *stored.get(tree.list_index(node))?;

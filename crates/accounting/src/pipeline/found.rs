@@ -5,18 +5,18 @@ use std::collections::HashSet;
 
 use super::exact::Run;
 use super::grouped::CountedJob;
-use super::placing::Placing;
+use super::placing::AccountIndex;
 use super::{PipelineError, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
 
 /// Maximum number of names of each kind in a tally.
-const NAMES: usize = 10;
+const MAX_NAMES: usize = 10;
 
 /// The records that a run counts.
-pub(super) struct Found<'a> {
+pub(super) struct RecordSelection<'a> {
     tally: &'a mut Tally,
-    placing: Placing<'a>,
+    accounts_by_job: AccountIndex<'a>,
     /// By association: true if the records after the newest counted job are counted, instead of the records in new
     /// rows.
     foreign: Vec<bool>,
@@ -32,23 +32,23 @@ pub(super) struct Found<'a> {
     nameless: Option<Vec<bool>>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> RecordSelection<'a> {
     pub(super) fn new(
         ledger: &'a Ledger,
         run: &Run<'_>,
         names_banks: bool,
         tally: &'a mut Tally,
-    ) -> Found<'a> {
+    ) -> RecordSelection<'a> {
         let accounts = || 0..ledger.accounts.len();
         let recount = run.start.recount.is_some();
-        let lost = run.start.last_row.is_none();
+        let marks_are_lost = run.start.last_row.is_none();
         let ratio = (run.settings.reset_period / run.settings.half_life).ceil() as i64;
-        Found {
+        RecordSelection {
             tally,
-            placing: Placing::new(ledger),
-            foreign: accounts().map(|at| !recount && (lost || run.is_foreign(at))).collect(),
+            accounts_by_job: AccountIndex::new(ledger),
+            foreign: accounts().map(|at| !recount && (marks_are_lost || run.is_foreign(at))).collect(),
             jobs: Vec::new(),
-            newest: accounts().map(|at| run.counted_until(run.stored_newest(at))).collect(),
+            newest: accounts().map(|at| run.limit_newest(run.stored_newest(at))).collect(),
             names_banks,
             is_same: run.marks.is_some_and(|marks| marks.associations == run.hash_associations()),
             nameless: None,
@@ -63,7 +63,7 @@ impl<'a> Found<'a> {
         run: &Run<'_>,
     ) -> Result<(), PipelineError> {
         // The rows of earlier runs that are counted here. The loop below skips these rows.
-        let mut waited = HashSet::new();
+        let mut rows_read = HashSet::new();
         let mut passed_on = 0;
         let waiting = run.marks.filter(|_| run.start.last_row.is_some());
         if let Some(marks) = waiting.filter(|marks| !marks.unplaced.is_empty()) {
@@ -74,21 +74,22 @@ impl<'a> Found<'a> {
                 passed_on = self.unplaced.len();
             } else {
                 snapshot.ended_jobs(Which::Ids(&marks.unplaced), &mut |job| {
-                    waited.insert(job.row);
+                    rows_read.insert(job.row);
                     self.count_record(run, job, true);
                 })?;
             }
         }
         if run.marks.is_none() && run.start.recount.is_none() {
-            self.placing.add_former(&snapshot.former_userids(run.ledger)?);
-            self.nameless = Some(nameless::are_counted(run, &self.placing, snapshot)?);
+            self.accounts_by_job.add_former_userids(&snapshot.former_userids(run.ledger)?);
+            self.nameless =
+                Some(nameless::find_accounts_with_nameless_jobs(run, &self.accounts_by_job, snapshot)?);
         }
         let last = run.start.last_row.unwrap_or(i64::MIN);
         // If a watermark went back, records that were counted before must be counted again.
         let all = run.start.last_row.is_none() || run.start.uncounted;
         let which = if all { Which::All } else { Which::After(last) };
         snapshot.ended_jobs(which, &mut |job| {
-            if waited.contains(&job.row) {
+            if rows_read.contains(&job.row) {
                 return;
             }
             if job.row > last {
@@ -97,18 +98,18 @@ impl<'a> Found<'a> {
             self.count_record(run, job, job.row > last);
         })?;
         if self.unplaced.len() > passed_on {
-            self.place_former(snapshot, run)?;
+            self.count_former_users(snapshot, run)?;
         }
         Ok(())
     }
 
     /// Counts records of user ids that associations had earlier.
-    fn place_former(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
+    fn count_former_users(&mut self, snapshot: &Snapshot<'_>, run: &Run<'_>) -> Result<(), PipelineError> {
         let former = snapshot.former_userids(run.ledger)?;
         if former.is_empty() {
             return Ok(());
         }
-        self.placing.add_former(&former);
+        self.accounts_by_job.add_former_userids(&former);
         let unplaced = std::mem::take(&mut self.unplaced);
         self.tally.unplaced.clear();
         snapshot.ended_jobs(Which::Ids(&unplaced), &mut |job| self.count_record(run, job, true))?;
@@ -118,7 +119,7 @@ impl<'a> Found<'a> {
     /// Counts a record, unless it is counted already. `is_new` is true if no earlier run has read the record.
     fn count_record(&mut self, run: &Run<'_>, job: EndedJob<'_>, is_new: bool) {
         let Some((started, ended)) = job.times else { return self.add_unreadable(job.id) };
-        let Some((at, by_default)) = self.placing.find_account(&job) else {
+        let Some((at, by_default)) = self.accounts_by_job.find_account(&job) else {
             if is_new {
                 self.add_unplaced(run, &job, ended);
             }
@@ -126,10 +127,10 @@ impl<'a> Found<'a> {
         };
         let stored = run.stored_newest(at);
         let recount = run.start.recount.is_some();
-        let foreign = self.foreign.get(at).copied().unwrap_or(true);
-        let passed_over = self.is_passed_over(run, at, &job, ended);
-        let moves = foreign && is_new && !passed_over && run.is_in_older_bin(at, ended);
-        if if foreign && !passed_over { ended <= stored && !moves } else { !is_new } {
+        let is_foreign = self.foreign.get(at).copied().unwrap_or(true);
+        let is_passed_over = self.is_passed_over(run, at, &job, ended);
+        let must_move = is_foreign && is_new && !is_passed_over && run.is_in_older_bin(at, ended);
+        if if is_foreign && !is_passed_over { ended <= stored && !must_move } else { !is_new } {
             return;
         }
         if run.is_cut_off(at, ended) {
@@ -145,7 +146,7 @@ impl<'a> Found<'a> {
         let continuous =
             zero_negligible(run.settings.weights.rate(ran_on) * run.half_life().accrued(seconds));
         let group = u32::try_from(at).unwrap_or(u32::MAX);
-        if moves {
+        if must_move {
             let bin_0 = u32::try_from(run.current.saturating_sub(run.start.period)).unwrap_or(u32::MAX);
             self.jobs.push(CountedJob { group, age: bin_0, ended, usage: -usage, continuous: -continuous });
             self.jobs.push(CountedJob { group, age, ended, usage, continuous });
@@ -156,31 +157,32 @@ impl<'a> Found<'a> {
         self.tally.late += usize::from(!recount && ended < stored);
         self.tally.from_the_future += usize::from(periods_ago < 0);
         if let Some(newest) = self.newest.get_mut(at) {
-            *newest = newest.max(run.counted_until(ended));
+            *newest = newest.max(run.limit_newest(ended));
         }
         self.jobs.push(CountedJob { group, age, ended, usage, continuous });
     }
 
-    /// Returns true for a record that flux-accounting never counts: one without a bank, or one that ended before the
-    /// newest job that we had counted. If we have not seen such a record, no bin contains it. There is one exception:
-    /// after a bank was cleared and flux-accounting recounted it, such a record is counted. Then the cut-off of the
-    /// bank has changed and `is_same` is false, unless the bank was cleared with the same cut-off again.
+    /// Returns true for a record that flux-accounting never counts: a record without a bank, or of a job that ended
+    /// before the newest job that the exact rule had counted. If the exact rule has not read such a record, no bin
+    /// contains its usage. There is one exception: after a bank was cleared and flux-accounting recounted it, such a
+    /// record is counted. Then the cut-off of the bank has changed and `is_same` is false, unless the bank was cleared
+    /// with the same cut-off again.
     fn is_passed_over(&self, run: &Run<'_>, at: usize, job: &EndedJob<'_>, ended: f64) -> bool {
         // If the stored time went back, the jobs that we had counted were cleared too.
-        let remembered = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
-        let is_late = self.is_same && remembered && ended <= run.known_newest(at);
+        let was_read = run.start.last_row.is_some() && run.stored_newest(at) >= run.known_newest(at);
+        let is_late = self.is_same && was_read && ended <= run.known_newest(at);
         let is_nameless = self.names_banks && job.bank.is_none_or(str::is_empty);
         is_late
             || is_nameless
                 && match &self.nameless {
                     Some(counted) => !counted.get(at).copied().unwrap_or(false),
-                    None => remembered,
+                    None => was_read,
                 }
     }
 
     fn add_unreadable(&mut self, id: &str) {
         self.tally.unreadable_count += 1;
-        if self.tally.unreadable.len() < NAMES {
+        if self.tally.unreadable.len() < MAX_NAMES {
             self.tally.unreadable.push(id.to_owned());
         }
     }
@@ -193,11 +195,11 @@ impl<'a> Found<'a> {
             self.unplaced.push(id);
         }
         let bank = job.bank.unwrap_or("");
-        let room = self.tally.unplaced.len() < NAMES;
+        let has_room = self.tally.unplaced.len() < MAX_NAMES;
         let mut known = self.tally.unplaced.iter_mut();
         match known.find(|(userid, name, _)| (*userid, name.as_str()) == (job.userid, bank)) {
             Some((_, _, count)) => *count += 1,
-            None if room => self.tally.unplaced.push((job.userid, bank.to_owned(), 1)),
+            None if has_room => self.tally.unplaced.push((job.userid, bank.to_owned(), 1)),
             None => {}
         }
     }

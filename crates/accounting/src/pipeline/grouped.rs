@@ -43,8 +43,8 @@ impl JobGroups {
         let mut sorted = jobs.clone();
         for job in &jobs {
             if let Some(at) = ends.get_mut(job.group as usize) {
-                if let Some(place) = sorted.get_mut(*at) {
-                    *place = *job;
+                if let Some(slot) = sorted.get_mut(*at) {
+                    *slot = *job;
                 }
                 *at += 1;
             }

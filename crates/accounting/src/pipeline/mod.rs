@@ -112,8 +112,8 @@ impl Plan {
     ) -> Result<Plan, PipelineError> {
         snapshot.check_usage_schema()?;
         match rule {
-            Rule::Exact => exact::plan(snapshot, now, false, progress),
-            Rule::FluxAccounting => accounting::plan(snapshot, now, progress),
+            Rule::Exact => exact::plan_run(snapshot, now, false, progress),
+            Rule::FluxAccounting => accounting::plan_run(snapshot, now, progress),
         }
     }
 

@@ -3,7 +3,7 @@
 //! marks may be lost.
 
 use super::exact::Run;
-use super::placing::Placing;
+use super::placing::AccountIndex;
 use super::recount::is_close;
 use super::{PipelineError, resources};
 use crate::store::{Snapshot, Which};
@@ -11,16 +11,17 @@ use fairshare::periods;
 
 /// Returns for each association whether its stored usage equals the usage of all its jobs, including those without a
 /// bank.
-pub(super) fn are_counted(
+pub(super) fn find_accounts_with_nameless_jobs(
     run: &Run<'_>,
-    placing: &Placing<'_>,
+    accounts_by_job: &AccountIndex<'_>,
     snapshot: &Snapshot<'_>,
 ) -> Result<Vec<bool>, PipelineError> {
     let mut sums = vec![0.0; run.ledger.accounts.len()];
     let kept = run.bin_count(None, false) as i64;
     snapshot.ended_jobs(Which::All, &mut |job| {
         let ran_on = job.r.and_then(resources::count);
-        let (Some((from, to)), Some(ran_on), Some((at, _))) = (job.times, ran_on, placing.find_account(&job))
+        let (Some((from, to)), Some(ran_on), Some((at, _))) =
+            (job.times, ran_on, accounts_by_job.find_account(&job))
         else {
             return;
         };

@@ -44,7 +44,7 @@ impl Recount {
     ) -> Result<Recount, PipelineError> {
         snapshot.check_usage_schema()?;
         let next = next_changes(snapshot, now, progress)?;
-        let plan = exact::plan(snapshot, now, true, progress)?;
+        let plan = exact::plan_run(snapshot, now, true, progress)?;
         let associations = (0..plan.ledger.accounts.len())
             .filter_map(|index| compare_association(&plan, next.as_ref(), index))
             .collect();
@@ -59,7 +59,7 @@ fn next_changes(
     now: f64,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Option<UsageChanges>, PipelineError> {
-    match exact::plan(snapshot, now, false, progress) {
+    match exact::plan_run(snapshot, now, false, progress) {
         Ok(plan) => Ok(Some(plan.changes)),
         Err(
             PipelineError::ClockWentBack { .. }
@@ -125,12 +125,12 @@ fn records_since(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, Pipel
     Ok(snapshot.oldest_inactive()?.filter(|oldest| *oldest > kept_since))
 }
 
-/// True if the numbers are equal except for rounding.
+/// Returns true if the numbers are equal except for rounding.
 pub(super) fn is_close(left: f64, right: f64) -> bool {
     (left - right).abs() <= 1e-4 + 1e-9 * left.abs().max(right.abs())
 }
 
-/// True if all bins are equal except for rounding. A missing bin equals an empty one.
+/// Returns true if all bins are equal except for rounding. A missing bin equals an empty one.
 fn are_close(left: &BTreeMap<i64, f64>, right: &BTreeMap<i64, f64>) -> bool {
     let value = |bins: &BTreeMap<i64, f64>, period| bins.get(period).copied().unwrap_or(0.0);
     left.keys().chain(right.keys()).all(|period| is_close(value(left, period), value(right, period)))

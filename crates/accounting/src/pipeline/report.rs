@@ -117,14 +117,14 @@ impl Usage {
         snapshot.ended_jobs(Which::All, &mut |job| {
             let user =
                 names.get(&job.userid).map_or_else(|| (query.name)(job.userid), |name| (*name).to_owned());
-            let named = job.jobspec.and_then(resources::bank);
+            let named = job.jobspec.and_then(resources::read_bank);
             let bank = job.bank.or(named.as_deref()).filter(|bank| !bank.is_empty());
             let bank = bank.or_else(|| defaults.get(&job.userid).copied()).unwrap_or("");
             usage.unknown.users.retain(|name| *name != user);
             usage.unknown.banks.retain(|name| name != bank);
-            let is_asked = (query.users.is_empty() || query.users.contains(&user))
+            let is_selected = (query.users.is_empty() || query.users.contains(&user))
                 && (query.banks.is_empty() || banks.contains(bank));
-            if is_asked {
+            if is_selected {
                 usage.add_job(query, &job, &user, bank);
             }
         })?;
@@ -143,8 +143,8 @@ impl Usage {
             gpus: ran_on.gpus as f64 * seconds,
         };
         let (from, to) = if query.whole {
-            let inside = query.since <= ended && ended < query.until;
-            if inside { (started, ended) } else { return }
+            let is_inside = query.since <= ended && ended < query.until;
+            if is_inside { (started, ended) } else { return }
         } else {
             (started.max(query.since), ended.min(query.until))
         };

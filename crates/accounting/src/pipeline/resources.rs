@@ -49,9 +49,9 @@ enum Ids<'a> {
 
 impl<'de: 'a, 'a> Deserialize<'de> for Ids<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
+        struct IdsVisitor;
 
-        impl<'de> Visitor<'de> for Either {
+        impl<'de> Visitor<'de> for IdsVisitor {
             type Value = Ids<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +70,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Ids<'a> {
                 u32::try_from(id).map(Ids::One).map_err(E::custom)
             }
         }
-        deserializer.deserialize_any(Either)
+        deserializer.deserialize_any(IdsVisitor)
     }
 }
 
@@ -93,7 +93,7 @@ struct System<'a> {
 }
 
 /// Returns the bank in a jobspec.
-pub fn bank(jobspec: &str) -> Option<Cow<'_, str>> {
+pub fn read_bank(jobspec: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
 }
 
@@ -122,7 +122,7 @@ pub fn read_terms(jobspec: &str) -> Terms<'_> {
         #[serde(borrow)]
         system: Terms<'a>,
     }
-    serde_json::from_str::<Outer<'_>>(jobspec).map(|it| it.attributes.system).unwrap_or_default()
+    serde_json::from_str::<Outer<'_>>(jobspec).map(|outer| outer.attributes.system).unwrap_or_default()
 }
 
 /// Counts the resources in an R. Returns `None` if it is invalid.
@@ -142,14 +142,14 @@ pub fn count(r: &str) -> Option<Resources> {
     let mut ranks = Ranks::default();
     for entry in &execution.entries {
         let mut nodes = 0;
-        entry.rank.each(|low, high| {
+        entry.rank.visit_ranges(|low, high| {
             ranks.add(low, high);
             nodes += u64::from(high - low) + 1;
         })?;
-        let each = |ids: &Option<Ids<'_>>| ids.as_ref().map_or(Some(0), Ids::count);
+        let count_ids = |ids: &Option<Ids<'_>>| ids.as_ref().map_or(Some(0), Ids::count);
         sum.nodes = sum.nodes.checked_add(nodes)?;
-        sum.cores = sum.cores.checked_add(nodes.checked_mul(each(&entry.children.core)?)?)?;
-        sum.gpus = sum.gpus.checked_add(nodes.checked_mul(each(&entry.children.gpu)?)?)?;
+        sum.cores = sum.cores.checked_add(nodes.checked_mul(count_ids(&entry.children.core)?)?)?;
+        sum.gpus = sum.gpus.checked_add(nodes.checked_mul(count_ids(&entry.children.gpu)?)?)?;
     }
     ranks.are_distinct().then_some(sum)
 }
@@ -163,7 +163,7 @@ impl Ids<'_> {
     }
 
     /// Calls `call` for each range. Returns `None` if the text is not an idset (RFC 22).
-    fn each(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
+    fn visit_ranges(&self, mut call: impl FnMut(u32, u32)) -> Option<()> {
         match self {
             Ids::One(id) => {
                 call(*id, *id);

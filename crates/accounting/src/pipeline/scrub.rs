@@ -10,7 +10,7 @@ use fairshare::periods::Periods;
 pub struct Scrubbed {
     /// Number of removed records.
     pub removed: usize,
-    /// Number of records that are as old, but whose period is still stored.
+    /// Number of records before the requested time that stay, because their period is still stored.
     pub needed: usize,
     /// Records of jobs that ended before this time were removed.
     pub before: f64,
@@ -19,10 +19,10 @@ pub struct Scrubbed {
 /// Removes the records of jobs that ended before `before`, except those whose period is still stored.
 pub fn scrub(snapshot: &Snapshot<'_>, before: f64, now: f64) -> Result<Scrubbed, PipelineError> {
     snapshot.check_usage_schema()?;
-    let asked = before;
+    let requested = before;
     let before = before.min(find_oldest_stored_start(snapshot, now)?);
     let removed = snapshot.count_jobs_before(before)?;
-    let needed = snapshot.count_jobs_before(asked)? - removed;
+    let needed = snapshot.count_jobs_before(requested)? - removed;
     if removed > 0 {
         let marks = snapshot.marks()?;
         let row = marks.as_ref().and_then(|marks| marks.last_job.as_deref());

@@ -7,13 +7,13 @@ use super::exact::Run;
 use crate::store::{Marks, Snapshot, UsageSettings};
 use fairshare::periods::Periods;
 
-/// A clock that went back by at most this many seconds was only corrected.
+/// If the clock went back by at most this many seconds, it counts as corrected and not as wrong.
 const CORRECTION: f64 = 60.0;
 /// The largest difference in seconds between the two times that flux-accounting writes when it is reconfigured.
-const TOGETHER: f64 = 5.0;
+const SAME_CHANGE: f64 = 5.0;
 
 // Reasons for counting all usage again.
-const ASKED: &str = "requested by the user";
+const REQUESTED: &str = "requested by the user";
 const CHANGED: &str = "half-life, decay or reset period has changed";
 
 /// The state before a run.
@@ -27,7 +27,8 @@ pub(super) struct Start {
     pub(super) since: f64,
     /// The last row that was read in an earlier run; `None` if unknown.
     pub(super) last_row: Option<i64>,
-    /// True if another program uncounted jobs, so that records of earlier runs must be read again.
+    /// True if another program set back the end of the newest counted job of an association. Records of earlier runs
+    /// must then be read again.
     pub(super) uncounted: bool,
     /// True if another program counted jobs since, so that the bins may be as flux-accounting writes them.
     pub(super) take_over: bool,
@@ -47,15 +48,17 @@ impl Start {
         let mut start = Start { period: run.current, since: settings.reconfigured, ..Start::default() };
         if recount {
             // The time of the last run is not checked, because a recount repairs the database after a wrong clock.
-            return Ok(Start { recount: Some(ASKED), since: 0.0, ..start });
+            return Ok(Start { recount: Some(REQUESTED), since: 0.0, ..start });
         }
         if let Some(marks) = run.marks {
             if now < marks.ran - CORRECTION {
                 return Err(PipelineError::ClockWentBack { was: marks.ran });
             }
             start.since = marks.since;
-            let lengths = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
-            if lengths != (settings.half_life, settings.decay, settings.reset_period, settings.reconfigured) {
+            let marked_settings = (marks.half_life, marks.decay, marks.reset_period, marks.reconfigured);
+            if marked_settings
+                != (settings.half_life, settings.decay, settings.reset_period, settings.reconfigured)
+            {
                 start.recount = Some(CHANGED);
                 return Ok(start);
             }
@@ -85,8 +88,8 @@ impl Start {
     }
 
     /// Returns true if all usage is counted again at the user's request.
-    pub(super) fn is_asked(&self) -> bool {
-        self.recount == Some(ASKED)
+    pub(super) fn is_requested(&self) -> bool {
+        self.recount == Some(REQUESTED)
     }
 
     /// Returns the period of bin 0 of users that were removed from their bank. No record counts for them, so their
@@ -154,8 +157,8 @@ impl StoredPeriods {
 fn is_just_reconfigured(run: &Run<'_>, snapshot: &Snapshot<'_>) -> Result<bool, PipelineError> {
     let settings = run.settings;
     let begin = settings.period_end - settings.half_life;
-    let together = settings.reconfigured > 0.0
-        && (begin - settings.reconfigured).abs() < TOGETHER
+    let is_same_change = settings.reconfigured > 0.0
+        && (begin - settings.reconfigured).abs() < SAME_CHANGE
         && (0..run.ledger.accounts.len()).all(|at| run.stored_newest(at) == 0.0);
-    Ok(together && snapshot.bins(run.ledger)?.by_account.iter().flatten().all(|bin| bin.value == 0.0))
+    Ok(is_same_change && snapshot.bins(run.ledger)?.by_account.iter().flatten().all(|bin| bin.value == 0.0))
 }

@@ -39,7 +39,7 @@ const SCHEMA: &str = "
 
 /// Half-life of the test sites in seconds.
 const H: f64 = 1000.0;
-/// End of their first period.
+/// End of the first period of the test sites.
 const END: f64 = 50_000.0 + H;
 
 /// A database file that is removed after the test.
@@ -56,14 +56,14 @@ impl Drop for Site {
 impl Site {
     /// Makes a site whose first period ends at [`END`], with users 1, 2 and 3 in banks A, A and B, and four periods.
     fn new(name: &str) -> Site {
-        // In memory if possible, because these tests need no disk.
+        // The file is in memory if possible, because these tests need no disk.
         let memory = PathBuf::from("/dev/shm");
         let directory = if memory.is_dir() { memory } else { std::env::temp_dir() };
         let path = directory.join(format!("fairshare-{name}-{}.db", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let site = Site { path };
-        site.sql(SCHEMA);
-        site.sql(&format!(
+        site.run_sql(SCHEMA);
+        site.run_sql(&format!(
             "INSERT INTO config_table VALUES ('priority_decay_half_life', '{H}'),
                  ('priority_usage_reset_period', '{}'), ('decay_factor', '0.5');
              INSERT INTO t_half_life_period_table VALUES ('cluster', {END})",
@@ -77,15 +77,15 @@ impl Site {
 
     /// Converts the site to an older schema, which has a column for each of `periods` and no table of bins.
     fn use_bin_columns(&self, periods: usize) {
-        self.sql("DROP TABLE job_usage_per_association_table");
+        self.run_sql("DROP TABLE job_usage_per_association_table");
         for period in 0..periods {
             let column = format!("usage_factor_period_{period} real DEFAULT 0.0");
-            self.sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
+            self.run_sql(&format!("ALTER TABLE job_usage_factor_table ADD COLUMN {column}"));
         }
     }
 
     fn add_user(&self, user: i64, bank: &str) {
-        self.sql(&format!(
+        self.run_sql(&format!(
             "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('u{user}', {user}, '{bank}', '{bank}');
              INSERT OR IGNORE INTO job_usage_factor_table (username, userid, bank) VALUES ('u{user}', {user}, '{bank}');
              INSERT OR IGNORE INTO job_usage_per_association_table (username, userid, bank, period)
@@ -93,7 +93,7 @@ impl Site {
         ));
     }
 
-    fn sql(&self, sql: &str) {
+    fn run_sql(&self, sql: &str) {
         let connection = Connection::open(&self.path).expect("a database");
         connection.execute_batch(sql).expect(sql);
     }
@@ -136,22 +136,22 @@ impl Site {
 
     /// Returns the stored usage of users 1, 2 and 3.
     fn usages(&self) -> Vec<f64> {
-        self.numbers("SELECT job_usage FROM association_table ORDER BY userid")
+        self.query_numbers("SELECT job_usage FROM association_table ORDER BY userid")
     }
 
     /// Returns the stored bins of a user.
     fn bins(&self, user: i64) -> Vec<f64> {
-        self.numbers(&format!(
+        self.query_numbers(&format!(
             "SELECT value FROM job_usage_per_association_table WHERE userid = {user} ORDER BY period"
         ))
     }
 
     /// Returns the stored usage of root, A and B.
     fn banks(&self) -> Vec<f64> {
-        self.numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
+        self.query_numbers("SELECT job_usage FROM bank_table ORDER BY bank_id")
     }
 
-    fn numbers(&self, sql: &str) -> Vec<f64> {
+    fn query_numbers(&self, sql: &str) -> Vec<f64> {
         let connection = Connection::open(&self.path).expect("a database");
         let mut statement = connection.prepare(sql).expect(sql);
         let numbers = statement.query_map([], |row| row.get(0)).expect("rows");

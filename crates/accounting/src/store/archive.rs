@@ -38,18 +38,18 @@ impl Snapshot<'_> {
         &self,
         each: &mut dyn FnMut(ArchivedJob) -> Result<(), StoreError>,
     ) -> Result<(), StoreError> {
-        let not_one = |what: String| self.error(Reason::Schema(format!("not a job archive: {what}")));
-        let table = self.table("jobs")?.ok_or_else(|| not_one("no table jobs".to_owned()))?;
-        let missing: Vec<&str> = COLUMNS.into_iter().filter(|name| !table.has(name)).collect();
+        let schema_fault = |what: String| self.error(Reason::Schema(format!("not a job archive: {what}")));
+        let table = self.table("jobs")?.ok_or_else(|| schema_fault("no table jobs".to_owned()))?;
+        let missing: Vec<&str> = COLUMNS.into_iter().filter(|name| !table.has_column(name)).collect();
         if !missing.is_empty() {
-            return Err(not_one(format!("table jobs has no {}", missing.join(", "))));
+            return Err(schema_fault(format!("table jobs has no {}", missing.join(", "))));
         }
-        let eventlog = if table.has("eventlog") { "eventlog" } else { "''" };
+        let eventlog = if table.has_column("eventlog") { "eventlog" } else { "''" };
         let sql = format!("SELECT {}, {eventlog} FROM jobs", COLUMNS.join(", "));
-        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
-        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
-            each(job(row).map_err(|error| self.fail(&error))?)?;
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
+        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
+            each(read_job(row).map_err(|error| self.sqlite_error(&error))?)?;
         }
         self.check_unchanged()
     }
@@ -65,26 +65,26 @@ impl Snapshot<'_> {
     }
 }
 
-fn job(row: &Row<'_>) -> rusqlite::Result<ArchivedJob> {
+fn read_job(row: &Row<'_>) -> rusqlite::Result<ArchivedJob> {
     Ok(ArchivedJob {
-        id: text(row, 0)?,
+        id: read_text(row, 0)?,
         userid: row.get::<_, Option<i64>>(1)?.unwrap_or(-1),
-        t_submit: number(row, 2)?,
-        t_run: number(row, 3)?,
-        t_inactive: number(row, 4)?,
-        ranks: text(row, 5)?,
-        r: text(row, 6)?,
-        jobspec: text(row, 7)?,
-        eventlog: text(row, 8)?,
+        t_submit: read_number(row, 2)?,
+        t_run: read_number(row, 3)?,
+        t_inactive: read_number(row, 4)?,
+        ranks: read_text(row, 5)?,
+        r: read_text(row, 6)?,
+        jobspec: read_text(row, 7)?,
+        eventlog: read_text(row, 8)?,
     })
 }
 
-fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<f64> {
+fn read_number(row: &Row<'_>, column: usize) -> rusqlite::Result<f64> {
     Ok(row.get::<_, Option<f64>>(column)?.unwrap_or_default())
 }
 
 /// Reads a cell as text. SQLite cells have any type: an id may be a number, and a text may be a blob.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+fn read_text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Null => String::new(),
         ValueRef::Integer(number) => number.to_string(),

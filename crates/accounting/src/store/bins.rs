@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use super::ledger::{Finder, MOST_PERIODS};
+use super::ledger::{AccountFinder, MOST_PERIODS};
 use super::schema::Column;
 use super::{Ledger, Reason, Snapshot, StoreError};
 
@@ -74,9 +74,9 @@ impl Bins {
     pub fn stored(&self, account: usize, period: i64) -> Option<&StoredBin> {
         let bins = self.by_account.get(account)?;
         // If no row is missing, period and index are equal.
-        let there =
+        let at_index =
             usize::try_from(period).ok().and_then(|at| bins.get(at)).filter(|bin| bin.period == period);
-        there.or_else(|| bins.iter().find(|bin| bin.period == period))
+        at_index.or_else(|| bins.iter().find(|bin| bin.period == period))
     }
 
     /// Returns true if the database has no column for a period.
@@ -91,13 +91,13 @@ impl Snapshot<'_> {
         let columns = self.bin_columns()?;
         let mut bins =
             Bins { by_account: vec![Vec::new(); ledger.accounts.len()], removed: Vec::new(), columns };
-        let mut finder = Finder::new(ledger);
+        let mut finder = AccountFinder::new(ledger);
         if columns > 0 {
-            let (_, select) = self.numbered("job_usage_factor_table", &KEY)?;
+            let (_, select) = self.select_with_row_numbers("job_usage_factor_table", &KEY)?;
             let names: Vec<String> =
                 (0..columns).map(|period| format!(", usage_factor_period_{period}")).collect();
             let select = select.replacen(" FROM", &format!("{} FROM", names.concat()), 1);
-            self.each_row(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
+            self.visit_rows(&select, "job_usage_factor_table", &["username", "userid", "bank"], |cells| {
                 let stored = || -> Result<Vec<StoredBin>, String> {
                     let (userid, row) = (cells.user_id(1), cells.integer(3)?);
                     let value = |period| cells.number_if_any(4 + period).unwrap_or(0.0);
@@ -112,10 +112,10 @@ impl Snapshot<'_> {
             })?;
             return Ok(bins);
         }
-        let (_, select) = self.numbered("job_usage_per_association_table", &BIN)?;
+        let (_, select) = self.select_with_row_numbers("job_usage_per_association_table", &BIN)?;
         let columns = ["username", "userid", "bank", "period", "value"];
         let mut removed: HashMap<(String, String), Vec<StoredBin>> = HashMap::new();
-        self.each_row(&select, "job_usage_per_association_table", &columns, |cells| {
+        self.visit_rows(&select, "job_usage_per_association_table", &columns, |cells| {
             let (user, bank) = (cells.text(0)?, cells.text(2)?);
             let stored = || -> Result<StoredBin, String> {
                 let value = cells.number_if_any(4).unwrap_or(0.0);
@@ -154,15 +154,18 @@ impl Snapshot<'_> {
         changes: &UsageChanges,
         progress: &mut dyn FnMut(u64),
     ) -> Result<(), StoreError> {
-        let rows = |table: &'static str| -> Result<&'static str, StoreError> {
+        let row_number_of = |table: &'static str| -> Result<&'static str, StoreError> {
             let number = self.needed_table(table)?.row_number();
             number
                 .ok_or_else(|| self.error(Reason::Schema(format!("{table} has no row numbers to write by"))))
         };
-        let (associations, factors, banks) =
-            (rows("association_table")?, rows("job_usage_factor_table")?, rows("bank_table")?);
+        let (associations, factors, banks) = (
+            row_number_of("association_table")?,
+            row_number_of("job_usage_factor_table")?,
+            row_number_of("bank_table")?,
+        );
         let mut done = 0;
-        let mut step = || {
+        let mut report_progress = || {
             done += 1;
             if done % 8192 == 0 {
                 progress(done);
@@ -174,7 +177,7 @@ impl Snapshot<'_> {
             for (at, usage) in &changes.usages {
                 if let Some(account) = ledger.accounts.get(*at) {
                     update.execute((account.row, *usage))?;
-                    step();
+                    report_progress();
                 }
             }
             let sql =
@@ -191,7 +194,7 @@ impl Snapshot<'_> {
                         insert.execute((&account.user, account.userid, ledger.bank_name(account), *newest))?
                     }
                 };
-                step();
+                report_progress();
             }
             let sql = format!("UPDATE bank_table SET job_usage = ?2 WHERE {banks} = ?1");
             let mut update = self.transaction.prepare(&sql)?;
@@ -206,12 +209,12 @@ impl Snapshot<'_> {
                 self.transaction.execute(sql, [end])?;
             }
             if bins.columns > 0 {
-                self.write_columns(ledger, bins, changes, factors, &mut step)
+                self.write_columns(ledger, bins, changes, factors, &mut report_progress)
             } else {
-                self.write_rows(ledger, bins, changes, &mut step)
+                self.write_rows(ledger, bins, changes, &mut report_progress)
             }
         };
-        write().map_err(|error| self.fail(&error))
+        write().map_err(|error| self.sqlite_error(&error))
     }
 
     fn write_rows(
@@ -219,7 +222,7 @@ impl Snapshot<'_> {
         ledger: &Ledger,
         bins: &Bins,
         changes: &UsageChanges,
-        step: &mut dyn FnMut(),
+        report_progress: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
         if changes.bins.is_empty() && changes.removed.is_empty() && changes.dropped.is_empty() {
             return Ok(());
@@ -247,11 +250,11 @@ impl Snapshot<'_> {
                     *value,
                 ))?,
             };
-            step();
+            report_progress();
         }
         for (bin, value) in &changes.removed {
             update.execute((bin.row, *value))?;
-            step();
+            report_progress();
         }
         let mut delete = self.transaction.prepare(
             "DELETE FROM job_usage_per_association_table WHERE username = ?1 AND bank = ?2 AND period >= ?3",
@@ -270,7 +273,7 @@ impl Snapshot<'_> {
         bins: &Bins,
         changes: &UsageChanges,
         number: &str,
-        step: &mut dyn FnMut(),
+        report_progress: &mut dyn FnMut(),
     ) -> rusqlite::Result<()> {
         for period in 0..bins.columns {
             let sql = format!(
@@ -280,7 +283,7 @@ impl Snapshot<'_> {
             for (at, _, value) in changes.bins.iter().filter(|change| change.1 == period as i64) {
                 let Some(account) = ledger.accounts.get(*at) else { continue };
                 update.execute((&account.user, ledger.bank_name(account), *value))?;
-                step();
+                report_progress();
             }
             let sql = format!(
                 "UPDATE job_usage_factor_table SET usage_factor_period_{period} = ?2 WHERE {number} = ?1"
@@ -288,7 +291,7 @@ impl Snapshot<'_> {
             let mut update = self.transaction.prepare(&sql)?;
             for (bin, value) in changes.removed.iter().filter(|change| change.0.period == period as i64) {
                 update.execute((bin.row, *value))?;
-                step();
+                report_progress();
             }
         }
         Ok(())

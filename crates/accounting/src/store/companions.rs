@@ -23,7 +23,7 @@ use super::{Access, Journal, Reason};
 pub(super) const INTERRUPTED: &str = "its owner must first roll back an interrupted write: run \"flux fairshare show\" as the owner of the file";
 
 /// Time between two checks for a file that another process may be about to remove.
-const PAUSE: Duration = Duration::from_millis(20);
+const CHECK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A database file. Its path has no links, because SQLite puts the other files next to the file itself.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl DatabaseFile {
             if left.is_zero() {
                 return Err(reason);
             }
-            thread::sleep(left.min(PAUSE));
+            thread::sleep(left.min(CHECK_PAUSE));
         }
         Ok(())
     }
@@ -88,9 +88,9 @@ impl DatabaseFile {
             let found = fs::symlink_metadata(self.companion_path(suffix)).ok()?;
             let user = found.uid();
             // SQLite ignores an empty journal.
-            let is_nothing = suffix == "-journal" && found.is_file() && found.len() == 0;
-            let is_known = user == self.owner || self.own != 0 && (user == 0 || user == self.own);
-            let is_harmless = is_nothing || found.is_file() && is_known;
+            let is_empty_journal = suffix == "-journal" && found.is_file() && found.len() == 0;
+            let has_known_owner = user == self.owner || self.own != 0 && (user == 0 || user == self.own);
+            let is_harmless = is_empty_journal || found.is_file() && has_known_owner;
             (!is_harmless).then_some(Reason::Beside { suffix, user })
         })
     }
@@ -123,7 +123,7 @@ mod tests {
 
     /// Changes the owner of a file to a user other than root, if possible. Returns the owner, or `None` if it is
     /// root.
-    fn user_of(path: &std::path::Path) -> Option<u32> {
+    fn change_owner(path: &std::path::Path) -> Option<u32> {
         let _ = lchown(path, Some(12_345), None);
         // A root without that permission has no other users to test with.
         Some(metadata(path).unwrap().uid()).filter(|user| *user != 0)
@@ -134,7 +134,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let (path, journal) = (directory.path().join("a.db"), directory.path().join("a.db-journal"));
         write(&journal, "x").unwrap();
-        let Some(user) = user_of(&journal) else { return };
+        let Some(user) = change_owner(&journal) else { return };
         let (other, interrupted) = (user + 1, Reason::ReadOnly(INTERRUPTED));
         let foreign = Some(Reason::Beside { suffix: "-journal", user });
         // Owner of the database, caller; obstacle to reading and writing; mode for a rollback journal and for a
@@ -148,13 +148,13 @@ mod tests {
             (other, 0, [foreign.clone(), foreign.clone()], [OpenMode::ReadOnly; 2]),
             (other, other, [foreign.clone(), foreign.clone()], [OpenMode::ReadWrite; 2]),
         ];
-        for (owner, own, refusals, ways) in rows {
-            let place = DatabaseFile { path: path.clone(), owner, own };
-            let refused = [Access::Read, Access::Write].map(|access| place.find_obstacle(access));
-            assert_eq!(refused, refusals, "{place:?}");
+        for (owner, own, refusals, modes) in rows {
+            let file = DatabaseFile { path: path.clone(), owner, own };
+            let refused = [Access::Read, Access::Write].map(|access| file.find_obstacle(access));
+            assert_eq!(refused, refusals, "{file:?}");
             let found =
-                [Journal::Rollback, Journal::WriteAhead].map(|journal| place.open_mode(journal).unwrap());
-            assert_eq!(found, ways, "{place:?}");
+                [Journal::Rollback, Journal::WriteAhead].map(|journal| file.open_mode(journal).unwrap());
+            assert_eq!(found, modes, "{file:?}");
         }
         // A link to a journal is treated like a journal, and an empty journal is ignored.
         std::fs::rename(&journal, directory.path().join("elsewhere")).unwrap();
@@ -191,7 +191,7 @@ mod tests {
         write(directory.path().join("a.db-shm"), "x").unwrap();
         assert_eq!(modes(7, 8)[1], Ok(OpenMode::ReadOnly));
         // Root would give the log to the owner of the database; other users do not change it.
-        let Some(user) = user_of(&log) else { return };
+        let Some(user) = change_owner(&log) else { return };
         let obstacle =
             |owner, own| DatabaseFile { path: path.clone(), owner, own }.find_obstacle(Access::Read);
         let _ = lchown(directory.path().join("a.db-shm"), Some(12_345), None);

@@ -13,7 +13,7 @@ use super::companions::INTERRUPTED;
 
 /// A failed access to a file, and the state in which it left the file.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{path}: {reason}{}", outcome(.reason, *.left))]
+#[error("{path}: {reason}{}", describe_outcome(.reason, *.left))]
 pub struct StoreError {
     /// Path of the file.
     pub path: PathBuf,
@@ -123,12 +123,12 @@ impl StoreError {
     }
 
     /// Makes an error from an SQLite error.
-    pub(super) fn sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
-        Self::new(path, reason_of(waited, error))
+    pub(super) fn from_sqlite(path: &Path, waited: Duration, error: &rusqlite::Error) -> Self {
+        Self::new(path, find_reason(waited, error))
     }
 }
 
-fn reason_of(waited: Duration, error: &rusqlite::Error) -> Reason {
+fn find_reason(waited: Duration, error: &rusqlite::Error) -> Reason {
     let (failure, text) = match error {
         rusqlite::Error::SqliteFailure(failure, text) => (failure, text),
         // Users can't act on our SQL text, so only SQLite's message is shown.
@@ -151,8 +151,8 @@ fn reason_of(waited: Duration, error: &rusqlite::Error) -> Reason {
 
 /// Returns the state of the file as the end of an error text. The text is empty if the file was not opened or not to
 /// be changed.
-fn outcome(reason: &Reason, left: Left) -> &'static str {
-    let opened = !matches!(
+fn describe_outcome(reason: &Reason, left: Left) -> &'static str {
+    let was_opened = !matches!(
         reason,
         Reason::Missing
             | Reason::Denied(_)
@@ -164,8 +164,8 @@ fn outcome(reason: &Reason, left: Left) -> &'static str {
             | Reason::Format(_)
     );
     match left {
-        Left::Unchanged if opened => "; nothing was changed",
-        Left::WholeOrNot if opened => "; either all or nothing was stored: run the command again",
+        Left::Unchanged if was_opened => "; nothing was changed",
+        Left::WholeOrNot if was_opened => "; either all or nothing was stored: run the command again",
         _ => "",
     }
 }

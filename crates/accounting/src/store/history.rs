@@ -25,7 +25,7 @@ impl Snapshot<'_> {
     /// Calls `each` with each record of an ended job, in the order of submission.
     pub fn past_jobs(&self, each: &mut dyn FnMut(PastJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
-        let has = |column: &'static str| if table.has(column) { column } else { "NULL" };
+        let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let sql = format!(
             "SELECT userid, t_submit, t_run, t_inactive, R, {}, {}, {} FROM jobs ORDER BY t_submit, CAST(id AS integer)",
             has("jobspec"),
@@ -55,7 +55,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        read().map_err(|error| self.fail(&error))?;
+        read().map_err(|error| self.sqlite_error(&error))?;
         self.check_unchanged()
     }
 }

@@ -50,7 +50,7 @@ const COLUMNS: [&str; 12] = [
     "requested_duration",
     "actual_duration",
 ];
-const NEEDED: usize = 8;
+const NEEDED_COUNT: usize = 8;
 
 /// Columns that counting usage needs.
 pub(super) const NEEDED_COLUMNS: [&str; 5] = ["id", "userid", "t_run", "t_inactive", "R"];
@@ -101,15 +101,16 @@ impl Snapshot<'_> {
     /// stored when the snapshot is committed.
     pub fn insert_jobs(&self, records: &[JobRecord]) -> Result<u64, StoreError> {
         let table = self.needed_table("jobs")?;
-        let missing: Vec<&str> = COLUMNS.into_iter().take(NEEDED).filter(|name| !table.has(name)).collect();
+        let missing: Vec<&str> =
+            COLUMNS.into_iter().take(NEEDED_COUNT).filter(|name| !table.has_column(name)).collect();
         if !missing.is_empty() {
             return Err(self.schema_error(&format!("table jobs has no {}", missing.join(", "))));
         }
-        let known = COLUMNS.map(|name| table.has(name));
+        let known = COLUMNS.map(|name| table.has_column(name));
         let names: Vec<&str> =
             COLUMNS.into_iter().zip(known).filter(|(_, known)| *known).map(|(name, _)| name).collect();
-        let places = vec!["?"; names.len()].join(", ");
-        let sql = format!("INSERT OR IGNORE INTO jobs ({}) VALUES ({places})", names.join(", "));
+        let placeholders = vec!["?"; names.len()].join(", ");
+        let sql = format!("INSERT OR IGNORE INTO jobs ({}) VALUES ({placeholders})", names.join(", "));
         let insert = || -> rusqlite::Result<u64> {
             let mut statement = self.transaction.prepare_cached(&sql)?;
             let mut inserted = 0;
@@ -135,30 +136,30 @@ impl Snapshot<'_> {
             }
             Ok(inserted)
         };
-        insert().map_err(|error| self.fail(&error))
+        insert().map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the end of the newest job on record that ended by `until`, or `None` if no such record exists.
     pub fn newest_inactive(&self, until: f64) -> Result<Option<f64>, StoreError> {
         self.needed_table("jobs")?;
         let sql = "SELECT max(t_inactive) FROM jobs WHERE t_inactive <= ?1";
-        self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.fail(&error))
+        self.transaction.query_row(sql, [until], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the end of the oldest job on record with an end, or `None` if no such record exists.
     pub fn oldest_inactive(&self) -> Result<Option<f64>, StoreError> {
         self.needed_table("jobs")?;
         let sql = "SELECT min(t_inactive) FROM jobs WHERE t_inactive > 0";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Calls `each` with the selected records, in the order of rows or of the given ids.
     pub fn ended_jobs(&self, which: Which<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> Result<(), StoreError> {
         let table = self.needed_table("jobs")?;
         let number = self.job_rows()?;
-        let has = |column: &'static str| if table.has(column) { column } else { "NULL" };
+        let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let (bank, project) = (has("bank"), has("project"));
-        let jobspec = if table.has("jobspec") {
+        let jobspec = if table.has_column("jobspec") {
             format!("CASE WHEN {bank} IS NULL THEN jobspec END")
         } else {
             "NULL".to_owned()
@@ -174,26 +175,29 @@ impl Snapshot<'_> {
         let mut read = || -> rusqlite::Result<()> {
             let mut statement = self.transaction.prepare(&sql)?;
             match which {
-                Which::All => each_record(statement.query([])?, each),
-                Which::After(row) => each_record(statement.query([row])?, each),
+                Which::All => visit_records(statement.query([])?, each),
+                Which::After(row) => visit_records(statement.query([row])?, each),
                 Which::Ids(ids) => {
-                    ids.iter().try_for_each(|id| each_record(statement.query([id.to_string()])?, each))
+                    ids.iter().try_for_each(|id| visit_records(statement.query([id.to_string()])?, each))
                 }
             }
         };
-        read().map_err(|error| self.fail(&error))?;
+        read().map_err(|error| self.sqlite_error(&error))?;
         self.check_unchanged()
     }
 
     /// Returns true if records have a column for the bank (since schema 24).
     pub fn jobs_name_banks(&self) -> Result<bool, StoreError> {
-        Ok(self.needed_table("jobs")?.has("bank"))
+        Ok(self.needed_table("jobs")?.has_column("bank"))
     }
 
     /// Returns the row of a record, or `None` if it was removed.
     pub fn row_of_job(&self, id: &str) -> Result<Option<i64>, StoreError> {
         let sql = format!("SELECT {} FROM jobs WHERE id = ?1", self.job_rows()?);
-        self.transaction.query_row(&sql, [id], |row| row.get(0)).optional().map_err(|error| self.fail(&error))
+        self.transaction
+            .query_row(&sql, [id], |row| row.get(0))
+            .optional()
+            .map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns row and job id of the newest record, or `None` if no such record exists.
@@ -201,7 +205,7 @@ impl Snapshot<'_> {
         let number = self.job_rows()?;
         let sql = format!("SELECT {number}, CAST(id AS text) FROM jobs ORDER BY {number} DESC LIMIT 1");
         let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))
+        self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the job id of the newest record up to `row`.
@@ -212,20 +216,20 @@ impl Snapshot<'_> {
         self.transaction
             .query_row(&sql, [row], |row| row.get(0))
             .optional()
-            .map_err(|error| self.fail(&error))
+            .map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the number of records of jobs that ended before `time`.
     pub fn count_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
         let sql = "SELECT count(*) FROM jobs WHERE t_inactive < ?1";
         let count = self.transaction.query_row(sql, [time], |row| row.get::<_, u32>(0));
-        count.map(|count| count as usize).map_err(|error| self.fail(&error))
+        count.map(|count| count as usize).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Removes the records of jobs that ended before `time`, and returns their number.
     pub fn remove_jobs_before(&self, time: f64) -> Result<usize, StoreError> {
         let sql = "DELETE FROM jobs WHERE t_inactive < ?1";
-        self.transaction.execute(sql, [time]).map_err(|error| self.fail(&error))
+        self.transaction.execute(sql, [time]).map_err(|error| self.sqlite_error(&error))
     }
 
     fn job_rows(&self) -> Result<&'static str, StoreError> {
@@ -237,7 +241,7 @@ impl Snapshot<'_> {
     }
 }
 
-fn each_record(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> rusqlite::Result<()> {
+fn visit_records(mut rows: rusqlite::Rows<'_>, each: &mut dyn FnMut(EndedJob<'_>)) -> rusqlite::Result<()> {
     while let Some(row) = rows.next()? {
         let text = |at| row.get_ref(at).ok().and_then(|value| value.as_str().ok());
         let number = |at| row.get_ref(at).ok().and_then(|value| value.as_f64().ok());

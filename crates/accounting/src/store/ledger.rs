@@ -24,7 +24,7 @@ pub struct UsageSettings {
     pub weights: Weights,
     /// Time of the last change of the settings above. Jobs that ended until then do not count.
     pub reconfigured: f64,
-    /// Substitutes for what an older schema lacks, as `table.column: value`.
+    /// Substitutes for columns and tables that an older schema lacks, as `table.column: value`.
     pub notes: Vec<String>,
 }
 
@@ -110,7 +110,7 @@ impl Snapshot<'_> {
             ("t_half_life_period_table", period.as_slice()),
             ("jobs", jobs.as_slice()),
         ] {
-            self.selection(name, columns, &mut faults)?;
+            self.select_columns(name, columns, &mut faults)?;
         }
         if self.bin_columns()? == 0 && self.table("job_usage_per_association_table")?.is_none() {
             faults.push(
@@ -129,7 +129,7 @@ impl Snapshot<'_> {
         }
         let table = self.table("job_usage_factor_table")?;
         let has = |period: &usize| {
-            table.as_ref().is_some_and(|table| table.has(&format!("usage_factor_period_{period}")))
+            table.as_ref().is_some_and(|table| table.has_column(&format!("usage_factor_period_{period}")))
         };
         Ok((0..1000).take_while(has).count())
     }
@@ -138,7 +138,7 @@ impl Snapshot<'_> {
     pub fn usage_settings(&self) -> Result<UsageSettings, StoreError> {
         let ends = "SELECT end_half_life_period FROM t_half_life_period_table WHERE cluster = 'cluster'";
         let mut period_end = None;
-        self.each_row(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
+        self.visit_rows(ends, "t_half_life_period_table", &["end_half_life_period"], |cells| {
             if period_end.is_none() {
                 period_end = Some(cells.number(0)?);
             }
@@ -161,7 +161,7 @@ impl Snapshot<'_> {
         let mut known: HashMap<String, f64> = HashMap::new();
         let mut notes = Vec::new();
         if self.table("config_table")?.is_some() {
-            self.each_row(
+            self.visit_rows(
                 "SELECT key, value FROM config_table",
                 "config_table",
                 &["key", "value"],
@@ -233,9 +233,9 @@ impl Snapshot<'_> {
         usage: fn(&Cells<'_, '_>, usize) -> Result<f64, String>,
     ) -> Result<Ledger, StoreError> {
         let mut ledger = Ledger::default();
-        let (table, select) = self.numbered("bank_table", &BANK)?;
+        let (table, select) = self.select_with_row_numbers("bank_table", &BANK)?;
         let mut parents = Vec::new();
-        self.each_row(
+        self.visit_rows(
             &select,
             "bank_table",
             &["bank", "parent_bank", "job_usage", "ignore_older_than"],
@@ -261,10 +261,10 @@ impl Snapshot<'_> {
         for (bank, parent) in ledger.banks.iter_mut().zip(&parents) {
             bank.parent = parent.as_ref().and_then(|parent| names.get(parent)).copied();
         }
-        let (_, select) = self.numbered("association_table", &ASSOCIATION)?;
+        let (_, select) = self.select_with_row_numbers("association_table", &ASSOCIATION)?;
         let columns = ["username", "userid", "bank", "default_bank", "job_usage"];
         let Ledger { accounts, banks } = &mut ledger;
-        self.each_row(&select, "association_table", &columns, |cells| {
+        self.visit_rows(&select, "association_table", &columns, |cells| {
             let name = cells.text(2)?;
             let bank = match names.get(name) {
                 Some(bank) => *bank,
@@ -295,11 +295,11 @@ impl Snapshot<'_> {
             }
             Ok(())
         })?;
-        let (_, select) = self.numbered("job_usage_factor_table", &FACTOR)?;
+        let (_, select) = self.select_with_row_numbers("job_usage_factor_table", &FACTOR)?;
         let columns = ["username", "userid", "bank", "last_job_timestamp"];
-        let mut finder = Finder::new(&ledger);
+        let mut finder = AccountFinder::new(&ledger);
         let mut found = Vec::with_capacity(ledger.accounts.len());
-        self.each_row(&select, "job_usage_factor_table", &columns, |cells| {
+        self.visit_rows(&select, "job_usage_factor_table", &columns, |cells| {
             if let Some(at) = finder.find(cells.text(0)?, cells.text(2)?) {
                 let userid = cells.user_id(1);
                 found.push((at, Counted { row: cells.integer(4)?, userid, newest: cells.number_if_any(3) }));
@@ -329,8 +329,8 @@ impl Snapshot<'_> {
                 "SELECT DISTINCT used.username, used.userid, used.bank FROM {table} AS used JOIN association_table AS now \
                  ON now.username = used.username AND now.bank = used.bank WHERE used.userid != now.userid"
             );
-            let mut finder = Finder::new(ledger);
-            self.each_row(&sql, table, &["username", "userid", "bank"], |cells| {
+            let mut finder = AccountFinder::new(ledger);
+            self.visit_rows(&sql, table, &["username", "userid", "bank"], |cells| {
                 former.extend(finder.find(cells.text(0)?, cells.text(2)?).map(|at| (cells.user_id(1), at)));
                 Ok(())
             })?;
@@ -342,13 +342,13 @@ impl Snapshot<'_> {
 
     /// Returns a table that must have row numbers, and a `SELECT` of these columns and the row number in the order of
     /// rows.
-    pub(super) fn numbered(
+    pub(super) fn select_with_row_numbers(
         &self,
         name: &'static str,
         columns: &[Column],
     ) -> Result<(Table, String), StoreError> {
         let mut faults = Vec::new();
-        let Some((table, select)) = self.selection(name, columns, &mut faults)? else {
+        let Some((table, select)) = self.select_columns(name, columns, &mut faults)? else {
             return Err(self.schema_error(&faults.join("; ")));
         };
         let Some(number) = table.row_number() else {
@@ -362,17 +362,17 @@ impl Snapshot<'_> {
     }
 
     /// Calls `each` with each row of a query. Returns its error, or an error if the database was written meanwhile.
-    pub(super) fn each_row(
+    pub(super) fn visit_rows(
         &self,
         sql: &str,
         table: &'static str,
         columns: &[&'static str],
         mut each: impl FnMut(&Cells<'_, '_>) -> Result<(), String>,
     ) -> Result<(), StoreError> {
-        let mut statement = self.transaction.prepare(sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut number = 0;
-        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             number += 1;
             let cells = Cells { table, row, number, columns };
             each(&cells).map_err(|text| self.error(Reason::Value(text)))?;
@@ -393,15 +393,15 @@ const NUMBERS: [&str; 7] = [
 ];
 
 /// Finds associations by user and bank. It is fastest for rows in the order of the ledger, which most tables have.
-pub(super) struct Finder<'a> {
+pub(super) struct AccountFinder<'a> {
     ledger: &'a Ledger,
     last: usize,
     by_name: Option<HashMap<(&'a str, &'a str), usize>>,
 }
 
-impl<'a> Finder<'a> {
+impl<'a> AccountFinder<'a> {
     pub(super) fn new(ledger: &'a Ledger) -> Self {
-        Finder { ledger, last: 0, by_name: None }
+        AccountFinder { ledger, last: 0, by_name: None }
     }
 
     pub(super) fn find(&mut self, user: &str, bank: &str) -> Option<usize> {

@@ -103,19 +103,19 @@ impl Marks {
             since: row.get(6)?,
             last_job: row.get(7)?,
             ran: row.get(8)?,
-            counted: words(row.get_ref(9)?)
+            counted: read_words(row.get_ref(9)?)
                 .collect::<Vec<_>>()
                 .chunks_exact(2)
                 .filter_map(|pair| Some((*pair.first()?, f64::from_bits(*pair.get(1)?))))
                 .collect(),
-            unplaced: words(row.get_ref(10)?).collect(),
+            unplaced: read_words(row.get_ref(10)?).collect(),
             associations: u64::from_ne_bytes(row.get::<_, i64>(11)?.to_ne_bytes()),
-            continuous: read_continuous(words(row.get_ref(12)?)),
+            continuous: read_continuous(read_words(row.get_ref(12)?)),
         })
     }
 }
 
-fn words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
+fn read_words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     let bytes = blob.as_blob().unwrap_or_default();
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }
@@ -130,7 +130,7 @@ fn read_continuous(mut words: impl Iterator<Item = u64>) -> Vec<Continuous> {
 }
 
 impl Continuous {
-    fn words(&self) -> impl Iterator<Item = u64> + '_ {
+    fn to_words(&self) -> impl Iterator<Item = u64> + '_ {
         [self.key, self.usage.to_bits(), self.bins.len() as u64]
             .into_iter()
             .chain(self.bins.iter().map(|bin| bin.to_bits()))
@@ -142,7 +142,8 @@ impl Snapshot<'_> {
     pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
         let Some(table) = self.table(MARKS)? else { return Ok(None) };
         // Older versions did not have this column.
-        let columns = if table.has("continuous") { COLUMNS } else { &COLUMNS.replace("continuous", "NULL") };
+        let columns =
+            if table.has_column("continuous") { COLUMNS } else { &COLUMNS.replace("continuous", "NULL") };
         let sql = format!("SELECT {columns} FROM {MARKS} WHERE one = 1");
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
@@ -151,15 +152,15 @@ impl Snapshot<'_> {
                      \"flux fairshare recount --write\" recounts usage from the records of jobs"
                 )))
             }
-            _ => self.fail(&error),
+            _ => self.sqlite_error(&error),
         })
     }
 
     /// Writes the marks. They are stored when the snapshot is committed.
     pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
-        let blob =
+        let encode_words =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
-        let lacks_continuous = self.table(MARKS)?.is_some_and(|table| !table.has("continuous"));
+        let lacks_continuous = self.table(MARKS)?.is_some_and(|table| !table.has_column("continuous"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(
                 "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
@@ -170,9 +171,10 @@ impl Snapshot<'_> {
             if lacks_continuous {
                 self.transaction.execute_batch(&format!("ALTER TABLE {MARKS} ADD COLUMN continuous blob"))?;
             }
-            let counted = blob(&mut marks.counted.iter().flat_map(|(key, newest)| [*key, newest.to_bits()]));
-            let unplaced = blob(&mut marks.unplaced.iter().copied());
-            let continuous = blob(&mut marks.continuous.iter().flat_map(Continuous::words));
+            let counted =
+                encode_words(&mut marks.counted.iter().flat_map(|(key, newest)| [*key, newest.to_bits()]));
+            let unplaced = encode_words(&mut marks.unplaced.iter().copied());
+            let continuous = encode_words(&mut marks.continuous.iter().flat_map(Continuous::to_words));
             let sql = format!(
                 "INSERT OR REPLACE INTO fairshare_usage_marks (one, {COLUMNS})
                  VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
@@ -198,18 +200,21 @@ impl Snapshot<'_> {
             )?;
             Ok(())
         };
-        write().map_err(|error| self.fail(&error))
+        write().map_err(|error| self.sqlite_error(&error))
     }
 
     /// Reads the state of the last complete fetch, or `None` if there was none.
     pub fn fetch_marks(&self) -> Result<Option<FetchMarks>, StoreError> {
         let Some(table) = self.table(FETCH_MARKS)? else { return Ok(None) };
         // Older versions did not have this column.
-        let oldest = if table.has("oldest") { "CAST(oldest AS real)" } else { "NULL" };
+        let oldest = if table.has_column("oldest") { "CAST(oldest AS real)" } else { "NULL" };
         let sql = format!("SELECT CAST(fetched AS real), {oldest} FROM {FETCH_MARKS} WHERE one = 1");
         let read = |row: &Row<'_>| Ok((row.get::<_, Option<f64>>(0)?, row.get(1)?));
-        let found =
-            self.transaction.query_row(&sql, [], read).optional().map_err(|error| self.fail(&error))?;
+        let found = self
+            .transaction
+            .query_row(&sql, [], read)
+            .optional()
+            .map_err(|error| self.sqlite_error(&error))?;
         Ok(found.and_then(|(fetched, oldest)| Some(FetchMarks { fetched: fetched?, oldest })))
     }
 
@@ -223,7 +228,7 @@ impl Snapshot<'_> {
 
     /// Writes the state of a complete fetch. It is stored when the snapshot is committed.
     pub fn write_fetch_marks(&self, marks: FetchMarks) -> Result<(), StoreError> {
-        let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has("oldest"));
+        let lacks_oldest = self.table(FETCH_MARKS)?.is_some_and(|table| !table.has_column("oldest"));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(&format!(
                 "CREATE TABLE IF NOT EXISTS {FETCH_MARKS} (
@@ -237,6 +242,6 @@ impl Snapshot<'_> {
                 format!("INSERT OR REPLACE INTO {FETCH_MARKS} (one, fetched, oldest) VALUES (1, ?1, ?2)");
             self.transaction.execute(&sql, (marks.fetched, marks.oldest)).map(drop)
         };
-        write().map_err(|error| self.fail(&error))
+        write().map_err(|error| self.sqlite_error(&error))
     }
 }

@@ -106,7 +106,7 @@ impl Database {
         {
             return Err(StoreError::new(path, Reason::Linked(user)));
         }
-        let (file, journal) = probe(path)?;
+        let (file, journal) = probe_file(path)?;
         file.wait_until_safe(access, wait).map_err(|reason| StoreError::new(path, reason))?;
         let (connection, unlocked) = match access {
             Access::Read => connect_to_read(path, &file, journal, wait)?,
@@ -126,14 +126,14 @@ impl Database {
         let transaction = self
             .connection
             .transaction_with_behavior(behavior)
-            .map_err(|error| StoreError::sqlite(path, wait, &error).with_access(access))?;
+            .map_err(|error| StoreError::from_sqlite(path, wait, &error).with_access(access))?;
         Ok(Snapshot { path, access, wait, journal, transaction, unlocked })
     }
 }
 
 impl Snapshot<'_> {
-    fn fail(&self, error: &rusqlite::Error) -> StoreError {
-        StoreError::sqlite(self.path, self.wait, error).with_access(self.access)
+    fn sqlite_error(&self, error: &rusqlite::Error) -> StoreError {
+        StoreError::from_sqlite(self.path, self.wait, error).with_access(self.access)
     }
 
     fn error(&self, reason: Reason) -> StoreError {
@@ -151,7 +151,7 @@ impl Snapshot<'_> {
     /// Returns an error if a database that is read without locks was written meanwhile.
     fn check_unchanged(&self) -> Result<(), StoreError> {
         let Some(before) = self.unlocked else { return Ok(()) };
-        if stamp(self.path).is_ok_and(|now| now == before) {
+        if read_stamp(self.path).is_ok_and(|now| now == before) {
             return Ok(());
         }
         let text = "another process wrote to it during the read, and without write permission for its directory no lock is possible; try again";
@@ -168,7 +168,7 @@ impl Snapshot<'_> {
     pub fn commit(self) -> Result<(), StoreError> {
         let (path, wait, access, journal) = (self.path, self.wait, self.access, self.journal);
         self.transaction.commit().map_err(|error| {
-            let failed = StoreError::sqlite(path, wait, &error).with_access(access);
+            let failed = StoreError::from_sqlite(path, wait, &error).with_access(access);
             match (journal, failed.left) {
                 (Journal::WriteAhead, Left::Unchanged) => StoreError { left: Left::WholeOrNot, ..failed },
                 _ => failed,
@@ -180,7 +180,7 @@ impl Snapshot<'_> {
     pub fn schema_version(&self) -> Result<i64, StoreError> {
         self.transaction
             .query_row("PRAGMA user_version", [], |row| row.get(0))
-            .map_err(|error| self.fail(&error))
+            .map_err(|error| self.sqlite_error(&error))
     }
 }
 
@@ -204,13 +204,13 @@ fn connect_to_read(
         Err(error) if journal == Journal::WriteAhead && needs_log(&error) => {
             connect_without_log(path, file, wait)
         }
-        Err(error) => Err(StoreError::sqlite(path, wait, &error)),
+        Err(error) => Err(StoreError::from_sqlite(path, wait, &error)),
     }
 }
 
 fn connect_to_write(path: &Path, file: &DatabaseFile, wait: Duration) -> Result<Connection, StoreError> {
     let connection = connect(&file.path, OpenFlags::SQLITE_OPEN_READ_WRITE, Access::Write, wait)
-        .map_err(|error| StoreError::sqlite(path, wait, &error))?;
+        .map_err(|error| StoreError::from_sqlite(path, wait, &error))?;
     if connection.is_readonly("main").unwrap_or(false) {
         return Err(StoreError::new(path, Reason::ReadOnly("the file can't be written")));
     }
@@ -246,10 +246,12 @@ fn connect_without_log(
     file: &DatabaseFile,
     wait: Duration,
 ) -> Result<(Connection, Option<Stamp>), StoreError> {
-    let unreadable = |text: String| StoreError::new(path, Reason::Unreadable(text));
-    let stamp = stamp(&file.path).map_err(|error| unreadable(error.to_string()))?;
+    let unreadable_error = |text: String| StoreError::new(path, Reason::Unreadable(text));
+    let stamp = read_stamp(&file.path).map_err(|error| unreadable_error(error.to_string()))?;
     if file.has_companion("-wal") {
-        return Err(unreadable("it is in WAL mode, and reading that needs a writable directory".to_owned()));
+        return Err(unreadable_error(
+            "it is in WAL mode, and reading that needs a writable directory".to_owned(),
+        ));
     }
     // A URI must not start with two slashes. A canonical path does not.
     let mut uri = "file:".to_owned();
@@ -264,11 +266,11 @@ fn connect_without_log(
     uri.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
     let connection = connect(Path::new(&uri), flags, Access::Read, wait)
-        .map_err(|error| StoreError::sqlite(path, wait, &error))?;
+        .map_err(|error| StoreError::from_sqlite(path, wait, &error))?;
     Ok((connection, Some(stamp)))
 }
 
-fn stamp(path: &Path) -> std::io::Result<Stamp> {
+fn read_stamp(path: &Path) -> std::io::Result<Stamp> {
     let metadata = std::fs::metadata(path)?;
     Ok((metadata.len(), metadata.modified().ok()))
 }
@@ -287,7 +289,7 @@ enum Journal {
 
 /// Checks a file before SQLite opens it, because SQLite treats an empty file, or one that ends within its first page,
 /// as a new database without tables.
-fn probe(path: &Path) -> Result<(DatabaseFile, Journal), StoreError> {
+fn probe_file(path: &Path) -> Result<(DatabaseFile, Journal), StoreError> {
     let fail = |reason| Err(StoreError::new(path, reason));
     // A path that does not exist or has no canonical form (a pipe) causes an error below.
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -323,12 +325,12 @@ fn probe(path: &Path) -> Result<(DatabaseFile, Journal), StoreError> {
 /// Returns the file size according to the header, page size times page count, or one page if the count is not
 /// current.
 fn expected_size(head: &[u8]) -> Option<u64> {
-    let word =
+    let read_word =
         |at: usize| head.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_be_bytes);
     let page = match u16::from_be_bytes(head.get(16..18)?.try_into().ok()?) {
         1 => 65536,
         size => u64::from(size),
     };
-    let current = word(24)? == word(92)?;
-    Some(page * if current { u64::from(word(28)?) } else { 1 })
+    let current = read_word(24)? == read_word(92)?;
+    Some(page * if current { u64::from(read_word(28)?) } else { 1 })
 }

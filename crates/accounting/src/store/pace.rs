@@ -90,9 +90,9 @@ impl Pace {
 
     /// Returns the usage that is left of the bins, as (period, usage), after `boundaries` boundaries.
     pub fn remaining(&self, bins: &[(i64, f64)], boundaries: u32) -> f64 {
-        let kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
+        let is_kept = |period: i64| period + i64::from(boundaries) < i64::from(self.periods);
         let factor = self.factor.powi(i32::try_from(boundaries).unwrap_or(i32::MAX));
-        bins.iter().filter(|(period, _)| kept(*period)).map(|(_, usage)| usage * factor).sum()
+        bins.iter().filter(|(period, _)| is_kept(*period)).map(|(_, usage)| usage * factor).sum()
     }
 }
 
@@ -102,7 +102,8 @@ impl Snapshot<'_> {
         let mut pace = Pace::default();
         let read = |sql: &str| -> rusqlite::Result<HashMap<String, f64>> {
             let mut statement = self.transaction.prepare(sql)?;
-            let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, number(row.get(1)?))))?;
+            let rows =
+                statement.query_map([], |row| Ok((row.get::<_, String>(0)?, to_number(row.get(1)?))))?;
             rows.filter_map(|row| row.map(|(key, number)| Some((key, number?))).transpose()).collect()
         };
         if self.table("config_table")?.is_some() {
@@ -110,7 +111,7 @@ impl Snapshot<'_> {
                 "SELECT key, value FROM config_table WHERE key IN ('priority_decay_half_life', \
                  'priority_usage_reset_period', 'decay_factor', 'node_weight', 'core_weight', 'gpu_weight')",
             )
-            .map_err(|error| self.fail(&error))?;
+            .map_err(|error| self.sqlite_error(&error))?;
             let setting = |name: &str, otherwise: f64| settings.get(name).copied().unwrap_or(otherwise);
             let period = setting("priority_decay_half_life", pace.period);
             if period > 0.0 {
@@ -125,10 +126,13 @@ impl Snapshot<'_> {
                 gpu: setting("gpu_weight", 0.0),
             };
         }
-        if self.table("t_half_life_period_table")?.is_some_and(|table| table.has("end_half_life_period")) {
+        if self
+            .table("t_half_life_period_table")?
+            .is_some_and(|table| table.has_column("end_half_life_period"))
+        {
             let sql = "SELECT end_half_life_period FROM t_half_life_period_table";
             let boundary = self.transaction.query_row(sql, [], |row| row.get(0)).optional();
-            pace.boundary = boundary.map_err(|error| self.fail(&error))?.and_then(number);
+            pace.boundary = boundary.map_err(|error| self.sqlite_error(&error))?.and_then(to_number);
         }
         Ok(pace)
     }
@@ -140,11 +144,11 @@ impl Snapshot<'_> {
             return Ok((columns > 0).then(|| columns - 1));
         }
         let sql = "SELECT max(period) FROM job_usage_per_association_table WHERE typeof(period) = 'integer'";
-        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.fail(&error))
+        self.transaction.query_row(sql, [], |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 }
 
-fn number(value: Value) -> Option<f64> {
+fn to_number(value: Value) -> Option<f64> {
     let number = match value {
         Value::Integer(number) => Some(number as f64),
         Value::Real(number) => Some(number),

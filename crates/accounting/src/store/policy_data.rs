@@ -67,9 +67,9 @@ impl PolicyData {
             .map(|(queue, root, measure, value)| (queue.to_owned(), root.to_owned(), measure, value))
             .collect();
         for (queue, name, measure, value) in all {
-            let is_here =
+            let is_same_target =
                 |record: &LimitRecord| record.scope == "bank" && record.name == name && record.queue == queue;
-            let set = self.limits.iter_mut().filter(|record| is_here(record));
+            let set = self.limits.iter_mut().filter(|record| is_same_target(record));
             match set.filter_map(|record| record.caps.get_mut(measure)).next() {
                 Some(cap) => *cap = value.min(*cap),
                 None => {
@@ -105,26 +105,26 @@ impl Snapshot<'_> {
     /// Reads the site document at the time `now`, in seconds since the epoch. Rows are in the order of the tables.
     pub fn policy_data(&self, now: f64) -> Result<PolicyData, StoreError> {
         let mut notes = Vec::new();
-        let mut associations: Vec<AssociationRecord> = self.needed_records(&mut notes)?;
+        let mut associations: Vec<AssociationRecord> = self.read_needed_records(&mut notes)?;
         for association in associations.iter_mut().filter(|association| association.username.is_some()) {
             association.counted_until = Some(0.0);
         }
-        let queues = self.records(&mut notes)?.unwrap_or_else(|| {
+        let queues = self.read_records(&mut notes)?.unwrap_or_else(|| {
             notes.push("queue_table: no queues".to_owned());
             Vec::new()
         });
-        let projects = self.records(&mut notes)?.unwrap_or_else(|| {
+        let projects = self.read_records(&mut notes)?.unwrap_or_else(|| {
             notes.push("project_table: '*'".to_owned());
             vec![ProjectRecord { project: "*".to_owned() }]
         });
-        let banks = self.needed_records(&mut notes)?;
-        let priority_factors = self.records(&mut notes)?.unwrap_or_else(|| {
+        let banks = self.read_needed_records(&mut notes)?;
+        let priority_factors = self.read_records(&mut notes)?.unwrap_or_else(|| {
             notes.push("priority_factor_weight_table: the plugin's default weights".to_owned());
             FACTORS.map(|(factor, weight)| FactorRecord { factor: factor.to_owned(), weight }).to_vec()
         });
-        let config = self.config_record(&mut notes)?;
-        let (limits, lost_limits) = self.limit_records()?;
-        let tree = self.tree_record(&banks, &mut associations, now)?;
+        let config = self.read_config_record(&mut notes)?;
+        let (limits, lost_limits) = self.read_limit_records()?;
+        let tree = self.make_tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
         let mut data = PolicyData {
             associations,
@@ -145,8 +145,9 @@ impl Snapshot<'_> {
     /// Returns the limits of [`PolicyData::limits_of_queues`], in the form of the database.
     pub fn limits_of_queues(&self) -> Result<Vec<StoredLimit>, StoreError> {
         let mut notes = Vec::new();
-        let queues = self.records(&mut notes)?.unwrap_or_default();
-        let data = PolicyData { queues, banks: self.needed_records(&mut notes)?, ..PolicyData::default() };
+        let queues = self.read_records(&mut notes)?.unwrap_or_default();
+        let data =
+            PolicyData { queues, banks: self.read_needed_records(&mut notes)?, ..PolicyData::default() };
         let to_limit = |(queue, root, measure, value): (&str, &str, &str, i64)| StoredLimit {
             scope: "bank".to_owned(),
             name: root.to_owned(),
@@ -158,14 +159,14 @@ impl Snapshot<'_> {
         Ok(data.limits_of_queues().map(to_limit).collect())
     }
 
-    fn config_record(&self, notes: &mut Vec<String>) -> Result<ConfigRecord, StoreError> {
+    fn read_config_record(&self, notes: &mut Vec<String>) -> Result<ConfigRecord, StoreError> {
         const NAME: &str = "config_table";
         if self.table(NAME)?.is_none() {
             notes.push(format!("{NAME}: deny_unknown_queues false"));
             return Ok(ConfigRecord::default());
         }
         let sql = "SELECT key, value FROM config_table WHERE key IN ('deny_unknown_queues', 'zero_score')";
-        let pairs = self.rows(NAME, sql, &["key", "value"], |cells| {
+        let pairs = self.read_rows(NAME, sql, &["key", "value"], |cells| {
             Ok((cells.text(0)?.to_owned(), cells.text(1)?.trim().to_lowercase()))
         })?;
         let mut config = ConfigRecord::default();
@@ -175,8 +176,8 @@ impl Snapshot<'_> {
                 ("deny_unknown_queues", "true" | "false") => config.deny_unknown_queues = value == "true",
                 _ => {
                     let expected = if key == "zero_score" { "hold or floor" } else { "true or false" };
-                    let mend = edit_config(&key);
-                    let text = format!("{NAME}: {key} is \"{value}\", expected {expected}; {mend}");
+                    let remedy = edit_config(&key);
+                    let text = format!("{NAME}: {key} is \"{value}\", expected {expected}; {remedy}");
                     return Err(self.error(Reason::Value(text)));
                 }
             }
@@ -185,19 +186,19 @@ impl Snapshot<'_> {
     }
 
     /// Reads the records of a table that must exist.
-    fn needed_records<R: Record + DeserializeOwned>(
+    fn read_needed_records<R: Record + DeserializeOwned>(
         &self,
         notes: &mut Vec<String>,
     ) -> Result<Vec<R>, StoreError> {
         self.needed_table(R::TABLE)?;
-        Ok(self.records(notes)?.unwrap_or_default())
+        Ok(self.read_records(notes)?.unwrap_or_default())
     }
 
     /// Reads the records of a table, or returns `None` if there is no such table. Adds the substitutes for missing
     /// columns to `notes`.
     ///
     /// Optional fields are read only if the table has all of them or substitutes.
-    fn records<R: Record + DeserializeOwned>(
+    fn read_records<R: Record + DeserializeOwned>(
         &self,
         notes: &mut Vec<String>,
     ) -> Result<Option<Vec<R>>, StoreError> {
@@ -217,9 +218,9 @@ impl Snapshot<'_> {
             all.extend(optional);
         }
         let (fields, columns): (Vec<&Field>, Vec<Column>) = all.into_iter().unzip();
-        let sql = table.select(&columns).map_err(|text| self.schema_error(&text))?;
+        let sql = table.build_select(&columns).map_err(|text| self.schema_error(&text))?;
         let names: Vec<&'static str> = columns.iter().map(|(name, _)| *name).collect();
-        let records = self.rows(R::TABLE, &sql, &names, |cells| {
+        let records = self.read_rows(R::TABLE, &sql, &names, |cells| {
             let value = |(at, field): (usize, &&Field)| Ok((field.key, cells.read(at, field.kind)?));
             let values: Vec<(&str, Value)> =
                 fields.iter().enumerate().map(value).collect::<Result<_, String>>()?;
@@ -229,17 +230,17 @@ impl Snapshot<'_> {
         Ok(Some(records))
     }
 
-    fn rows<T>(
+    fn read_rows<T>(
         &self,
         table: &'static str,
         sql: &str,
         columns: &[&'static str],
         mut read: impl FnMut(&Cells<'_, '_>) -> Result<T, String>,
     ) -> Result<Vec<T>, StoreError> {
-        let mut statement = self.transaction.prepare(sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let mut statement = self.transaction.prepare(sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut records = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             let cells = Cells { table, row, number: records.len() + 1, columns };
             records.push(read(&cells).map_err(|text| self.error(Reason::Value(text)))?);
         }

@@ -38,7 +38,7 @@ pub struct TreeRecord {
 impl Snapshot<'_> {
     /// Returns the ranking of a tree of these banks and associations, and sets the usage and `counted_until` of the
     /// associations. Returns `None` if a record has no place in a tree. `now` is in seconds since the epoch.
-    pub(super) fn tree_record(
+    pub(super) fn make_tree_record(
         &self,
         banks: &[BankRecord],
         associations: &mut [AssociationRecord],
@@ -56,8 +56,8 @@ impl Snapshot<'_> {
         // If the clock was set back, the time of the last count may be in the future.
         let at = self.last_count(marks.as_ref(), &pace, now)?.map(|at| at.min(now));
         match (at, &marks) {
-            (Some(at), Some(marks)) => decay_counted(associations, marks, &pace, at),
-            _ => decay_stored(associations, &newest, &pace, now),
+            (Some(at), Some(marks)) => decay_counted_usage(associations, marks, &pace, at),
+            _ => decay_stored_usage(associations, &newest, &pace, now),
         }
         let at = at.unwrap_or(now);
         let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
@@ -89,11 +89,11 @@ impl Snapshot<'_> {
             return Ok(None);
         };
         let mut newer = 0;
-        if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
+        if self.table(NAME)?.is_some_and(|table| table.has_column("last_job_timestamp")) {
             let sql = "SELECT count(*) FROM job_usage_factor_table \
                        WHERE CAST(last_job_timestamp AS real) > ?1 AND CAST(last_job_timestamp AS real) <= ?2";
             let counted = self.transaction.query_row(sql, [marks.ran, now], |row| row.get(0));
-            newer = counted.map_err(|error| self.fail(&error))?;
+            newer = counted.map_err(|error| self.sqlite_error(&error))?;
         }
         Ok((newer == 0).then_some(marks.ran))
     }
@@ -108,10 +108,10 @@ impl Snapshot<'_> {
     ) -> Result<Vec<f64>, StoreError> {
         const NAME: &str = "job_usage_factor_table";
         let mut counted: HashMap<(String, String), f64> = HashMap::new();
-        if self.table(NAME)?.is_some_and(|table| table.has("last_job_timestamp")) {
+        if self.table(NAME)?.is_some_and(|table| table.has_column("last_job_timestamp")) {
             let columns = ["username", "bank", "last_job_timestamp"];
             let sql = "SELECT username, bank, last_job_timestamp FROM job_usage_factor_table";
-            self.each_row(sql, NAME, &columns, |cells| {
+            self.visit_rows(sql, NAME, &columns, |cells| {
                 if let Some(newest) = cells.number_if_any(2) {
                     counted.insert((cells.text(0)?.to_owned(), cells.text(1)?.to_owned()), newest);
                 }
@@ -137,9 +137,9 @@ impl Snapshot<'_> {
     fn bank_cut_offs(&self) -> Result<HashMap<String, f64>, StoreError> {
         const NAME: &str = "bank_table";
         let mut cut_offs = HashMap::new();
-        if let Some(table) = self.table(NAME)?.filter(|table| table.has("ignore_older_than")) {
-            let sql = format!("SELECT bank, ignore_older_than FROM bank_table{}", table.without_history());
-            self.each_row(&sql, NAME, &["bank", "ignore_older_than"], |cells| {
+        if let Some(table) = self.table(NAME)?.filter(|table| table.has_column("ignore_older_than")) {
+            let sql = format!("SELECT bank, ignore_older_than FROM bank_table{}", table.history_filter());
+            self.visit_rows(&sql, NAME, &["bank", "ignore_older_than"], |cells| {
                 if let Some(cut_off) = cells.number_if_any(1) {
                     cut_offs.insert(cells.text(0)?.to_owned(), cut_off);
                 }
@@ -156,19 +156,19 @@ impl Snapshot<'_> {
         let mut reconfigured = 0.0;
         if self.table(NAME)?.is_some() {
             let sql = "SELECT value FROM config_table WHERE key = 'reconfigure_time'";
-            self.each_row(sql, NAME, &["value"], |cells| {
+            self.visit_rows(sql, NAME, &["value"], |cells| {
                 reconfigured = cells.number_if_any(0).unwrap_or(0.0);
                 Ok(())
             })?;
         }
-        let ours = marks.filter(|marks| marks.reconfigured == reconfigured);
-        Ok(ours.map_or(reconfigured, |marks| marks.since))
+        let own_marks = marks.filter(|marks| marks.reconfigured == reconfigured);
+        Ok(own_marks.map_or(reconfigured, |marks| marks.since))
     }
 }
 
 /// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. A usage that
 /// another program has changed since is not decayed.
-fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
+fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
     let left = remaining_after(at - marks.period_start, pace);
     for association in associations {
         let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
@@ -183,17 +183,17 @@ fn decay_counted(associations: &mut [AssociationRecord], marks: &Marks, pace: &P
 ///
 /// flux-accounting does not store the time of its last count. While an association is idle, neither of the two times
 /// changes before the next boundary, where its stored usage decays. So its usage never rises.
-fn decay_stored(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
+fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pace: &Pace, now: f64) {
     let Some(boundary) = pace.boundary else { return };
     let passed = (now - boundary) / pace.period;
     // A boundary that is overdue by more than a period shows that no program counts.
     if passed >= 2.0 {
         return;
     }
-    let began = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
+    let decay_start = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
     for (association, newest) in associations.iter_mut().zip(newest) {
         if let Some(usage) = &mut association.usage {
-            *usage *= remaining_after(now - newest.max(began).min(now), pace);
+            *usage *= remaining_after(now - newest.max(decay_start).min(now), pace);
         }
     }
 }
@@ -209,7 +209,7 @@ fn remaining_after(seconds: f64, pace: &Pace) -> f64 {
 /// all jobs that end before it.
 fn counted_until(newest: f64, marks: Option<&Marks>, key: u64, now: f64) -> f64 {
     // A different time was stored by another program at an unknown time until now.
-    let ours = marks.filter(|marks| marks.newest(key) == newest);
-    let counted = ours.map_or(now, |marks| marks.ran.min(now));
+    let own_marks = marks.filter(|marks| marks.newest(key) == newest);
+    let counted = own_marks.map_or(now, |marks| marks.ran.min(now));
     if newest > counted + AHEAD { counted } else { newest }
 }

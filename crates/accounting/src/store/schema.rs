@@ -19,21 +19,21 @@ pub(super) struct Table {
 pub(super) type Column = (&'static str, Option<&'static str>);
 
 impl Table {
-    pub(super) fn has(&self, column: &str) -> bool {
+    pub(super) fn has_column(&self, column: &str) -> bool {
         self.columns.iter().any(|known| known.eq_ignore_ascii_case(column))
     }
 
     /// Returns a name of SQLite's row number that no column uses, or `None` if rows have no numbers.
     pub(super) fn row_number(&self) -> Option<&'static str> {
-        let free = |name: &&str| self.numbered && !self.has(name);
+        let free = |name: &&str| self.numbered && !self.has_column(name);
         ["rowid", "_rowid_", "oid"].into_iter().find(free)
     }
 
     /// Returns SQL that is true for active rows. flux-accounting before 0.15 marked deleted rows instead.
-    pub(super) fn active(&self) -> &'static str {
-        if self.has("active") {
+    pub(super) fn active_condition(&self) -> &'static str {
+        if self.has_column("active") {
             "active"
-        } else if self.has("deleted") {
+        } else if self.has_column("deleted") {
             "deleted = 0"
         } else {
             "1"
@@ -44,8 +44,8 @@ impl Table {
     ///
     /// `flux account delete-bank` marks a bank inactive, and `add-bank` below another parent then adds a second row
     /// with the same name. An inactive row is historical if another row with its name is active or newer.
-    pub(super) fn without_history(&self) -> String {
-        let (active, Some(row)) = (self.active(), self.row_number()) else { return String::new() };
+    pub(super) fn history_filter(&self) -> String {
+        let (active, Some(row)) = (self.active_condition(), self.row_number()) else { return String::new() };
         if self.name != "bank_table" || active == "1" {
             return String::new();
         }
@@ -58,17 +58,17 @@ impl Table {
 
     /// Returns SQL that selects a column, or `None` if the table lacks it.
     pub(super) fn expression(&self, column: &str) -> Option<String> {
-        let is_old = column == "active" && !self.has(column) && self.has("deleted");
+        let is_old = column == "active" && !self.has_column(column) && self.has_column("deleted");
         if is_old {
-            Some(self.active().to_owned())
+            Some(self.active_condition().to_owned())
         } else {
-            self.has(column).then(|| format!("\"{column}\""))
+            self.has_column(column).then(|| format!("\"{column}\""))
         }
     }
 
     /// Returns a `SELECT` of these columns without historical rows, or an error that names missing columns without a
     /// substitute.
-    pub(super) fn select(&self, columns: &[Column]) -> Result<String, String> {
+    pub(super) fn build_select(&self, columns: &[Column]) -> Result<String, String> {
         let mut missing = Vec::new();
         let mut list = Vec::with_capacity(columns.len());
         for (name, default) in columns {
@@ -81,7 +81,7 @@ impl Table {
             let plural = if missing.len() == 1 { "" } else { "s" };
             return Err(format!("table {} has no column{plural} {}", self.name, missing.join(", ")));
         }
-        Ok(format!("SELECT {} FROM {}{}", list.join(", "), self.name, self.without_history()))
+        Ok(format!("SELECT {} FROM {}{}", list.join(", "), self.name, self.history_filter()))
     }
 }
 
@@ -96,7 +96,7 @@ impl Snapshot<'_> {
             let numbered = self.transaction.query_row(numbered, [name], |row| row.get(0)).optional()?;
             Ok(Table { name, columns, numbered: numbered.unwrap_or(false) })
         };
-        let table = read().map_err(|error| self.fail(&error))?;
+        let table = read().map_err(|error| self.sqlite_error(&error))?;
         Ok((!table.columns.is_empty()).then_some(table))
     }
 
@@ -107,7 +107,7 @@ impl Snapshot<'_> {
 
     /// Returns a table and a `SELECT` of these columns. If the table is unusable, adds the reason to `faults` and
     /// returns `None`.
-    pub(super) fn selection(
+    pub(super) fn select_columns(
         &self,
         name: &'static str,
         columns: &[Column],
@@ -117,7 +117,7 @@ impl Snapshot<'_> {
             faults.push(format!("no table {name}"));
             return Ok(None);
         };
-        match table.select(columns) {
+        match table.build_select(columns) {
             Ok(select) => Ok(Some((table, select))),
             Err(fault) => {
                 faults.push(fault);

@@ -53,9 +53,9 @@ impl Snapshot<'_> {
     /// Returns all stored limits, sorted.
     pub fn stored_limits(&self) -> Result<Vec<StoredLimit>, StoreError> {
         let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
-        let sql = table.select(&COLUMNS).map_err(|text| self.schema_error(&text))?;
+        let sql = table.build_select(&COLUMNS).map_err(|text| self.schema_error(&text))?;
         let mut limits = Vec::new();
-        self.each_row(&sql, TABLE, &COLUMNS.map(|(name, _)| name), |cells| {
+        self.visit_rows(&sql, TABLE, &COLUMNS.map(|(name, _)| name), |cells| {
             limits.push(StoredLimit {
                 scope: cells.text(0)?.to_owned(),
                 name: cells.text(1)?.to_owned(),
@@ -88,7 +88,7 @@ impl Snapshot<'_> {
             )?;
             Ok(())
         };
-        write().map_err(|error| self.fail(&error))
+        write().map_err(|error| self.sqlite_error(&error))
     }
 
     /// Removes a limit.
@@ -98,7 +98,7 @@ impl Snapshot<'_> {
         self.transaction
             .execute(sql, (scope, name, queue, measure))
             .map(drop)
-            .map_err(|error| self.fail(&error))
+            .map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns true if the bank exists.
@@ -121,11 +121,11 @@ impl Snapshot<'_> {
 
     fn has_row(&self, sql: &str, values: &[&str]) -> Result<bool, StoreError> {
         let values = rusqlite::params_from_iter(values);
-        self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.fail(&error))
+        self.transaction.query_row(sql, values, |row| row.get(0)).map_err(|error| self.sqlite_error(&error))
     }
 
     /// Returns the limits in the form that the plugin reads, and those on users that are no longer in the database.
-    pub(super) fn limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
+    pub(super) fn read_limit_records(&self) -> Result<(Vec<LimitRecord>, Vec<StoredLimit>), StoreError> {
         let stored = self.stored_limits()?;
         if let Some(fault) = stored.iter().find_map(StoredLimit::find_fault) {
             return Err(self.error(Reason::Value(fault)));
@@ -136,7 +136,7 @@ impl Snapshot<'_> {
         }
         let mut ids: BTreeMap<String, i64> = BTreeMap::new();
         let sql = "SELECT username, userid FROM association_table";
-        self.each_row(sql, "association_table", &["username", "userid"], |cells| {
+        self.visit_rows(sql, "association_table", &["username", "userid"], |cells| {
             ids.insert(cells.text(0)?.to_owned(), cells.user_id(1));
             Ok(())
         })?;

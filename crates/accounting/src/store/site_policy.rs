@@ -27,7 +27,7 @@ impl Snapshot<'_> {
             return Ok(site);
         }
         let sql = "SELECT key, value FROM config_table WHERE substr(key, 1, 10) = 'fairshare.' ORDER BY key";
-        self.each_row(sql, "config_table", &["key", "value"], |cells| {
+        self.visit_rows(sql, "config_table", &["key", "value"], |cells| {
             let (key, value) = (cells.text(0)?, cells.text(1)?.trim());
             let fault = |text: String| format!("config_table: {key}: {text}");
             if key == POLICY {
@@ -64,6 +64,6 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        write().map_err(|error| self.fail(&error))
+        write().map_err(|error| self.sqlite_error(&error))
     }
 }

@@ -63,23 +63,23 @@ impl Snapshot<'_> {
         progress: &mut dyn FnMut(u64),
     ) -> Result<StoredTree, StoreError> {
         let mut faults = Vec::new();
-        let banks = self.selection("bank_table", &BANK_COLUMNS, &mut faults)?;
-        let associations = self.selection("association_table", &ASSOCIATION_COLUMNS, &mut faults)?;
+        let banks = self.select_columns("bank_table", &BANK_COLUMNS, &mut faults)?;
+        let associations = self.select_columns("association_table", &ASSOCIATION_COLUMNS, &mut faults)?;
         let (Some((bank_table, select_banks)), Some((table, select))) = (banks, associations) else {
             return Err(self.schema_error(&faults.join("; ")));
         };
-        let banks = self.banks(&bank_table, &select_banks)?;
+        let banks = self.read_banks(&bank_table, &select_banks)?;
         let drop = inactive == InactiveUsage::Ignore;
         let mut builder = Builder::default();
         let dead = add_banks(&banks, inactive, &mut builder);
 
         let number = table.row_number().unwrap_or("0");
-        let sql = select.replacen(" FROM", &format!(", {}, {number} FROM", table.active()), 1);
-        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+        let sql = select.replacen(" FROM", &format!(", {}, {number} FROM", table.active_condition()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut associations = Vec::new();
         let columns = ["username", "bank", "shares", "job_usage", "fairshare", "active", "rowid"];
-        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             let number = associations.len() + 1;
             let cells = Cells { table: "association_table", row, number, columns: &columns };
             let mut add = || -> Result<(), String> {
@@ -110,12 +110,12 @@ impl Snapshot<'_> {
         Ok(StoredTree { builder, associations, left_out })
     }
 
-    fn banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
-        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active()), 1);
-        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.fail(&error))?;
-        let mut rows = statement.query([]).map_err(|error| self.fail(&error))?;
+    fn read_banks(&self, table: &Table, select: &str) -> Result<Vec<BankRow>, StoreError> {
+        let sql = select.replacen(" FROM", &format!(", {} FROM", table.active_condition()), 1);
+        let mut statement = self.transaction.prepare(&sql).map_err(|error| self.sqlite_error(&error))?;
+        let mut rows = statement.query([]).map_err(|error| self.sqlite_error(&error))?;
         let mut banks = Vec::new();
-        while let Some(row) = rows.next().map_err(|error| self.fail(&error))? {
+        while let Some(row) = rows.next().map_err(|error| self.sqlite_error(&error))? {
             let columns = &["bank", "parent_bank", "shares", "active"];
             let cells = Cells { table: "bank_table", row, number: banks.len() + 1, columns };
             let read = || -> Result<BankRow, String> {
@@ -169,8 +169,9 @@ impl Snapshot<'_> {
             );
         } else if let Some(table) = self.table("job_usage_factor_table")? {
             // Before schema 36: one column per period.
-            let periods: Vec<i64> =
-                (0..1000).take_while(|period| table.has(&format!("usage_factor_period_{period}"))).collect();
+            let periods: Vec<i64> = (0..1000)
+                .take_while(|period| table.has_column(&format!("usage_factor_period_{period}")))
+                .collect();
             let columns: Vec<String> =
                 periods.iter().map(|period| format!("usage_factor_period_{period}")).collect();
             if !columns.is_empty() {
@@ -181,7 +182,7 @@ impl Snapshot<'_> {
                 outcome = collect(&sql, &periods);
             }
         }
-        outcome.map_err(|error| self.fail(&error))?;
+        outcome.map_err(|error| self.sqlite_error(&error))?;
         self.check_unchanged()?;
         Ok(bins)
     }
@@ -205,7 +206,9 @@ impl Snapshot<'_> {
                 "SELECT username, bank, period, coalesce(value, 0.0) FROM job_usage_per_association_table",
             );
         } else if let Some(old) = old {
-            for period in (0..1000).take_while(|period| old.has(&format!("usage_factor_period_{period}"))) {
+            for period in
+                (0..1000).take_while(|period| old.has_column(&format!("usage_factor_period_{period}")))
+            {
                 let sql = format!(
                     "SELECT username, bank, {period}, coalesce(usage_factor_period_{period}, 0.0) \
                      FROM job_usage_factor_table"
@@ -213,7 +216,7 @@ impl Snapshot<'_> {
                 outcome = outcome.and_then(|()| each(&sql));
             }
         }
-        outcome.map_err(|error| self.fail(&error))?;
+        outcome.map_err(|error| self.sqlite_error(&error))?;
         self.check_unchanged()
     }
 
@@ -240,7 +243,7 @@ impl Snapshot<'_> {
             }
             Ok(())
         };
-        write(progress).map_err(|error| self.fail(&error))
+        write(progress).map_err(|error| self.sqlite_error(&error))
     }
 }
 

@@ -22,16 +22,22 @@ pub struct UnknownColumn {
 
 /// Returns the tables whose rows are sent, each with all columns of schemas up to 38.
 fn known_columns() -> [(&'static str, Vec<&'static str>); 5] {
-    fn with<R: Record>(not_sent: &[&'static str]) -> (&'static str, Vec<&'static str>) {
+    fn list_columns<R: Record>(not_sent: &[&'static str]) -> (&'static str, Vec<&'static str>) {
         let sent = R::fields().filter_map(|field| field.column);
         (R::TABLE, sent.chain(not_sent.iter().copied()).collect())
     }
     [
-        with::<AssociationRecord>(&["creation_time", "mod_time", "deleted", "admin_level", "max_jobs"]),
-        with::<BankRecord>(&["bank_id", "deleted", "job_usage", "ignore_older_than"]),
-        with::<QueueRecord>(&[]),
-        with::<ProjectRecord>(&["project_id", "usage"]),
-        with::<FactorRecord>(&[]),
+        list_columns::<AssociationRecord>(&[
+            "creation_time",
+            "mod_time",
+            "deleted",
+            "admin_level",
+            "max_jobs",
+        ]),
+        list_columns::<BankRecord>(&["bank_id", "deleted", "job_usage", "ignore_older_than"]),
+        list_columns::<QueueRecord>(&[]),
+        list_columns::<ProjectRecord>(&["project_id", "usage"]),
+        list_columns::<FactorRecord>(&[]),
     ]
 }
 
@@ -45,23 +51,23 @@ impl Snapshot<'_> {
                     self.transaction.prepare("SELECT name, dflt_value FROM pragma_table_info(?1)")?;
                 statement.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
             };
-            for (column, default) in read().map_err(|error| self.fail(&error))? {
+            for (column, default) in read().map_err(|error| self.sqlite_error(&error))? {
                 if known.iter().any(|name| column.eq_ignore_ascii_case(name)) {
                     continue;
                 }
                 let default = default.unwrap_or_else(|| "NULL".to_owned());
-                let standard = literal(&default);
+                let default_value = parse_literal(&default);
                 let count = || -> rusqlite::Result<usize> {
                     let sql = format!("SELECT \"{}\" FROM {table}", column.replace('"', "\"\""));
                     let mut statement = self.transaction.prepare(&sql)?;
                     let mut rows = statement.query([])?;
                     let mut other = 0;
                     while let Some(row) = rows.next()? {
-                        other += usize::from(!is_same(row.get_ref(0)?, &standard));
+                        other += usize::from(!is_default(row.get_ref(0)?, &default_value));
                     }
                     Ok(other)
                 };
-                let rows = count().map_err(|error| self.fail(&error))?;
+                let rows = count().map_err(|error| self.sqlite_error(&error))?;
                 if rows > 0 {
                     unknown.push(UnknownColumn { table, column, default, rows });
                 }
@@ -72,7 +78,7 @@ impl Snapshot<'_> {
 }
 
 /// Returns the value of an SQL literal, or NULL for any other expression.
-fn literal(text: &str) -> Value {
+fn parse_literal(text: &str) -> Value {
     let text = text.trim();
     let quoted = text.strip_prefix('\'').and_then(|text| text.strip_suffix('\''));
     match quoted {
@@ -82,8 +88,8 @@ fn literal(text: &str) -> Value {
 }
 
 /// Returns true if a cell has the default value. NULL and an empty text count as defaults too.
-fn is_same(cell: ValueRef<'_>, standard: &Value) -> bool {
-    let number = match standard {
+fn is_default(cell: ValueRef<'_>, default_value: &Value) -> bool {
+    let number = match default_value {
         Value::Real(number) => Some(*number),
         _ => None,
     };
@@ -92,7 +98,7 @@ fn is_same(cell: ValueRef<'_>, standard: &Value) -> bool {
         ValueRef::Integer(value) => number == Some(value as f64),
         ValueRef::Real(value) => number == Some(value),
         ValueRef::Text(text) => {
-            text.is_empty() || *standard == Value::Text(String::from_utf8_lossy(text).into())
+            text.is_empty() || *default_value == Value::Text(String::from_utf8_lossy(text).into())
         }
         ValueRef::Blob(_) => false,
     }
@@ -114,7 +120,7 @@ mod tests {
             (ValueRef::Integer(0), "NULL", false),
             (ValueRef::Null, "7", true),
         ] {
-            assert_eq!(is_same(cell, &literal(default)), same, "{cell:?} with default {default}");
+            assert_eq!(is_default(cell, &parse_literal(default)), same, "{cell:?} with default {default}");
         }
     }
 }

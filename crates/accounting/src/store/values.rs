@@ -35,9 +35,9 @@ impl<'a> Cells<'a, '_> {
             }
         }
         let record = if record.is_empty() { format!(", row {}", self.number) } else { format!(":{record}") };
-        let mend = self.suggest_command(column).map_or(String::new(), |mend| format!("; {mend}"));
+        let remedy = self.suggest_command(column).map_or(String::new(), |remedy| format!("; {remedy}"));
         format!(
-            "{}{record}: {column} is {}, expected {expected}{mend}",
+            "{}{record}: {column} is {}, expected {expected}{remedy}",
             self.table,
             format_value(self.value(index))
         )
@@ -45,7 +45,7 @@ impl<'a> Cells<'a, '_> {
 
     /// Returns the command that corrects the value of a column, as a clause.
     fn suggest_command(&self, column: &str) -> Option<String> {
-        let named = |key: &str| {
+        let quote_cell = |key: &str| {
             let at = self.columns.iter().position(|name| *name == key)?;
             self.value(at).as_str().ok().map(|name| format!("'{}'", name.replace('\'', "'\\''")))
         };
@@ -67,17 +67,19 @@ impl<'a> Cells<'a, '_> {
             ("association_table", _) => {
                 format!(
                     "edit-user --bank={} --{option}=VALUE {}",
-                    named("bank")?,
-                    named("username").unwrap_or_else(|| "USERNAME".to_owned())
+                    quote_cell("bank")?,
+                    quote_cell("username").unwrap_or_else(|| "USERNAME".to_owned())
                 )
             }
-            ("bank_table", "shares" | "priority") => format!("edit-bank --{option}=VALUE {}", named("bank")?),
-            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", named("bank")?),
+            ("bank_table", "shares" | "priority") => {
+                format!("edit-bank --{option}=VALUE {}", quote_cell("bank")?)
+            }
+            ("bank_table", "parent_bank") => format!("edit-bank --parent-bank=BANK {}", quote_cell("bank")?),
             ("queue_table", column) if column != "queue" => {
-                format!("edit-queue --{option}=VALUE {}", named("queue")?)
+                format!("edit-queue --{option}=VALUE {}", quote_cell("queue")?)
             }
             ("priority_factor_weight_table", "weight") => {
-                format!("edit-factor --factor={} --weight=VALUE", named("factor")?)
+                format!("edit-factor --factor={} --weight=VALUE", quote_cell("factor")?)
             }
             _ => return self.suggest_statement(column),
         };

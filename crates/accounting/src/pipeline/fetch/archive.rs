@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::list::Listed;
+use super::list::ListedJob;
 use super::{BATCH, FetchError, Fetched, Unreadable, record};
 use crate::store::{Access, ArchivedJob, Database, JobRecord, StoreError};
 
@@ -28,20 +28,20 @@ pub fn read_archive(
     let total = snapshot.job_estimate();
     let mut fetched = Fetched::default();
     let mut batch = Vec::new();
-    let mut read = 0;
+    let mut jobs_read = 0;
     snapshot.archived_jobs(&mut |job| {
-        read += 1;
+        jobs_read += 1;
         if job.r.is_empty() || job.t_run <= 0.0 {
             fetched.never_ran += 1;
             return Ok(());
         }
-        match from_archive(job) {
+        match build_from_archive(job) {
             Ok(record) => batch.push(record),
             Err(unreadable) => fetched.unreadable.push(unreadable),
         }
         if batch.len() >= BATCH {
             fetched.records += batch.len();
-            progress(read, total);
+            progress(jobs_read, total);
             sink(std::mem::take(&mut batch))?;
         }
         Ok(())
@@ -50,7 +50,7 @@ pub fn read_archive(
     if !batch.is_empty() {
         sink(batch)?;
     }
-    progress(read, total);
+    progress(jobs_read, total);
     Ok(fetched)
 }
 
@@ -62,12 +62,13 @@ struct Event {
     context: Value,
 }
 
-pub(super) fn from_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
-    let fail = |reason: String| Unreadable { id: job.id.clone(), reason };
-    let id = job.id.parse().map_err(|_| fail("its id is not a number".to_owned()))?;
-    let userid = u32::try_from(job.userid).map_err(|_| fail(format!("its user id is {}", job.userid)))?;
-    let jobspec = apply_updates(&job.jobspec, &job.eventlog).map_err(&fail)?;
-    let listed = Listed {
+pub(super) fn build_from_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
+    let unreadable = |reason: String| Unreadable { id: job.id.clone(), reason };
+    let id = job.id.parse().map_err(|_| unreadable("its id is not a number".to_owned()))?;
+    let userid =
+        u32::try_from(job.userid).map_err(|_| unreadable(format!("its user id is {}", job.userid)))?;
+    let jobspec = apply_updates(&job.jobspec, &job.eventlog).map_err(&unreadable)?;
+    let listed = ListedJob {
         id,
         userid,
         t_submit: job.t_submit,
@@ -75,7 +76,7 @@ pub(super) fn from_archive(job: ArchivedJob) -> Result<JobRecord, Unreadable> {
         t_inactive: job.t_inactive,
         ranks: job.ranks.into(),
     };
-    record::from_texts(listed, job.r, jobspec)
+    record::build_record(listed, job.r, jobspec)
 }
 
 /// Applies the `jobspec-update` events to the jobspec. Returns the unchanged text if there are none.
@@ -90,8 +91,8 @@ fn apply_updates(jobspec: &str, eventlog: &str) -> Result<String, String> {
         if event.name == UPDATE
             && let Value::Object(changes) = event.context
         {
-            for (path, to) in changes {
-                set_path(&mut value, &path, to);
+            for (path, new_value) in changes {
+                set_path(&mut value, &path, new_value);
             }
         }
     }
@@ -100,14 +101,14 @@ fn apply_updates(jobspec: &str, eventlog: &str) -> Result<String, String> {
 
 /// Sets the value at a dotted path and adds missing objects on the path. If the path leads through a value that is
 /// not an object, the change is dropped, as in Flux.
-fn set_path(value: &mut Value, path: &str, to: Value) {
-    let mut at = value;
-    let (way, last) = path.rsplit_once('.').unwrap_or(("", path));
-    for step in way.split('.').filter(|step| !step.is_empty()) {
-        let Value::Object(map) = at else { return };
-        at = map.entry(step).or_insert_with(|| Value::Object(Map::new()));
+fn set_path(value: &mut Value, path: &str, new_value: Value) {
+    let mut object = value;
+    let (parents, last) = path.rsplit_once('.').unwrap_or(("", path));
+    for key in parents.split('.').filter(|key| !key.is_empty()) {
+        let Value::Object(map) = object else { return };
+        object = map.entry(key).or_insert_with(|| Value::Object(Map::new()));
     }
-    if let Value::Object(map) = at {
-        map.insert(last.to_owned(), to);
+    if let Value::Object(map) = object {
+        map.insert(last.to_owned(), new_value);
     }
 }

@@ -13,7 +13,7 @@ use crate::store::{FetchMarks, Snapshot, StoreError};
 
 /// The time of the last fetch is rewritten after this many seconds even if the fetch found no new job. An old time
 /// only makes the next response longer.
-const STALE: f64 = 600.0;
+const REWRITE_SECONDS: f64 = 600.0;
 
 /// Returns the latest end among the jobs on record such that all jobs that ended earlier are on record too.
 pub fn newest_complete(snapshot: &Snapshot<'_>, now: f64) -> Result<Option<f64>, StoreError> {
@@ -43,14 +43,14 @@ pub fn removed_range(snapshot: &Snapshot<'_>, now: f64) -> Result<Range<f64>, St
 pub fn record_fetch(snapshot: &Snapshot<'_>, now: f64, new: u64) -> Result<(), StoreError> {
     let before = snapshot.fetch_marks()?;
     let known = before.and_then(|marks| marks.oldest);
-    let is_said =
-        new == 0 && before.is_some_and(|marks| (marks.fetched..marks.fetched + STALE).contains(&now));
-    if is_said && known.is_some() {
+    let is_recorded = new == 0
+        && before.is_some_and(|marks| (marks.fetched..marks.fetched + REWRITE_SECONDS).contains(&now));
+    if is_recorded && known.is_some() {
         return Ok(());
     }
     // Other programs add records too.
     let oldest = known.into_iter().chain(snapshot.oldest_inactive()?).reduce(f64::min);
-    if is_said && oldest.is_none() {
+    if is_recorded && oldest.is_none() {
         return Ok(());
     }
     snapshot.write_fetch_marks(FetchMarks { fetched: now, oldest })

@@ -16,7 +16,7 @@ const PAGE: usize = 10_000;
 
 /// An ended job that ran, with the attributes of `job-list`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Listed {
+pub(super) struct ListedJob {
     pub id: u64,
     pub userid: u32,
     pub t_submit: f64,
@@ -27,12 +27,12 @@ pub(super) struct Listed {
 
 #[derive(Deserialize)]
 struct Page {
-    jobs: Vec<Entry>,
+    jobs: Vec<ListEntry>,
 }
 
 /// A job in a response. A job that never ran has neither `t_run` nor `ranks`.
 #[derive(Deserialize)]
-struct Entry {
+struct ListEntry {
     id: u64,
     userid: u32,
     t_submit: f64,
@@ -43,9 +43,9 @@ struct Entry {
 
 /// The ended jobs in `job-list`.
 #[derive(Debug, Default)]
-pub(super) struct Ended {
+pub(super) struct EndedJobs {
     /// Jobs that ran, in the order in which they ended.
-    pub jobs: Vec<Listed>,
+    pub jobs: Vec<ListedJob>,
     /// Number of jobs that never ran.
     pub never_ran: usize,
     /// Jobs that ran and whose ranks are unknown.
@@ -53,14 +53,14 @@ pub(super) struct Ended {
 }
 
 /// Lists the jobs that ended after `since`.
-pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<Ended, FetchError> {
-    let mut ended = Ended::default();
+pub(super) fn list_ended(flux: &mut Flux, since: f64) -> Result<EndedJobs, FetchError> {
+    let mut ended = EndedJobs::default();
     for entry in fetch_pages(PAGE, |before, size| fetch_page(flux, since, before, size))? {
-        let Entry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
+        let ListEntry { id, userid, t_submit, t_run, t_inactive, ranks } = entry;
         match (t_run, ranks) {
             (None, _) => ended.never_ran += 1,
             (Some(t_run), Some(ranks)) => {
-                ended.jobs.push(Listed { id, userid, t_submit, t_run, t_inactive, ranks });
+                ended.jobs.push(ListedJob { id, userid, t_submit, t_run, t_inactive, ranks });
             }
             (Some(_), None) => {
                 let reason = "Flux does not know on which ranks it ran".to_owned();
@@ -81,16 +81,16 @@ pub fn newest_end(flux: &mut Flux) -> Result<Option<f64>, FetchError> {
 /// doubled.
 fn fetch_pages(
     mut size: usize,
-    mut ask: impl FnMut(Option<f64>, usize) -> Result<Vec<Entry>, FetchError>,
-) -> Result<Vec<Entry>, FetchError> {
-    let mut all: Vec<Entry> = Vec::new();
+    mut fetch: impl FnMut(Option<f64>, usize) -> Result<Vec<ListEntry>, FetchError>,
+) -> Result<Vec<ListEntry>, FetchError> {
+    let mut all: Vec<ListEntry> = Vec::new();
     let mut before = None;
     loop {
-        let page = ask(before, size)?;
-        let full = page.len() >= size;
+        let page = fetch(before, size)?;
+        let is_full = page.len() >= size;
         let oldest = page.iter().map(|entry| entry.t_inactive).min_by(f64::total_cmp);
         all.extend(page);
-        if !full {
+        if !is_full {
             break;
         }
         if oldest == before {
@@ -108,19 +108,21 @@ fn fetch_page(
     since: f64,
     before: Option<f64>,
     size: usize,
-) -> Result<Vec<Entry>, FetchError> {
-    let wrong = |text: String| FetchError::Answer { topic: LIST, text };
+) -> Result<Vec<ListEntry>, FetchError> {
+    let answer_error = |text: String| FetchError::Answer { topic: LIST, text };
     let mut requests = Requests::new(flux);
-    requests.send(LIST, &request(since, before, size).to_string(), ())?;
-    let Some(((), answer)) = requests.receive()? else { return Err(wrong("there is none".to_owned())) };
-    let page: Page =
-        serde_json::from_str(answer?.text().unwrap_or_default()).map_err(|error| wrong(error.to_string()))?;
+    requests.send(LIST, &build_request(since, before, size).to_string(), ())?;
+    let Some(((), answer)) = requests.receive()? else {
+        return Err(answer_error("there is none".to_owned()));
+    };
+    let page: Page = serde_json::from_str(answer?.text().unwrap_or_default())
+        .map_err(|error| answer_error(error.to_string()))?;
     Ok(page.jobs)
 }
 
 /// Returns the request for a page. With `before`, the constraint on `t_inactive` selects inactive jobs by itself, so
 /// `states` is omitted: Flux limits the number of comparisons to a million.
-fn request(since: f64, before: Option<f64>, size: usize) -> Value {
+fn build_request(since: f64, before: Option<f64>, size: usize) -> Value {
     let constraint = match before {
         Some(time) => json!({ "t_inactive": [format!("<={time:?}")] }),
         None => json!({ "states": [INACTIVE] }),
@@ -132,16 +134,16 @@ fn request(since: f64, before: Option<f64>, size: usize) -> Value {
 mod tests {
     use super::*;
 
-    fn entry(id: u64, t_inactive: f64) -> Entry {
-        Entry { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
+    fn make_entry(id: u64, t_inactive: f64) -> ListEntry {
+        ListEntry { id, userid: 1, t_submit: 0.0, t_run: None, t_inactive, ranks: None }
     }
 
     /// Behaves like `job-list`: returns at most `size` jobs that ended at or before `before`, newest first.
-    fn serve(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<Entry> {
+    fn list_page(jobs: &[(u64, f64)], before: Option<f64>, size: usize) -> Vec<ListEntry> {
         let mut jobs: Vec<_> =
             jobs.iter().filter(|(_, end)| before.is_none_or(|time| *end <= time)).collect();
         jobs.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
-        jobs.into_iter().take(size).map(|(id, end)| entry(*id, *end)).collect()
+        jobs.into_iter().take(size).map(|(id, end)| make_entry(*id, *end)).collect()
     }
 
     #[test]
@@ -156,18 +158,18 @@ mod tests {
         let jobs: Vec<(u64, f64)> =
             ends.iter().enumerate().map(|(i, end)| ((i as u64 * 37) % 1009, *end)).collect();
         for size in 1..=70 {
-            let found = fetch_pages(size, |before, size| Ok(serve(&jobs, before, size))).expect("pages");
-            let mut want = jobs.clone();
-            want.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
+            let found = fetch_pages(size, |before, size| Ok(list_page(&jobs, before, size))).expect("pages");
+            let mut expected = jobs.clone();
+            expected.sort_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(&b.0)));
             let found: Vec<_> = found.iter().map(|entry| (entry.id, entry.t_inactive)).collect();
-            assert_eq!(found, want, "pages of {size}");
+            assert_eq!(found, expected, "pages of {size}");
         }
     }
 
     #[test]
     fn the_constraint_contains_the_time_with_all_digits() {
         let time = 1_700_000_000.123_456_7_f64;
-        let request = request(1.5, Some(time), 10);
+        let request = build_request(1.5, Some(time), 10);
         let text = request["constraint"]["t_inactive"][0].as_str().expect("text");
         assert_eq!(text.strip_prefix("<=").and_then(|text| text.parse().ok()), Some(time));
         assert_eq!(request["since"], 1.5);

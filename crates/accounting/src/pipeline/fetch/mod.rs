@@ -20,11 +20,11 @@ use fairshare_client::{Flux, FluxError, Requests};
 
 pub use archive::read_archive;
 pub use bound::{newest_complete, record_fetch, removed_range};
-use list::Listed;
+use list::ListedJob;
 pub use list::newest_end;
 
 /// Number of lookups that run at once. A few dozen keep all modules of Flux busy; more would wait in their queues.
-const WINDOW: usize = 256;
+const MAX_LOOKUPS: usize = 256;
 /// Number of records in a batch.
 const BATCH: usize = 1000;
 /// Fetching begins this many seconds before the end of the newest job on record, because several jobs may end at the
@@ -87,7 +87,7 @@ impl fmt::Display for Unreadable {
 
 /// The ended jobs, before their R and jobspec are fetched.
 #[derive(Debug)]
-pub struct Listing(list::Ended);
+pub struct Listing(list::EndedJobs);
 
 impl Listing {
     /// Lists the jobs that ended after `newest` minus [`OVERLAP`], or all jobs in job-list if `newest` is `None`.
@@ -109,11 +109,11 @@ impl Listing {
     /// Removes the jobs for which `stored`, given the job id and the end of the job, returns true.
     pub fn remove_stored(
         &mut self,
-        mut stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
+        mut is_stored: impl FnMut(u64, f64) -> Result<bool, StoreError>,
     ) -> Result<(), StoreError> {
         let mut jobs = Vec::with_capacity(self.0.jobs.len());
         for job in std::mem::take(&mut self.0.jobs) {
-            if !stored(job.id, job.t_inactive)? {
+            if !is_stored(job.id, job.t_inactive)? {
                 jobs.push(job);
             }
         }
@@ -123,7 +123,7 @@ impl Listing {
 
     /// Starts to fetch the records of the jobs.
     pub fn fetch(self, flux: &mut Flux) -> Fetching<'_> {
-        let list::Ended { jobs, never_ran, unreadable } = self.0;
+        let list::EndedJobs { jobs, never_ran, unreadable } = self.0;
         let fetched = Fetched { never_ran, unreadable, ..Fetched::default() };
         let lookups = Lookups { requests: Requests::new(flux), order: VecDeque::new(), first: 0 };
         Fetching { jobs: jobs.into_iter(), lookups, fetched }
@@ -132,7 +132,7 @@ impl Listing {
 
 /// A fetch in progress. Lookups continue between two batches.
 pub struct Fetching<'a> {
-    jobs: std::vec::IntoIter<Listed>,
+    jobs: std::vec::IntoIter<ListedJob>,
     lookups: Lookups<'a>,
     fetched: Fetched,
 }
@@ -142,15 +142,15 @@ impl Fetching<'_> {
     pub fn next_batch(&mut self) -> Result<Option<Vec<JobRecord>>, FetchError> {
         let mut batch = Vec::new();
         while batch.len() < BATCH {
-            while self.lookups.order.len() < WINDOW
+            while self.lookups.order.len() < MAX_LOOKUPS
                 && let Some(job) = self.jobs.next()
             {
-                self.lookups.start(job)?;
+                self.lookups.start_lookup(job)?;
             }
             match self.lookups.pop_front() {
                 Some(Ok(record)) => batch.push(record),
                 Some(Err(unreadable)) => self.fetched.unreadable.push(unreadable),
-                None if self.lookups.receive()? => {}
+                None if self.lookups.receive_response()? => {}
                 None => break,
             }
         }
@@ -172,8 +172,9 @@ impl Fetching<'_> {
 /// The service that returns R and the jobspec of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
-    /// The job manager, which has both in memory with all updates applied as long as `job-list` lists the job. This
-    /// takes a tenth of the time. R lacks the scheduler's own part (`scheduling`), which accounting does not need.
+    /// The job manager, which has both in memory with all updates applied as long as `job-list` lists the job. A lookup
+    /// takes a tenth of the time of `Info`. R lacks the scheduler's own part (`scheduling`), which accounting does not
+    /// need.
     Manager,
     /// The job information service, which reads the KVS; for versions of Flux whose job manager does not return R.
     Info,
@@ -200,7 +201,7 @@ impl Source {
 struct Lookup {
     number: u64,
     source: Source,
-    job: Listed,
+    job: ListedJob,
 }
 
 /// Running lookups. Responses arrive in any order; records are delivered in the order of the lookups.
@@ -213,26 +214,29 @@ struct Lookups<'a> {
 }
 
 impl Lookups<'_> {
-    fn start(&mut self, job: Listed) -> Result<(), FetchError> {
+    fn start_lookup(&mut self, job: ListedJob) -> Result<(), FetchError> {
         let number = self.first + self.order.len() as u64;
         self.order.push_back(None);
-        self.send(Lookup { number, source: Source::Manager, job })
+        self.send_lookup(Lookup { number, source: Source::Manager, job })
     }
 
-    fn send(&mut self, lookup: Lookup) -> Result<(), FetchError> {
+    fn send_lookup(&mut self, lookup: Lookup) -> Result<(), FetchError> {
         let payload = lookup.source.payload(lookup.job.id);
         Ok(self.requests.send(lookup.source.topic(), &payload, lookup)?)
     }
 
-    /// Waits for one response, and returns false if no lookup is running. A response that only leads to another
-    /// lookup counts.
-    fn receive(&mut self) -> Result<bool, FetchError> {
+    /// Waits for one response and handles it. Returns false if no lookup is running.
+    fn receive_response(&mut self) -> Result<bool, FetchError> {
         let Some((Lookup { number, source, job }, answer)) = self.requests.receive()? else {
             return Ok(false);
         };
         let record = match (source, answer) {
-            (Source::Manager, Ok(answer)) => Ok(record::from_manager(job, answer.text().unwrap_or_default())),
-            (Source::Info, Ok(answer)) => Ok(record::from_lookup(job, answer.text().unwrap_or_default())),
+            (Source::Manager, Ok(answer)) => {
+                Ok(record::build_from_manager(job, answer.text().unwrap_or_default()))
+            }
+            (Source::Info, Ok(answer)) => {
+                Ok(record::build_from_lookup(job, answer.text().unwrap_or_default()))
+            }
             (Source::Manager, Err(FluxError::Request { errno, .. })) if errno != libc::EPERM => Err(job),
             (Source::Info, Err(FluxError::Request { errno, text, .. })) if concerns_one_job(errno) => {
                 Ok(Err(Unreadable { id: job.id.to_string(), reason: text }))
@@ -242,13 +246,13 @@ impl Lookups<'_> {
         let record = match record {
             Ok(record) => record,
             Err(job) => {
-                self.send(Lookup { number, source: Source::Info, job })?;
+                self.send_lookup(Lookup { number, source: Source::Info, job })?;
                 return Ok(true);
             }
         };
-        let place = usize::try_from(number - self.first).unwrap_or(usize::MAX);
-        if let Some(place) = self.order.get_mut(place) {
-            *place = Some(record);
+        let index = usize::try_from(number - self.first).unwrap_or(usize::MAX);
+        if let Some(slot) = self.order.get_mut(index) {
+            *slot = Some(record);
         }
         Ok(true)
     }

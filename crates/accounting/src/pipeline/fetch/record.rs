@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Unreadable;
-use super::list::Listed;
+use super::list::ListedJob;
 use crate::store::JobRecord;
 
 /// Response of `job-info.lookup`: JSON that contains R and the jobspec as JSON texts.
@@ -48,9 +48,9 @@ struct System {
 }
 
 /// Builds the record of a listed job from a response of the job manager.
-pub(super) fn from_manager(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
+pub(super) fn build_from_manager(job: ListedJob, answer: &str) -> Result<JobRecord, Unreadable> {
     match serde_json::from_str::<Attributes<'_>>(answer) {
-        Ok(Attributes { r, jobspec }) => from_texts(job, add_spaces(r.get()), add_spaces(jobspec.get())),
+        Ok(Attributes { r, jobspec }) => build_record(job, add_spaces(r.get()), add_spaces(jobspec.get())),
         Err(error) => Err(Unreadable { id: job.id.to_string(), reason: format!("its attributes: {error}") }),
     }
 }
@@ -74,9 +74,9 @@ fn add_spaces(compact: &str) -> String {
 }
 
 /// Builds the record of a listed job from a response of the job information service.
-pub(super) fn from_lookup(job: Listed, answer: &str) -> Result<JobRecord, Unreadable> {
+pub(super) fn build_from_lookup(job: ListedJob, answer: &str) -> Result<JobRecord, Unreadable> {
     match serde_json::from_str::<InfoLookup>(answer) {
-        Ok(InfoLookup { r, jobspec }) => from_texts(job, r, jobspec),
+        Ok(InfoLookup { r, jobspec }) => build_record(job, r, jobspec),
         Err(error) => Err(Unreadable {
             id: job.id.to_string(),
             reason: format!("the response of job-info.lookup is invalid: {error}"),
@@ -85,7 +85,7 @@ pub(super) fn from_lookup(job: Listed, answer: &str) -> Result<JobRecord, Unread
 }
 
 /// Builds the record of a listed job from its present R and jobspec.
-pub(super) fn from_texts(job: Listed, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
+pub(super) fn build_record(job: ListedJob, r: String, jobspec: String) -> Result<JobRecord, Unreadable> {
     let system = match serde_json::from_str::<Jobspec>(&jobspec) {
         Ok(jobspec) => jobspec.attributes.system,
         Err(error) => {

@@ -29,16 +29,16 @@ fn the_removed_range_ends_at_the_oldest_record() {
     site.add_job(3, 1, "A", 0.0, -1.0);
     assert!(record_fetch(&site, later, 3).is_empty(), "the history is unknown");
     assert!(record_fetch(&site, later + 1.0, 0).is_empty(), "no record was removed");
-    site.sql("DELETE FROM jobs WHERE id = '1'");
+    site.run_sql("DELETE FROM jobs WHERE id = '1'");
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..FIRST + 5000.0);
-    site.sql("DELETE FROM jobs");
+    site.run_sql("DELETE FROM jobs");
     // The records of jobs that ended in the last minutes may be late.
     assert_eq!(record_fetch(&site, later + 3.0, 0), FIRST..later - fetch::OVERLAP);
     assert_eq!(record_fetch(&site, later - 2.0, 0), FIRST..later - 2.0 - fetch::OVERLAP);
     // The clock was far behind: no record was ever this old.
     site.add_job(4, 1, "A", FIRST - 500.0, 1.0);
     assert!(record_fetch(&site, later + 4.0, 1).is_empty());
-    site.sql("DELETE FROM jobs");
+    site.run_sql("DELETE FROM jobs");
     let recent = later + 4.0 - fetch::OVERLAP;
     assert_eq!(
         record_fetch(&site, later + 5.0, 0),
@@ -50,7 +50,7 @@ fn the_removed_range_ends_at_the_oldest_record() {
 #[test]
 fn a_fetch_without_jobs_writes_nothing_if_no_job_is_on_record() {
     let site = Site::new("fetched_nothing");
-    let times = || site.numbers("SELECT fetched FROM fairshare_fetch_marks");
+    let times = || site.query_numbers("SELECT fetched FROM fairshare_fetch_marks");
     record_fetch(&site, FIRST, 0);
     record_fetch(&site, FIRST + 1.0, 0);
     assert_eq!(times(), [FIRST], "each write would wake a watch");
@@ -63,12 +63,12 @@ fn marks_of_a_version_without_the_oldest_record_are_read() {
     let site = Site::new("older_fetch_marks");
     let later = FIRST + 10_000.0;
     site.add_job(1, 1, "A", FIRST, 1.0);
-    site.sql(&format!(
+    site.run_sql(&format!(
         "CREATE TABLE fairshare_fetch_marks (one integer PRIMARY KEY CHECK (one = 1), fetched real);
          INSERT INTO fairshare_fetch_marks VALUES (1, {later})"
     ));
     assert!(record_fetch(&site, later + 1.0, 0).is_empty());
-    site.sql("DELETE FROM jobs");
+    site.run_sql("DELETE FROM jobs");
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..later + 1.0 - fetch::OVERLAP);
 }
 
@@ -84,11 +84,11 @@ fn a_record_without_association_counts_once_if_all_records_are_read_again() {
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 3, "B", FIRST, 20.0);
     site.run(FIRST + 1.0).expect("a run");
-    site.sql("DELETE FROM association_table WHERE username = 'u1'");
+    site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
     site.add_job(3, 1, "A", FIRST + 5.0, 4.0);
     assert_eq!(site.run(FIRST + 6.0).expect("a run").waiting, 1);
     site.add_user(1, "A");
-    site.sql(CLEAR_B);
+    site.run_sql(CLEAR_B);
     assert_eq!(site.run(FIRST + 7.0).expect("a run").counted, 2);
     assert_eq!(site.usages(), [14.0, 0.0, 20.0]);
 }
@@ -108,7 +108,7 @@ fn usage_of_a_removed_user_decays_like_that_of_others() {
         let site = Site::new(&format!("away_{boundaries}"));
         site.add_job(1, 1, "A", FIRST, 1000.0);
         site.run(FIRST + 1.0).expect("a run");
-        site.sql("DELETE FROM association_table WHERE username = 'u1'");
+        site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
         for boundary in 0..boundaries {
             site.run(END + f64::from(boundary) * H + 1.0).expect("a run");
         }
@@ -126,7 +126,7 @@ fn usage_of_a_removed_user_decays_in_a_recount() {
         let site = Site::new(&format!("away_anew_{boundaries}"));
         site.add_job(1, 1, "A", FIRST, 1000.0);
         site.run(FIRST + 1.0).expect("a run");
-        site.sql("DELETE FROM association_table WHERE username = 'u1'");
+        site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
         for boundary in 0..boundaries {
             site.recount(END + f64::from(boundary) * H + 1.0).expect("a recount");
         }
@@ -140,10 +140,10 @@ fn usage_of_a_removed_user_decays_in_a_recount() {
 #[test]
 fn usage_of_a_removed_user_decays_in_a_first_recount() {
     let site = Site::new("away_first");
-    site.sql("INSERT INTO job_usage_per_association_table VALUES ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', 1, 0.0)");
+    site.run_sql("INSERT INTO job_usage_per_association_table VALUES ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', 1, 0.0)");
     site.recount(END + H + 1.0).expect("a recount");
     let left = "SELECT sum(value) FROM job_usage_per_association_table WHERE username = 'gone'";
-    assert_eq!(site.numbers(left), [4.0]);
+    assert_eq!(site.query_numbers(left), [4.0]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn unreadable_bins_of_a_removed_user_are_not_changed() {
     let site = Site::new("away_unreadable");
     site.add_job(1, 1, "A", FIRST, 1000.0);
     site.run(FIRST + 1.0).expect("a run");
-    site.sql(
+    site.run_sql(
         "INSERT INTO job_usage_per_association_table VALUES
              ('gone', 7, 'A', 0, 8.0), ('gone', 7, 'A', -1, 8.0), ('gone', 7, 'A', 1000000000, 8.0),
              ('gone', 'x', 'B', 0, 8.0), ('gone', 7, 'B', 'x', 8.0)",
@@ -159,13 +159,15 @@ fn unreadable_bins_of_a_removed_user_are_not_changed() {
     site.run(END + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 500.0);
     assert_eq!(
-        site.numbers(
+        site.query_numbers(
             "SELECT value FROM job_usage_per_association_table WHERE username = 'gone' ORDER BY rowid"
         ),
         [0.0, 8.0, 8.0, 0.0, 8.0],
         "usage with an invalid user id decays like any other"
     );
-    site.sql("UPDATE job_usage_per_association_table SET period = -1 WHERE username = 'u2' AND period = 3");
+    site.run_sql(
+        "UPDATE job_usage_per_association_table SET period = -1 WHERE username = 'u2' AND period = 3",
+    );
     site.run(END + H + 1.0).expect_err("all bins of an association must be valid");
 }
 
@@ -175,15 +177,15 @@ fn usage_of_a_removed_user_decays_if_bins_are_columns() {
     site.use_bin_columns(4);
     site.add_job(1, 1, "A", FIRST, 1000.0);
     site.run(FIRST + 1.0).expect("a run");
-    site.sql("DELETE FROM association_table WHERE username = 'u1'");
+    site.run_sql("DELETE FROM association_table WHERE username = 'u1'");
     site.run(END + 1.0).expect("a run");
     site.run(END + H + 1.0).expect("a run");
     assert_eq!(
-        site.numbers("SELECT usage_factor_period_2 FROM job_usage_factor_table WHERE userid = 1"),
+        site.query_numbers("SELECT usage_factor_period_2 FROM job_usage_factor_table WHERE userid = 1"),
         [250.0]
     );
     assert_eq!(
-        site.numbers("SELECT usage_factor_period_0 FROM job_usage_factor_table WHERE userid = 1"),
+        site.query_numbers("SELECT usage_factor_period_0 FROM job_usage_factor_table WHERE userid = 1"),
         [0.0]
     );
 }
@@ -195,8 +197,8 @@ fn a_job_that_flux_accounting_counted_after_a_clear_is_not_late() {
     site.run(FIRST + 6.0).expect("a run");
     site.add_job(2, 3, "B", FIRST + 2.0, 4.0);
     site.add_job(3, 3, "B", FIRST + 6.5, 1.0);
-    site.sql(CLEAR_B);
-    site.sql(&format!("UPDATE bank_table SET ignore_older_than = {} WHERE bank = 'B'", FIRST - 50.0));
+    site.run_sql(CLEAR_B);
+    site.run_sql(&format!("UPDATE bank_table SET ignore_older_than = {} WHERE bank = 'B'", FIRST - 50.0));
     site.run_by(Rule::FluxAccounting, FIRST + 7.0).expect("a run");
     assert_eq!(site.usages(), [0.0, 0.0, 25.0]);
     site.run(FIRST + 8.0).expect("a run");

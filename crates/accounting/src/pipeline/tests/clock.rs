@@ -47,14 +47,15 @@ fn a_recount_repairs_the_usage_after_a_clock_was_far_ahead() {
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
     site.run(END + 1.0).expect("a run");
     assert_eq!(site.usages(), [8.0, 0.0, 0.0]);
-    let stored = site.numbers("SELECT end_half_life_period FROM t_half_life_period_table");
+    let stored = site.query_numbers("SELECT end_half_life_period FROM t_half_life_period_table");
     assert!(stored.iter().all(|end| (END - H..=END).contains(end)), "{stored:?}");
 }
 
 #[test]
 fn a_recount_resets_the_newest_job_after_a_clock_was_ahead() {
     let site = Site::new("ahead_newest");
-    let newest = || site.numbers("SELECT last_job_timestamp FROM job_usage_factor_table WHERE userid = 1")[0];
+    let newest =
+        || site.query_numbers("SELECT last_job_timestamp FROM job_usage_factor_table WHERE userid = 1")[0];
     site.add_job(1, 1, "A", FIRST + 500.0, 10.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 5.0);
     site.run(FIRST + 501.0).expect("a run");
@@ -72,7 +73,7 @@ fn a_recount_resets_the_newest_job_after_a_clock_was_ahead() {
 #[test]
 fn a_push_does_not_claim_that_future_jobs_are_counted() {
     let site = Site::new("ahead_told");
-    site.sql(
+    site.run_sql(
         "ALTER TABLE association_table ADD COLUMN max_running_jobs int DEFAULT 5;
          ALTER TABLE association_table ADD COLUMN max_active_jobs int DEFAULT 7",
     );
@@ -82,7 +83,9 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
         data.associations[0].counted_until.expect("a leaf")
     };
     let newest = |ended: f64| {
-        site.sql(&format!("UPDATE job_usage_factor_table SET last_job_timestamp = {ended} WHERE userid = 1"));
+        site.run_sql(&format!(
+            "UPDATE job_usage_factor_table SET last_job_timestamp = {ended} WHERE userid = 1"
+        ));
     };
     let day = 86_400.0;
     // A time that is slightly ahead may be right and is used.
@@ -109,7 +112,7 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
         [(2, "-1e308", "50010"), (3, "50000", "1e308"), (4, "-1", "50010"), (5, "50000", "1.1e11")]
     {
         site.add_job(id, 1, "A", FIRST + 1.0, 5.0);
-        site.sql(&format!("UPDATE jobs SET t_run = {run}, t_inactive = {end} WHERE id = '{id}'"));
+        site.run_sql(&format!("UPDATE jobs SET t_run = {run}, t_inactive = {end} WHERE id = '{id}'"));
     }
     let tally = site.run(FIRST + 20.0).expect("a run");
     assert_eq!((tally.counted, tally.unreadable_count, site.usages()[0]), (1, 4, 80.0));
@@ -121,7 +124,7 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
 fn an_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");
     site.add_job(1, 1, "A", FIRST, 80.0);
-    site.sql("UPDATE t_half_life_period_table SET end_half_life_period = 9.2e18");
+    site.run_sql("UPDATE t_half_life_period_table SET end_half_life_period = 9.2e18");
     let refused = site.run(FIRST + 20.0).expect_err("refused").to_string();
     assert!(refused.contains("9200000000000000000 and priority_decay_half_life 1000"), "{refused}");
     assert_eq!(site.usages()[0], 0.0);

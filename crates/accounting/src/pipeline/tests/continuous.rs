@@ -11,9 +11,9 @@ use super::{Access, Database, END, H, Rule, Site};
 const BEGIN: f64 = END - H;
 
 /// Makes a site whose users 1, 2 and 3 can be pushed.
-fn site(name: &str) -> Site {
+fn make_site(name: &str) -> Site {
     let site = Site::new(name);
-    site.sql(
+    site.run_sql(
         "ALTER TABLE association_table ADD COLUMN max_running_jobs int DEFAULT 5;
          ALTER TABLE association_table ADD COLUMN max_active_jobs int DEFAULT 7",
     );
@@ -21,7 +21,7 @@ fn site(name: &str) -> Site {
 }
 
 /// Returns the usage of users 1, 2 and 3 at `now` in a plugin that received a push at `now`.
-fn pushed(site: &Site, now: f64) -> Vec<f64> {
+fn pushed_usages(site: &Site, now: f64) -> Vec<f64> {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
     let at = data.tree.expect("a tree").at;
@@ -38,14 +38,14 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
 }
 
 /// Returns the usage at `now` by live 2 #1 and #2 of one node that ran for `used` seconds until `ended`.
-fn defined(ended: f64, used: f64, now: f64) -> f64 {
+fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
 }
 
 #[test]
 fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
-    let site = site("idle");
+    let site = make_site("idle");
     for (id, user, bank, ended, used) in
         [(1, 1, "A", 100.0, 50.0), (2, 2, "A", 800.0, 700.0), (3, 3, "B", 990.0, 9.0)]
     {
@@ -55,49 +55,57 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     let jobs = [(100.0, 50.0), (800.0, 700.0), (990.0, 9.0)];
     for step in 0..30 {
         let now = BEGIN + 995.0 + 100.0 * f64::from(step);
-        let wanted = jobs.map(|(ended, used)| defined(BEGIN + ended, used, now));
-        assert_close(&pushed(&site, now), &wanted, "before a run");
+        let wanted = jobs.map(|(ended, used)| usage_by_definition(BEGIN + ended, used, now));
+        assert_close(&pushed_usages(&site, now), &wanted, "before a run");
         site.run(now).expect("a run");
-        assert_close(&pushed(&site, now), &wanted, "after a run");
-        assert_close(&pushed(&site, now + 50.0), &wanted.map(|used| used * 0.5_f64.powf(50.0 / H)), "later");
+        assert_close(&pushed_usages(&site, now), &wanted, "after a run");
+        assert_close(
+            &pushed_usages(&site, now + 50.0),
+            &wanted.map(|used| used * 0.5_f64.powf(50.0 / H)),
+            "later",
+        );
     }
     // If the clock was set back, the last count is in the future.
     let behind = BEGIN + 3000.0;
-    let wanted = jobs.map(|(ended, used)| defined(BEGIN + ended, used, behind));
-    assert_close(&pushed(&site, behind), &wanted, "by a clock that was set back");
+    let wanted = jobs.map(|(ended, used)| usage_by_definition(BEGIN + ended, used, behind));
+    assert_close(&pushed_usages(&site, behind), &wanted, "by a clock that was set back");
     // Only four periods are stored, so older usage is dropped.
     site.run(BEGIN + 5.0 * H).expect("a run");
-    assert_eq!(pushed(&site, BEGIN + 5.0 * H), [0.0; 3]);
+    assert_eq!(pushed_usages(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
 /// Databases that an older version counted, in which usage was edited, and that were recounted.
 #[test]
-fn usage_counted_without_continuous_decay_is_that_at_its_newest_job() {
-    let site = site("older");
+fn usage_without_continuous_decay_is_taken_as_of_its_newest_job() {
+    let site = make_site("older");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.run(BEGIN + 200.0).expect("a run");
-    site.sql("ALTER TABLE fairshare_usage_marks DROP COLUMN continuous");
-    assert_close(&pushed(&site, BEGIN + 200.0), &[64.0, 0.0, 0.0], "no run since");
+    site.run_sql("ALTER TABLE fairshare_usage_marks DROP COLUMN continuous");
+    assert_close(&pushed_usages(&site, BEGIN + 200.0), &[64.0, 0.0, 0.0], "no run since");
     site.run(BEGIN + 300.0).expect("a run");
     let left = |seconds: f64| 64.0 * 0.5_f64.powf(seconds / H);
-    assert_close(&pushed(&site, BEGIN + 400.0), &[left(300.0), 0.0, 0.0], "counted by this version");
+    assert_close(&pushed_usages(&site, BEGIN + 400.0), &[left(300.0), 0.0, 0.0], "counted by this version");
     site.run(BEGIN + 1300.0).expect("a run");
-    assert_close(&pushed(&site, BEGIN + 1400.0), &[left(1300.0), 0.0, 0.0], "after a boundary");
-    site.sql("UPDATE association_table SET job_usage = 1000 WHERE userid = 2");
-    assert_close(&pushed(&site, BEGIN + 1300.0), &[left(1200.0), 1000.0, 0.0], "set by an administrator");
+    assert_close(&pushed_usages(&site, BEGIN + 1400.0), &[left(1300.0), 0.0, 0.0], "after a boundary");
+    site.run_sql("UPDATE association_table SET job_usage = 1000 WHERE userid = 2");
+    assert_close(
+        &pushed_usages(&site, BEGIN + 1300.0),
+        &[left(1200.0), 1000.0, 0.0],
+        "set by an administrator",
+    );
     site.run(BEGIN + 1350.0).expect("a run");
-    assert_close(&pushed(&site, BEGIN + 1350.0), &[left(1250.0), 1000.0, 0.0], "its bins are empty");
+    assert_close(&pushed_usages(&site, BEGIN + 1350.0), &[left(1250.0), 1000.0, 0.0], "its bins are empty");
     site.recount(BEGIN + 1400.0).expect("a recount");
     assert_close(
-        &pushed(&site, BEGIN + 1500.0),
-        &[defined(BEGIN + 100.0, 64.0, BEGIN + 1500.0), 0.0, 0.0],
+        &pushed_usages(&site, BEGIN + 1500.0),
+        &[usage_by_definition(BEGIN + 100.0, 64.0, BEGIN + 1500.0), 0.0, 0.0],
         "recounted",
     );
 }
 
 #[test]
 fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
-    let site = site("upstream");
+    let site = make_site("upstream");
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
@@ -107,14 +115,14 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
         site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
     }
     let begun = END + H + 10.0;
-    let mut before = pushed(&site, begun);
+    let mut before = pushed_usages(&site, begun);
     // The plugin decays the usage of the last push.
     let left = 0.5_f64.powf(37.0 / H) * (1.0 + 1e-9);
     for step in 1..100 {
         let now = begun + f64::from(step) * 37.0;
-        let without_run = pushed(&site, now);
+        let without_run = pushed_usages(&site, now);
         site.run_by(Rule::FluxAccounting, now).expect("a run");
-        let with_run = pushed(&site, now);
+        let with_run = pushed_usages(&site, now);
         for user in [0, 1] {
             assert!(without_run[user] <= before[user] * left, "{step}: {without_run:?} after {before:?}");
             assert!(with_run[user] <= without_run[user], "{step}: {with_run:?}, not {without_run:?}");
@@ -133,7 +141,7 @@ proptest! {
         jobs in proptest::collection::vec((1..=3_i64, 0.0..5.5_f64, 1..=1900_u32, 0.0..1.5_f64), 0..20),
         mut runs in proptest::collection::vec(0.0..6.0_f64, 1..8),
     ) {
-        let site = site("continuous");
+        let site = make_site("continuous");
         runs.sort_by(f64::total_cmp);
         let mut counted = Vec::new();
         for run in runs {
@@ -148,9 +156,9 @@ proptest! {
             let is_kept = |ended: f64| run.floor() - ended.floor() < 4.0;
             let wanted: Vec<f64> = (1..=3).map(|user| {
                 let own = (1..).zip(&jobs).filter(|(id, job)| counted.contains(id) && job.0 == user && is_kept(job.1));
-                own.map(|(_, (_, ended, used, _))| defined(BEGIN + ended * H, f64::from(*used), now)).sum()
+                own.map(|(_, (_, ended, used, _))| usage_by_definition(BEGIN + ended * H, f64::from(*used), now)).sum()
             }).collect();
-            assert_close(&pushed(&site, now), &wanted, "a history");
+            assert_close(&pushed_usages(&site, now), &wanted, "a history");
         }
     }
 }

@@ -31,13 +31,13 @@ fn records_without_an_association_wait_for_it() {
 #[test]
 fn records_of_a_former_user_id_count_for_the_user() {
     let site = Site::new("former");
-    let usage = || site.numbers("SELECT job_usage FROM association_table WHERE username = 'u1'");
+    let usage = || site.query_numbers("SELECT job_usage FROM association_table WHERE username = 'u1'");
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.add_job(2, 1, "", FIRST + 1.0, 5.0);
     site.run(FIRST + 2.0).expect("a run");
     assert_eq!(usage(), [15.0]);
-    site.sql("UPDATE association_table SET userid = 77 WHERE userid = 1");
-    site.sql("UPDATE job_usage_factor_table SET userid = 77 WHERE userid = 1");
+    site.run_sql("UPDATE association_table SET userid = 77 WHERE userid = 1");
+    site.run_sql("UPDATE job_usage_factor_table SET userid = 77 WHERE userid = 1");
     // A job that was running when the user id changed, and one that was submitted later.
     site.add_job(3, 1, "A", FIRST + 3.0, 2.0);
     site.add_job(4, 77, "A", FIRST + 4.0, 4.0);
@@ -47,12 +47,12 @@ fn records_of_a_former_user_id_count_for_the_user() {
     site.recount(FIRST + 6.0).expect("a recount");
     assert_eq!(usage(), [21.0]);
     // After a change of the decay the next run counts all records again.
-    site.sql("UPDATE config_table SET value = '0.25' WHERE key = 'decay_factor'");
+    site.run_sql("UPDATE config_table SET value = '0.25' WHERE key = 'decay_factor'");
     let tally = site.run(FIRST + 7.0).expect("a run");
     assert!(tally.recounted.is_some());
     assert_eq!(usage(), [21.0]);
     // A user id that another user has now belongs to that user.
-    site.sql(
+    site.run_sql(
         "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('new', 1, 'A', 'A')",
     );
     site.recount(FIRST + 8.0).expect("a recount");
@@ -62,8 +62,8 @@ fn records_of_a_former_user_id_count_for_the_user() {
 #[test]
 fn a_former_user_id_of_several_users_belongs_to_none() {
     let site = Site::new("former_of_several");
-    site.sql("UPDATE job_usage_per_association_table SET userid = 9 WHERE bank = 'A'");
-    site.sql("UPDATE job_usage_factor_table SET userid = 9 WHERE bank = 'A'");
+    site.run_sql("UPDATE job_usage_per_association_table SET userid = 9 WHERE bank = 'A'");
+    site.run_sql("UPDATE job_usage_factor_table SET userid = 9 WHERE bank = 'A'");
     site.add_job(1, 9, "A", FIRST, 10.0);
     let tally = site.run(FIRST + 1.0).expect("a run");
     assert_eq!((tally.counted, tally.waiting), (0, 1));
@@ -72,7 +72,7 @@ fn a_former_user_id_of_several_users_belongs_to_none() {
 #[test]
 fn a_job_without_a_bank_counts_in_the_default_bank() {
     let site = Site::new("default");
-    site.sql(
+    site.run_sql(
         "INSERT INTO association_table (username, userid, bank, default_bank) VALUES ('u1', 1, 'B', 'A')",
     );
     site.add_job(1, 1, "", FIRST, 10.0);
@@ -80,7 +80,7 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
     let tally = site.run(FIRST + 10.0).expect("a run");
     assert_eq!((tally.counted, tally.in_default_bank), (2, 1));
     assert_eq!(site.banks(), [13.0, 10.0, 3.0]);
-    // The same if flux-accounting has counted later jobs, because it skips jobs without a bank.
+    // The job also counts if flux-accounting, which skips jobs without a bank, has counted later jobs.
     let site = Site::new("default_taken_over");
     site.add_job(1, 1, "A", FIRST + 5.0, 3.0);
     site.run_by(Rule::FluxAccounting, FIRST + 6.0).expect("a run");
@@ -90,7 +90,7 @@ fn a_job_without_a_bank_counts_in_the_default_bank() {
 }
 
 #[test]
-fn what_flux_accounting_counted_is_not_counted_again() {
+fn jobs_that_flux_accounting_counted_are_not_counted_again() {
     let site = Site::new("between");
     site.add_job(1, 1, "A", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
@@ -127,7 +127,7 @@ fn a_bank_that_was_cleared_starts_again() {
     site.add_job(2, 3, "B", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
     // The effect of clear-usage, here with a time before which no job counts.
-    site.sql(&format!(
+    site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
          UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'A';
@@ -139,7 +139,7 @@ fn a_bank_that_was_cleared_starts_again() {
     assert_eq!(site.usages(), [4.0, 0.0, 10.0]);
     assert_eq!(site.banks(), [14.0, 4.0, 10.0]);
     // With an earlier time, the jobs since then count again.
-    site.sql(&format!(
+    site.run_sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
          UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'A';
@@ -153,8 +153,8 @@ fn a_bank_that_was_cleared_starts_again() {
 #[test]
 fn past_usage_in_bin_0_is_removed_by_the_first_run() {
     let site = Site::new("twice");
-    site.sql("UPDATE job_usage_per_association_table SET value = 1000.0 WHERE userid = 1 AND period = 0");
-    site.sql("UPDATE association_table SET job_usage = 1000.0 WHERE userid = 1");
+    site.run_sql("UPDATE job_usage_per_association_table SET value = 1000.0 WHERE userid = 1 AND period = 0");
+    site.run_sql("UPDATE association_table SET job_usage = 1000.0 WHERE userid = 1");
     site.add_job(1, 1, "A", END + H + 5.0, 100.0);
     site.run_by(Rule::FluxAccounting, END + H + 10.0).expect("a run");
     assert_eq!((site.usages()[0], site.bins(1)[..2].to_vec()), (600.0, vec![600.0, 500.0]));
@@ -172,7 +172,7 @@ fn new_lengths_recount_from_the_records() {
     assert_eq!(site.usages()[0], 80.0);
     // The effect of edit-config with half of the half-life and as many bins as before.
     let now = END + 30.0;
-    site.sql(&format!(
+    site.run_sql(&format!(
         "UPDATE config_table SET value = '{}' WHERE key = 'priority_decay_half_life';
          UPDATE config_table SET value = '{}' WHERE key = 'priority_usage_reset_period';
          INSERT INTO config_table VALUES ('reconfigure_time', '{now}');
@@ -195,7 +195,7 @@ fn new_lengths_recount_from_the_records() {
     // The same for a site that has never run our rule.
     let fresh = Site::new("lengths_fresh");
     std::fs::copy(&copy.path, &fresh.path).expect("a copy");
-    fresh.sql("DROP TABLE fairshare_usage_marks");
+    fresh.run_sql("DROP TABLE fairshare_usage_marks");
     fresh.run(now + 6.0).expect("a run");
     assert_eq!(fresh.bins(1), [0.0, 20.0, 20.0, 0.0]);
 }
@@ -207,11 +207,11 @@ fn removing_records_does_not_count_the_others_twice() {
     site.add_job(2, 1, "A", FIRST + 1.0, 10.0);
     site.run(FIRST + 20.0).expect("a run");
     // The marks refer to the last record.
-    site.sql("DELETE FROM jobs WHERE id = '2'");
+    site.run_sql("DELETE FROM jobs WHERE id = '2'");
     site.add_job(3, 1, "A", FIRST + 30.0, 5.0);
     site.run(FIRST + 40.0).expect("a run");
     assert_eq!(site.usages()[0], 95.0);
-    site.sql("DELETE FROM jobs");
+    site.run_sql("DELETE FROM jobs");
     site.add_job(4, 1, "A", FIRST + 50.0, 1.0);
     site.run(FIRST + 60.0).expect("a run");
     assert_eq!(site.usages()[0], 96.0);
@@ -220,14 +220,14 @@ fn removing_records_does_not_count_the_others_twice() {
 #[test]
 fn users_of_a_bank_with_sub_banks_count_in_the_bank() {
     let site = Site::new("beside");
-    site.sql("INSERT INTO bank_table (bank, parent_bank) VALUES ('A1', 'A')");
+    site.run_sql("INSERT INTO bank_table (bank, parent_bank) VALUES ('A1', 'A')");
     site.add_user(4, "A1");
     site.add_job(1, 1, "A", FIRST, 80.0);
     site.add_job(2, 4, "A1", FIRST, 5.0);
-    let theirs = Site::new("beside_theirs");
-    std::fs::copy(&site.path, &theirs.path).expect("a copy");
-    theirs.run_by(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
-    assert_eq!(theirs.banks(), [5.0, 5.0, 0.0, 5.0]);
+    let copy = Site::new("beside_theirs");
+    std::fs::copy(&site.path, &copy.path).expect("a copy");
+    copy.run_by(Rule::FluxAccounting, FIRST + 1.0).expect("a run");
+    assert_eq!(copy.banks(), [5.0, 5.0, 0.0, 5.0]);
     site.run(FIRST + 1.0).expect("a run");
     assert_eq!(site.banks(), [85.0, 85.0, 0.0, 5.0]);
 }
@@ -260,8 +260,8 @@ fn scrubbing_removes_no_record_of_a_stored_period() {
 fn existing_usage_is_not_recounted_after_a_reconfiguration() {
     let site = Site::new("kept");
     let begin = END - H;
-    site.sql(&format!("INSERT INTO config_table VALUES ('reconfigure_time', '{begin}')"));
-    site.sql("UPDATE job_usage_per_association_table SET value = 8.0 WHERE userid = 1 AND period = 1");
+    site.run_sql(&format!("INSERT INTO config_table VALUES ('reconfigure_time', '{begin}')"));
+    site.run_sql("UPDATE job_usage_per_association_table SET value = 8.0 WHERE userid = 1 AND period = 1");
     site.add_job(1, 1, "A", FIRST, 10.0);
     assert_eq!(site.run(FIRST + 1.0).expect("a run").recounted, None);
     assert_eq!(site.usages()[0], 18.0);
@@ -285,7 +285,7 @@ fn jobs_without_a_bank_count_once_if_the_marks_are_lost() {
     site.add_job(2, 3, "", FIRST, 5.0);
     site.add_job(3, 3, "B", FIRST + 0.5, 2.0);
     site.run(FIRST + 1.0).expect("a run");
-    site.sql("DROP TABLE fairshare_usage_marks");
+    site.run_sql("DROP TABLE fairshare_usage_marks");
     site.add_job(4, 1, "", FIRST + 1.5, 1.0);
     site.run(FIRST + 2.0).expect("a run");
     assert_eq!(site.usages(), [11.0, 0.0, 7.0]);
@@ -300,7 +300,7 @@ fn jobs_without_a_bank_count_again_after_their_bank_was_cleared() {
     site.add_job(2, 3, "B", FIRST, 10.0);
     site.run(FIRST + 1.0).expect("a run");
     let clear = |ignored: f64| {
-        site.sql(&format!(
+        site.run_sql(&format!(
             "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
              UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
              UPDATE job_usage_factor_table SET last_job_timestamp = 0 WHERE bank = 'A';
@@ -320,7 +320,7 @@ fn jobs_without_a_bank_count_again_after_their_bank_was_cleared() {
 fn a_recount_removes_bins_beyond_the_reset_period() {
     let site = Site::new("fewer_bins");
     // More rows than the reset period needs, as at a site that has shortened it.
-    site.sql(
+    site.run_sql(
         "INSERT INTO job_usage_per_association_table
              SELECT 'u1', 1, 'A', value, 8.0 FROM json_each('[4, 5, 6, 7]')",
     );
@@ -341,7 +341,7 @@ fn a_recount_marks_differences_that_the_next_run_corrects_as_due() {
         site.run_by(rule, FIRST + 1.0).expect("a run");
         // A job of the second user ends, and an administrator edits the usage of the third.
         site.add_job(4, 2, "A", now - 1.0, 4.0);
-        site.sql(
+        site.run_sql(
             "UPDATE job_usage_per_association_table SET value = value + 7 WHERE userid = 3 AND period = 0",
         );
         let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
@@ -358,12 +358,12 @@ fn a_recount_marks_differences_that_the_next_run_corrects_as_due() {
 fn a_recount_keeps_bins_that_are_columns() {
     let site = Site::new("more_columns");
     site.use_bin_columns(8);
-    site.sql("UPDATE job_usage_factor_table SET usage_factor_period_5 = 8.0 WHERE userid = 1");
+    site.run_sql("UPDATE job_usage_factor_table SET usage_factor_period_5 = 8.0 WHERE userid = 1");
     site.add_job(1, 1, "A", FIRST - 5.0 * H, 32.0);
     let recount = site.recount(FIRST + 1.0).expect("a recount");
     assert_eq!((recount.associations[0].recounted, site.usages()[0]), (1.0, 1.0));
     let bins = (0..8).flat_map(|period| {
-        site.numbers(&format!(
+        site.query_numbers(&format!(
             "SELECT usage_factor_period_{period} FROM job_usage_factor_table WHERE userid = 1"
         ))
     });
@@ -388,23 +388,23 @@ fn the_period_of_bin_0_is_known_after_flux_accounting_crossed_a_boundary() {
     let site = Site::new("present");
     site.add_job(1, 1, "A", END - 100.0, 10.0);
     site.run(END - 10.0).expect("a run");
-    let began = |now: f64| {
+    let start_of_bin_0 = |now: f64| {
         let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
         StoredPeriods::read(&snapshot, now).expect("periods").start(0)
     };
     // No program has counted since, so the bins still belong to the first period.
-    assert_eq!([began(END - 1.0), began(END + 1.0)], [END - H; 2]);
+    assert_eq!([start_of_bin_0(END - 1.0), start_of_bin_0(END + 1.0)], [END - H; 2]);
     site.run_by(Rule::FluxAccounting, END + H + 1.0).expect("a run");
-    assert_eq!(began(END + H + 2.0), END + H);
+    assert_eq!(start_of_bin_0(END + H + 2.0), END + H);
     site.run(END + H + 3.0).expect("a run");
-    assert_eq!(began(END + H + 4.0), END + H);
+    assert_eq!(start_of_bin_0(END + H + 4.0), END + H);
 }
 
 #[test]
 fn a_fetch_begins_at_the_newest_job_before_the_last_fetch() {
     let site = Site::new("asked");
-    let asks = |now: f64, new: u64| {
+    let fetch_start = |now: f64, new: u64| {
         let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
         let snapshot = database.snapshot().expect("a snapshot");
         let newest = fetch::newest_complete(&snapshot, now).expect("a time");
@@ -412,15 +412,15 @@ fn a_fetch_begins_at_the_newest_job_before_the_last_fetch() {
         snapshot.commit().expect("stored");
         newest
     };
-    assert_eq!(asks(FIRST, 0), None, "there are no records");
+    assert_eq!(fetch_start(FIRST, 0), None, "there are no records");
     site.add_job(1, 1, "A", FIRST + 5.0, 1.0);
     site.add_job(2, 1, "A", FIRST + 500.0, 1.0);
-    assert_eq!(asks(FIRST + 10.0, 2), None, "no record ended before the last fetch");
-    assert_eq!(asks(FIRST + 20.0, 0), Some(FIRST + 5.0), "an end in the future is no bound");
-    assert_eq!(asks(FIRST + 5000.0, 1), Some(FIRST + 5.0), "the same after a later fetch");
-    assert_eq!(asks(FIRST + 5001.0, 0), Some(FIRST + 500.0));
+    assert_eq!(fetch_start(FIRST + 10.0, 2), None, "no record ended before the last fetch");
+    assert_eq!(fetch_start(FIRST + 20.0, 0), Some(FIRST + 5.0), "an end in the future is no bound");
+    assert_eq!(fetch_start(FIRST + 5000.0, 1), Some(FIRST + 5.0), "the same after a later fetch");
+    assert_eq!(fetch_start(FIRST + 5001.0, 0), Some(FIRST + 500.0));
     // The clock is set back and later corrected.
-    assert_eq!(asks(FIRST + 200.0, 0), None);
-    assert_eq!(asks(FIRST + 201.0, 0), Some(FIRST + 5.0));
-    assert_eq!(asks(FIRST + 6000.0, 0), Some(FIRST + 5.0));
+    assert_eq!(fetch_start(FIRST + 200.0, 0), None);
+    assert_eq!(fetch_start(FIRST + 201.0, 0), Some(FIRST + 5.0));
+    assert_eq!(fetch_start(FIRST + 6000.0, 0), Some(FIRST + 5.0));
 }

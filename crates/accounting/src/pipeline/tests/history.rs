@@ -14,7 +14,7 @@ struct Job {
     delay: f64,
 }
 
-fn jobs() -> impl Strategy<Value = Vec<Job>> {
+fn any_jobs() -> impl Strategy<Value = Vec<Job>> {
     let job = (1..=3_i64, 0.0..6.0_f64, 1..=900_u32, prop_oneof![3 => Just(0.0), 1 => 0.0..3.0_f64]);
     let job = job.prop_map(|(user, ended, used, delay)| Job {
         user,
@@ -26,7 +26,7 @@ fn jobs() -> impl Strategy<Value = Vec<Job>> {
 }
 
 /// Generates times of runs in half-lives since the start. Some are close together, some far apart.
-fn runs() -> impl Strategy<Value = Vec<f64>> {
+fn any_runs() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
         runs.sort_by(f64::total_cmp);
         runs
@@ -35,41 +35,41 @@ fn runs() -> impl Strategy<Value = Vec<f64>> {
 
 /// Computes the usage by its definition: the usage of each job, halved for each boundary since its end, until its
 /// period is dropped.
-fn defined(jobs: &[Job], user: i64, now: f64) -> f64 {
+fn usage_by_definition(jobs: &[Job], user: i64, now: f64) -> f64 {
     let period = |instant: f64| ((instant - END) / H).floor();
-    let left = |job: &Job| {
+    let remaining_usage = |job: &Job| {
         let age = period(now) - period(job.ended);
         if age < 4.0 { job.used * 0.5_f64.powf(age) } else { 0.0 }
     };
-    jobs.iter().filter(|job| job.user == user).map(left).sum()
+    jobs.iter().filter(|job| job.user == user).map(remaining_usage).sum()
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in jobs(), runs in runs(), vacuum in any::<bool>()) {
+    fn any_split_order_and_outage_gives_the_usage_of_one_run(jobs in any_jobs(), runs in any_runs(), vacuum in any::<bool>()) {
         let site = Site::new("history");
         let end = END + 5.5 * H;
-        let mut under_way: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
+        let mut pending: Vec<(u64, Job)> = (1..).zip(jobs.clone()).collect();
         // Job ids are in any order too.
-        under_way.sort_by(|a, b| (a.1.ended + a.1.delay * H).total_cmp(&(b.1.ended + b.1.delay * H)));
+        pending.sort_by(|a, b| (a.1.ended + a.1.delay * H).total_cmp(&(b.1.ended + b.1.delay * H)));
         let times = runs.iter().map(|run| END - H + run * H).chain([end]);
         for (number, now) in times.enumerate() {
-            let here = |job: &Job| now >= end || job.ended + job.delay * H <= now;
-            let (come, rest): (Vec<_>, Vec<_>) = under_way.into_iter().partition(|(_, job)| here(job));
-            under_way = rest;
-            for (id, job) in come {
+            let has_arrived = |job: &Job| now >= end || job.ended + job.delay * H <= now;
+            let (arrived, remaining): (Vec<_>, Vec<_>) = pending.into_iter().partition(|(_, job)| has_arrived(job));
+            pending = remaining;
+            for (id, job) in arrived {
                 site.add_job(id, job.user, if job.user == 3 { "B" } else { "A" }, job.ended, job.used);
             }
             site.run(now).expect("a run");
             if number == 2 && vacuum {
-                site.sql("VACUUM");
+                site.run_sql("VACUUM");
             }
             // A second run counts nothing.
             prop_assert_eq!(site.run(now).expect("a run").counted, 0);
         }
-        let expected: Vec<f64> = (1..=3).map(|user| defined(&jobs, user, end)).collect();
+        let expected: Vec<f64> = (1..=3).map(|user| usage_by_definition(&jobs, user, end)).collect();
         for (found, expected) in site.usages().iter().zip(&expected) {
             prop_assert!((found - expected).abs() <= 1e-9 * expected.max(1.0), "{found}, not {expected}");
         }

@@ -33,40 +33,40 @@ pub trait World {
     /// Observes the database, Flux and requests for a step.
     fn observe(&mut self) -> Observation<Self::Stamp>;
     /// Runs a step. An error states why nothing was done.
-    fn step(&mut self, cause: Cause) -> Result<Done, String>;
+    fn run_step(&mut self, cause: Cause) -> Result<Done, String>;
     /// Prints one line.
     fn print_line(&mut self, line: &str);
     /// Waits until the next observation is due. Returns false if the watch shall end.
-    fn wait(&mut self) -> bool;
+    fn wait_for_tick(&mut self) -> bool;
 }
 
-/// Watches until `world.wait` returns false. Ended jobs cause a step at most every `jobs_every`.
+/// Watches until `world.wait_for_tick` returns false. Ended jobs cause a step at most every `jobs_every`.
 ///
 /// A problem is printed once when it begins, changes or ends.
 pub fn watch<W: World>(world: &mut W, jobs_every: Duration) {
     let mut schedule = Schedule::new(jobs_every);
     let mut reported = None;
     // The problem of the last step.
-    let mut lasting = None;
+    let mut last_problem = None;
     loop {
         let seen = world.observe();
-        let unseen = seen.flux.as_ref().err().or(seen.database.as_ref().err()).cloned();
+        let obstacle = seen.flux.as_ref().err().or(seen.database.as_ref().err()).cloned();
         match schedule.begin_step_if_due(world.now(), &seen) {
             Some(cause) => {
-                let step = world.step(cause);
-                let lacks = step.as_ref().is_ok_and(|done| done.problem.is_some());
-                schedule.end_step(world.now(), step.is_ok(), lacks);
+                let step = world.run_step(cause);
+                let is_partial = step.as_ref().is_ok_and(|done| done.problem.is_some());
+                schedule.end_step(world.now(), step.is_ok(), is_partial);
                 let Done { changed, problem } =
                     step.unwrap_or_else(|text| Done { changed: None, problem: Some(text) });
-                lasting = problem;
-                report_problem(world, &mut reported, lasting.clone());
+                last_problem = problem;
+                report_problem(world, &mut reported, last_problem.clone());
                 if let Some(changed) = changed {
                     world.print_line(&format!("{changed} ({cause})"));
                 }
             }
-            None => report_problem(world, &mut reported, unseen.or_else(|| lasting.clone())),
+            None => report_problem(world, &mut reported, obstacle.or_else(|| last_problem.clone())),
         }
-        if !world.wait() {
+        if !world.wait_for_tick() {
             return;
         }
     }

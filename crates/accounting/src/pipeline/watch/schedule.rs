@@ -41,11 +41,11 @@ pub struct Observation<S> {
 }
 
 /// Shortest time between two steps that writes of other programs cause.
-const REST: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_secs(1);
 /// Longest time between two steps.
-const IDLE: Duration = Duration::from_secs(300);
+const MAX_PAUSE: Duration = Duration::from_secs(300);
 /// Longest time until a failed step is tried again.
-const PATIENCE: Duration = Duration::from_secs(60);
+const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 
 /// The state at the beginning of the last step, and the result of that step.
 #[derive(Debug)]
@@ -53,13 +53,13 @@ pub(super) struct Schedule<S> {
     /// Shortest time between two steps that ended jobs cause.
     jobs_every: Duration,
     /// `None` before the first step.
-    last: Option<Last<S>>,
-    gone: bool,
+    last: Option<LastStep<S>>,
+    flux_was_gone: bool,
     asked: bool,
 }
 
 #[derive(Debug)]
-struct Last<S> {
+struct LastStep<S> {
     began: Duration,
     ended: Duration,
     database: S,
@@ -67,44 +67,46 @@ struct Last<S> {
     /// Number of failed steps in a row.
     failures: u32,
     /// True if a part of the step failed.
-    lacks: bool,
+    is_partial: bool,
 }
 
 impl<S: Clone + PartialEq> Schedule<S> {
     pub(super) fn new(jobs_every: Duration) -> Self {
-        Schedule { jobs_every, last: None, gone: false, asked: false }
+        Schedule { jobs_every, last: None, flux_was_gone: false, asked: false }
     }
 
     /// Returns the reason for a step, if one is due at `now`, and records that the step begins. Changes during the
     /// step cause another step, including those that the step itself makes; that step then finds nothing to do.
     pub(super) fn begin_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
         self.asked |= seen.asked;
-        self.gone |= seen.flux.is_err();
+        self.flux_was_gone |= seen.flux.is_err();
         let (Ok(database), Ok(newest)) = (&seen.database, &seen.flux) else { return None };
         let cause = self.cause(now, database, *newest)?;
-        let (failures, lacks) = self.last.as_ref().map_or((0, false), |last| (last.failures, last.lacks));
+        let (failures, is_partial) =
+            self.last.as_ref().map_or((0, false), |last| (last.failures, last.is_partial));
         let database = database.clone();
-        self.last = Some(Last { began: now, ended: now, database, newest: *newest, failures, lacks });
-        self.gone = false;
+        self.last =
+            Some(LastStep { began: now, ended: now, database, newest: *newest, failures, is_partial });
+        self.flux_was_gone = false;
         self.asked = false;
         Some(cause)
     }
 
     fn cause(&self, now: Duration, database: &S, newest: Option<f64>) -> Option<Cause> {
         let Some(last) = &self.last else { return Some(Cause::Start) };
-        if self.gone {
+        if self.flux_was_gone {
             return Some(Cause::Flux);
         }
         if self.asked {
             return Some(Cause::Asked);
         }
         if last.failures > 0 {
-            let wait = REST.saturating_mul(1 << last.failures.min(10)).min(PATIENCE);
-            return (now >= last.ended + wait).then_some(Cause::Again);
+            let pause = MIN_PAUSE.saturating_mul(1 << last.failures.min(10)).min(MAX_RETRY_PAUSE);
+            return (now >= last.ended + pause).then_some(Cause::Again);
         }
         // If another program writes to the database all the time, the steps of the watch take at most half of the time.
-        let rest = REST.max(last.ended - last.began);
-        if *database != last.database && now >= last.ended + rest {
+        let pause = MIN_PAUSE.max(last.ended - last.began);
+        if *database != last.database && now >= last.ended + pause {
             return Some(Cause::Database);
         }
         // Flux purges ended jobs, so only a later end is a new job.
@@ -112,17 +114,17 @@ impl<S: Clone + PartialEq> Schedule<S> {
             return Some(Cause::Jobs);
         }
         // While the clock is behind, new jobs do not have later ends, so a step runs without a later end.
-        if last.lacks && now >= last.began + self.jobs_every.max(PATIENCE) {
+        if last.is_partial && now >= last.began + self.jobs_every.max(MAX_RETRY_PAUSE) {
             return Some(Cause::Jobs);
         }
-        (now >= last.began + IDLE).then_some(Cause::Time)
+        (now >= last.began + MAX_PAUSE).then_some(Cause::Time)
     }
 
-    /// Records the end of the step. `lacks` is true if a part of it failed.
-    pub(super) fn end_step(&mut self, now: Duration, success: bool, lacks: bool) {
+    /// Records the end of the step. `is_partial` is true if a part of it failed.
+    pub(super) fn end_step(&mut self, now: Duration, success: bool, is_partial: bool) {
         if let Some(last) = &mut self.last {
             last.ended = now;
-            last.lacks = lacks;
+            last.is_partial = is_partial;
             last.failures = if success { 0 } else { last.failures.saturating_add(1) };
         }
     }

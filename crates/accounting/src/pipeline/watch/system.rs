@@ -54,7 +54,7 @@ where
     /// Registers signal handlers and notifies systemd that the watch is ready. Returns an error if the database does
     /// not exist, because then its name is wrong.
     pub fn new(path: &Path, uri: Option<&str>, step: F, print_line: T) -> io::Result<Self> {
-        stamp(path)?;
+        read_stamp(path)?;
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGTERM, SIGINT] {
@@ -92,11 +92,11 @@ where
     }
 
     fn observe(&mut self) -> Observation<Stamp> {
-        let database = stamp(&self.path).map_err(|error| format!("{}: {error}", self.path.display()));
+        let database = read_stamp(&self.path).map_err(|error| format!("{}: {error}", self.path.display()));
         Observation { database, flux: self.newest_end(), asked: self.asked.swap(false, Ordering::Relaxed) }
     }
 
-    fn step(&mut self, cause: Cause) -> Result<Done, String> {
+    fn run_step(&mut self, cause: Cause) -> Result<Done, String> {
         (self.step)(cause)
     }
 
@@ -105,16 +105,16 @@ where
         (self.print_line)(line);
     }
 
-    fn wait(&mut self) -> bool {
+    fn wait_for_tick(&mut self) -> bool {
         notify_watchdog();
-        let over = || self.stop.load(Ordering::Relaxed);
-        if !over() {
+        let must_stop = || self.stop.load(Ordering::Relaxed);
+        if !must_stop() {
             thread::sleep(TICK);
         }
-        if over() {
+        if must_stop() {
             notify(NotifyState::Stopping);
         }
-        !over()
+        !must_stop()
     }
 }
 
@@ -138,7 +138,7 @@ fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 
-fn stamp(path: &Path) -> io::Result<Stamp> {
+fn read_stamp(path: &Path) -> io::Result<Stamp> {
     let stamp_file = |path: &Path| -> io::Result<FileStamp> {
         let data = path.metadata()?;
         Ok((data.dev(), data.ino(), data.size(), data.mtime(), data.mtime_nsec()))
@@ -158,16 +158,16 @@ mod tests {
         let directory = std::env::temp_dir().join(format!("stamp-{}", std::process::id()));
         std::fs::create_dir_all(&directory).expect("a directory");
         let path = directory.join("a.db");
-        assert!(stamp(&path).is_err(), "nothing there");
+        assert!(read_stamp(&path).is_err(), "nothing there");
         std::fs::write(&path, "a").expect("written");
-        let mut stamps = vec![stamp(&path).expect("there")];
-        assert_eq!(stamp(&path).ok(), stamps.first().copied(), "nothing happened");
+        let mut stamps = vec![read_stamp(&path).expect("there")];
+        assert_eq!(read_stamp(&path).ok(), stamps.first().copied(), "nothing happened");
         for (name, text) in [("a.db", "ab"), ("a.db-wal", "x"), ("a.db-wal", "xy"), ("b.db", "ab")] {
             std::fs::write(directory.join(name), text).expect("written");
             if name == "b.db" {
                 std::fs::rename(directory.join(name), &path).expect("renamed");
             }
-            let now = stamp(&path).expect("there");
+            let now = read_stamp(&path).expect("there");
             assert!(!stamps.contains(&now), "after writing {name}");
             stamps.push(now);
         }
@@ -177,27 +177,27 @@ mod tests {
     #[test]
     fn a_stamp_of_a_link_changes_if_the_target_is_written() {
         let directory = tempfile::tempdir().expect("a directory");
-        let at = |name: &str| directory.path().join(name);
+        let path_of = |name: &str| directory.path().join(name);
         for name in ["there/a.db", "elsewhere/a.db"] {
-            std::fs::create_dir_all(at(name).parent().expect("a directory")).expect("made");
-            std::fs::write(at(name), "a").expect("written");
+            std::fs::create_dir_all(path_of(name).parent().expect("a directory")).expect("made");
+            std::fs::write(path_of(name), "a").expect("written");
         }
-        std::os::unix::fs::symlink("there/a.db", at("link.db")).expect("a link");
-        let mut stamps = vec![stamp(&at("link.db")).expect("there")];
-        let mut differs = |what| {
-            let now = stamp(&at("link.db")).expect("there");
+        std::os::unix::fs::symlink("there/a.db", path_of("link.db")).expect("a link");
+        let mut stamps = vec![read_stamp(&path_of("link.db")).expect("there")];
+        let mut assert_changed = |what| {
+            let now = read_stamp(&path_of("link.db")).expect("there");
             assert!(!stamps.contains(&now), "{what}");
             stamps.push(now);
         };
-        std::fs::write(at("there/a.db-wal"), "x").expect("written");
-        differs("a log where it leads");
-        std::fs::write(at("there/a.db-wal"), "xy").expect("written");
-        differs("more in it");
-        std::fs::remove_file(at("link.db")).expect("removed");
-        std::os::unix::fs::symlink("elsewhere/a.db", at("link.db")).expect("a link");
-        differs("another place");
-        std::fs::write(at("elsewhere/a.db-wal"), "x").expect("written");
-        differs("a log there");
+        std::fs::write(path_of("there/a.db-wal"), "x").expect("written");
+        assert_changed("a log where it leads");
+        std::fs::write(path_of("there/a.db-wal"), "xy").expect("written");
+        assert_changed("more in it");
+        std::fs::remove_file(path_of("link.db")).expect("removed");
+        std::os::unix::fs::symlink("elsewhere/a.db", path_of("link.db")).expect("a link");
+        assert_changed("another place");
+        std::fs::write(path_of("elsewhere/a.db-wal"), "x").expect("written");
+        assert_changed("a log there");
     }
 
     #[test]

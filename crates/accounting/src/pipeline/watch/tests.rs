@@ -11,7 +11,7 @@ const EVERY: Duration = Duration::from_secs(30);
 
 /// An event in the surroundings.
 #[derive(Clone, Copy)]
-enum Happens {
+enum TestEvent {
     Ends(f64),
     Writes(u32),
     Missing,
@@ -27,23 +27,23 @@ enum Happens {
     /// From now on a step takes this many seconds.
     Takes(u64),
 }
-use Happens::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
+use TestEvent::{Asks, Back, Ends, Fails, Gone, Lacks, Missing, Takes, Whole, Works, Writes};
 
 struct Script {
     second: u64,
     until: u64,
-    events: BTreeMap<u64, Vec<Happens>>,
+    events: BTreeMap<u64, Vec<TestEvent>>,
     database: Option<u32>,
     newest: Option<f64>,
     flux: bool,
     asked: bool,
     failure: Option<&'static str>,
-    lack: Option<&'static str>,
+    partial_problem: Option<&'static str>,
     takes: u64,
     /// The observations at the last successful step.
     known: (Option<u32>, Option<f64>),
     /// Printed lines and steps, with their second.
-    story: Vec<(u64, String)>,
+    lines: Vec<(u64, String)>,
 }
 
 impl Script {
@@ -60,8 +60,8 @@ impl Script {
                     Asks => self.asked = true,
                     Fails(text) => self.failure = Some(text),
                     Works => self.failure = None,
-                    Lacks(text) => self.lack = Some(text),
-                    Whole => self.lack = None,
+                    Lacks(text) => self.partial_problem = Some(text),
+                    Whole => self.partial_problem = None,
                     Takes(seconds) => self.takes = seconds,
                 }
             }
@@ -84,30 +84,33 @@ impl World for Script {
         }
     }
 
-    fn step(&mut self, cause: Cause) -> Result<Done, String> {
-        self.story.push((self.second, format!("step: {cause}")));
+    fn run_step(&mut self, cause: Cause) -> Result<Done, String> {
+        self.lines.push((self.second, format!("step: {cause}")));
         let seen = (self.database, self.newest);
         self.advance(self.takes);
         if let Some(text) = self.failure {
             return Err(text.to_owned());
         }
-        let news = seen != self.known;
+        let has_news = seen != self.known;
         self.known = seen;
-        Ok(Done { changed: news.then(|| "done".to_owned()), problem: self.lack.map(str::to_owned) })
+        Ok(Done {
+            changed: has_news.then(|| "done".to_owned()),
+            problem: self.partial_problem.map(str::to_owned),
+        })
     }
 
     fn print_line(&mut self, line: &str) {
-        self.story.push((self.second, line.to_owned()));
+        self.lines.push((self.second, line.to_owned()));
     }
 
-    fn wait(&mut self) -> bool {
+    fn wait_for_tick(&mut self) -> bool {
         self.advance(1);
         self.second <= self.until
     }
 }
 
 /// Runs a watch until second `until` and returns its steps and lines, each with its second.
-fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
+fn run_watch(until: u64, events: &[(u64, TestEvent)]) -> Vec<String> {
     let mut script = Script {
         second: 0,
         until,
@@ -117,27 +120,27 @@ fn story(until: u64, events: &[(u64, Happens)]) -> Vec<String> {
         flux: true,
         asked: false,
         failure: None,
-        lack: None,
+        partial_problem: None,
         takes: 0,
         known: (None, None),
-        story: Vec::new(),
+        lines: Vec::new(),
     };
     for (second, event) in events {
         script.events.entry(*second).or_default().push(*event);
     }
     watch(&mut script, EVERY);
-    script.story.into_iter().map(|(second, text)| format!("{second} {text}")).collect()
+    script.lines.into_iter().map(|(second, text)| format!("{second} {text}")).collect()
 }
 
 #[test]
 fn an_idle_watch_runs_one_step_and_prints_one_line() {
-    assert_eq!(story(299, &[]), ["0 step: start", "0 done (start)"]);
+    assert_eq!(run_watch(299, &[]), ["0 step: start", "0 done (start)"]);
 }
 
 #[test]
 fn an_idle_watch_runs_a_step_every_five_minutes() {
     assert_eq!(
-        story(601, &[]),
+        run_watch(601, &[]),
         ["0 step: start", "0 done (start)", "300 step: interval elapsed", "600 step: interval elapsed"]
     );
 }
@@ -145,7 +148,7 @@ fn an_idle_watch_runs_a_step_every_five_minutes() {
 #[test]
 fn a_change_of_the_database_causes_a_step_within_a_second() {
     assert_eq!(
-        story(20, &[(10, Writes(2))])[2..],
+        run_watch(20, &[(10, Writes(2))])[2..],
         ["10 step: the database changed", "10 done (the database changed)"]
     );
 }
@@ -154,7 +157,7 @@ fn a_change_of_the_database_causes_a_step_within_a_second() {
 fn ended_jobs_cause_at_most_one_step_per_interval() {
     let ends = [(5, Ends(1.0)), (6, Ends(2.0)), (31, Ends(3.0)), (100, Ends(4.0))];
     assert_eq!(
-        story(120, &ends)[2..],
+        run_watch(120, &ends)[2..],
         [
             "30 step: jobs ended",
             "30 done (jobs ended)",
@@ -168,13 +171,13 @@ fn ended_jobs_cause_at_most_one_step_per_interval() {
 
 #[test]
 fn jobs_that_flux_purges_cause_no_step() {
-    assert_eq!(story(90, &[(0, Works), (2, Ends(5.0)), (40, Ends(1.0))]).len(), 4);
+    assert_eq!(run_watch(90, &[(0, Works), (2, Ends(5.0)), (40, Ends(1.0))]).len(), 4);
 }
 
 #[test]
 fn a_change_during_a_step_causes_another_step() {
     assert_eq!(
-        story(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
+        run_watch(40, &[(1, Takes(4)), (10, Writes(2)), (12, Writes(3))])[2..],
         [
             "10 step: the database changed",
             "14 done (the database changed)",
@@ -187,16 +190,16 @@ fn a_change_during_a_step_causes_another_step() {
 #[test]
 fn a_restart_of_flux_is_reported_once_and_causes_a_step() {
     assert_eq!(
-        story(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
+        run_watch(40, &[(5, Gone), (8, Writes(2)), (20, Back)])[2..],
         ["5 Flux is gone; retrying", "20 step: Flux is back", "20 recovered", "20 done (Flux is back)"]
     );
 }
 
 #[test]
 fn a_watch_waits_for_flux_at_the_start() {
-    assert_eq!(story(10, &[(4, Back)]).len(), 2, "Flux is reachable at the start");
+    assert_eq!(run_watch(10, &[(4, Back)]).len(), 2, "Flux is reachable at the start");
     assert_eq!(
-        story(10, &[(1, Gone), (2, Back)])[2..],
+        run_watch(10, &[(1, Gone), (2, Back)])[2..],
         ["1 Flux is gone; retrying", "2 step: Flux is back", "2 recovered"]
     );
 }
@@ -204,7 +207,7 @@ fn a_watch_waits_for_flux_at_the_start() {
 #[test]
 fn a_replaced_database_causes_a_step_and_a_restored_one_does_not() {
     assert_eq!(
-        story(40, &[(5, Missing), (9, Writes(2))])[2..],
+        run_watch(40, &[(5, Missing), (9, Writes(2))])[2..],
         [
             "5 no such file; retrying",
             "9 step: the database changed",
@@ -212,14 +215,17 @@ fn a_replaced_database_causes_a_step_and_a_restored_one_does_not() {
             "9 done (the database changed)"
         ]
     );
-    assert_eq!(story(40, &[(5, Missing), (9, Writes(1))])[2..], ["5 no such file; retrying", "9 recovered"]);
+    assert_eq!(
+        run_watch(40, &[(5, Missing), (9, Writes(1))])[2..],
+        ["5 no such file; retrying", "9 recovered"]
+    );
 }
 
 #[test]
 fn a_failed_step_is_retried_at_growing_intervals_and_reported_once() {
     let events = [(10, Fails("locked")), (10, Writes(2)), (30, Fails("full")), (100, Works)];
     assert_eq!(
-        story(200, &events)[2..],
+        run_watch(200, &events)[2..],
         [
             "10 step: the database changed",
             "10 locked; retrying",
@@ -241,7 +247,7 @@ fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
     let events =
         [(10, Lacks("behind")), (10, Writes(2)), (15, Writes(3)), (20, Gone), (30, Back), (40, Whole)];
     assert_eq!(
-        story(331, &events)[2..],
+        run_watch(331, &events)[2..],
         [
             "10 step: the database changed",
             "10 behind; retrying",
@@ -259,9 +265,9 @@ fn a_step_with_a_partial_problem_is_not_retried_as_failed() {
 
 #[test]
 fn a_request_causes_a_step_at_once_even_after_a_failure() {
-    assert_eq!(story(20, &[(7, Asks)])[2..], ["7 step: requested"]);
+    assert_eq!(run_watch(20, &[(7, Asks)])[2..], ["7 step: requested"]);
     assert_eq!(
-        story(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],
+        run_watch(30, &[(1, Fails("no")), (3, Asks), (4, Asks)])[2..][..2],
         ["3 step: requested", "3 no; retrying"]
     );
 }
