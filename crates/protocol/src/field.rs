@@ -107,7 +107,7 @@ pub trait Record: Sized {
     /// Converts the record for the engine. Returns the first fault.
     fn accept(&self, names: &mut Interner) -> Result<Self::Accepted, Fault>;
 
-    /// Returns the limits with their keys; an empty key for unused places.
+    /// Returns the limits with their keys. Unused entries have an empty key.
     fn limits(&self) -> [(&'static str, i64); 5] {
         [("", 0); 5]
     }

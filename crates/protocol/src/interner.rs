@@ -18,13 +18,13 @@ fn split_list(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-fn intern<T: Clone>(known: &mut BTreeMap<String, T>, text: &str, make: impl FnOnce() -> T) -> T {
-    if let Some(found) = known.get(text) {
-        return found.clone();
+fn intern<T: Clone>(known: &mut BTreeMap<String, T>, text: &str, build: impl FnOnce() -> T) -> T {
+    if let Some(existing) = known.get(text) {
+        return existing.clone();
     }
-    let made = make();
-    known.insert(text.to_owned(), made.clone());
-    made
+    let value = build();
+    known.insert(text.to_owned(), value.clone());
+    value
 }
 
 impl Interner {

@@ -32,16 +32,16 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     let text = |key: &str| match members.get(key).filter(|value| value.get() != "null") {
         None => Ok(None),
         Some(value) => {
-            let wrong = |_| format!("{key}: expected string, got {}", describe(value));
-            serde_json::from_str::<String>(value.get()).map(Some).map_err(wrong)
+            let type_error = |_| format!("{key}: expected string, got {}", describe(value));
+            serde_json::from_str::<String>(value.get()).map(Some).map_err(type_error)
         }
     };
-    let missing = |key: &str| format!("{key}: key is missing");
-    let kind = text("scope")?.ok_or_else(|| missing("scope"))?;
+    let missing_error = |key: &str| format!("{key}: key is missing");
+    let kind = text("scope")?.ok_or_else(|| missing_error("scope"))?;
     // A user id may be a number.
     let name = match members.get("name").filter(|name| name.get().parse::<u32>().is_ok()) {
         Some(number) => number.get().to_owned(),
-        None => text("name")?.ok_or_else(|| missing("name"))?,
+        None => text("name")?.ok_or_else(|| missing_error("name"))?,
     };
     if name.contains('\0') {
         return Err("name: contains the character NUL".to_owned());
@@ -65,8 +65,8 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
             continue;
         }
         let amount = read_amount(key, &kind)?;
-        let wrong = || format!("{key}: expected an integer from 0, got {}", describe(value));
-        let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(wrong)?;
+        let type_error = || format!("{key}: expected an integer from 0, got {}", describe(value));
+        let limit = value.get().parse().ok().filter(|limit| *limit >= 0).map(Limit).ok_or_else(type_error)?;
         if target.is_in_records(queue.is_some(), amount) {
             return Err(format!("{key}: \"flux account edit-user\" sets this limit of associations"));
         }
@@ -84,11 +84,11 @@ fn read_amount(key: &str, scope: &str) -> Result<Amount, String> {
         return Err(format!("{key}: not a limit of scope \"{scope}\": {refusal}"));
     }
     let name = shortened(key);
-    let unknown = || {
+    let unknown_key = || {
         let known = measures().join(", ");
         format!("{}: unknown key; known are scope, name, queue, counts, {known}", name.escape_debug())
     };
-    Amount::parse(key).ok_or_else(unknown)
+    Amount::parse(key).ok_or_else(unknown_key)
 }
 
 #[cfg(test)]
@@ -96,20 +96,20 @@ mod tests {
     use super::*;
     use crate::records::LimitRecord;
 
-    fn limits(text: &str) -> Result<Vec<String>, WireError> {
+    fn read_as_lines(text: &str) -> Result<Vec<String>, WireError> {
         let value: &RawValue = serde_json::from_str(text).unwrap();
-        let print = |limit: SiteLimit| {
+        let to_line = |limit: SiteLimit| {
             let SiteLimit { target, queue, amount, cap } = limit;
             let queue = queue.map_or("-".to_owned(), |queue| queue.to_string());
             format!("{target} {queue} {amount}={} {}", cap.limit, cap.is_given)
         };
-        Ok(read(value, LIMITS)?.into_iter().map(print).collect())
+        Ok(read(value, LIMITS)?.into_iter().map(to_line).collect())
     }
 
     #[test]
     fn limits_are_read() {
         assert_eq!(
-            limits(
+            read_as_lines(
                 r#"[{"scope": "user", "name": "*", "run-gpus": 16},
                     {"scope": "user", "name": 7, "queue": null, "run-gpus": 8, "run-sched-jobs": 0},
                     {"scope": "bank", "name": "a", "queue": "q", "counts": "given", "run-cores": 9},
@@ -125,7 +125,7 @@ mod tests {
             .map(str::to_owned)
             .to_vec())
         );
-        assert_eq!(limits("[]"), Ok(Vec::new()));
+        assert_eq!(read_as_lines("[]"), Ok(Vec::new()));
     }
 
     #[test]
@@ -182,8 +182,8 @@ mod tests {
                 ".counts: expected \"asked\" or \"given\", got \"used\"".to_owned(),
             ),
         ] {
-            assert_eq!(limits(text), Err(WireError::Record(format!("limits[0]{message}"))), "{text}");
+            assert_eq!(read_as_lines(text), Err(WireError::Record(format!("limits[0]{message}"))), "{text}");
         }
-        assert_eq!(limits("{}"), Err(WireError::WrongType(LIMITS)));
+        assert_eq!(read_as_lines("{}"), Err(WireError::WrongType(LIMITS)));
     }
 }

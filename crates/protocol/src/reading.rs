@@ -51,7 +51,7 @@ pub struct Reader {
     names: Interner,
     /// The warnings so far.
     pub warnings: Warnings,
-    /// The number of records of each array so far. Indices in messages count from there.
+    /// The number of records of each array so far. Indices in messages start after these records.
     read: BTreeMap<&'static str, usize>,
     /// The number of records of each array that no job can match.
     left_out: BTreeMap<&'static str, usize>,
@@ -66,16 +66,16 @@ impl Reader {
     /// Returns the number of associations that were read, except those that no job can match.
     pub fn associations(&self) -> usize {
         let left_out = self.left_out.get(<AssociationRecord>::ARRAY).copied().unwrap_or_default();
-        self.read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
+        self.records_read(<AssociationRecord>::ARRAY).saturating_sub(left_out)
     }
 
-    fn read(&self, array: &'static str) -> usize {
+    fn records_read(&self, array: &'static str) -> usize {
         self.read.get(array).copied().unwrap_or_default()
     }
 
     /// Converts the records of an array. Counts all of them, and warns of those that no job can match. Returns the first fault.
     pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
-        let first = self.read(R::ARRAY);
+        let first = self.records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());
         for (at, Object(wire)) in wires.into_iter().enumerate() {
             let describe = |what: String| describe_fault::<R>(first + at, &what, wire.key_values());
@@ -90,13 +90,13 @@ impl Reader {
                     break;
                 }
                 if value < 0 {
-                    let means = match (R::ARRAY, key, value) {
+                    let effect = match (R::ARRAY, key, value) {
                         (_, "max_active_jobs", _) => "means unlimited, as 0 does",
                         // `Association::is_broken` explains -1. Limits of queues have no such value.
                         ("associations", "max_running_jobs", -1) => "ends each job",
                         _ => "admits nothing",
                     };
-                    self.warnings.note(|| describe(format!(".{key}: negative limit {value} {means}")));
+                    self.warnings.note(|| describe(format!(".{key}: negative limit {value} {effect}")));
                 }
             }
             let fault = |(key, what)| WireError::Record(describe(format!(".{key}: {what}")));
@@ -117,7 +117,7 @@ impl Reader {
         let Ok(array) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
             return Err(WireError::WrongType(R::ARRAY));
         };
-        let first = self.read(R::ARRAY);
+        let first = self.records_read(R::ARRAY);
         let mut wires: Vec<Object<R>> = Vec::with_capacity(array.len());
         for (at, value) in array.into_iter().enumerate() {
             let record = members(value).ok_or_else(|| {
@@ -135,7 +135,7 @@ fn read_record<'a, R: Record + Deserialize<'a>>(
     record: &Members<'a>,
 ) -> Result<Object<R>, WireError> {
     let fault = |what: String| {
-        let who = R::KEYS.iter().filter_map(|(key, word)| Some((*word, text(record.get(*key)?)?)));
+        let who = R::KEYS.iter().filter_map(|(key, word)| Some((*word, to_text(record.get(*key)?)?)));
         WireError::Record(describe_fault::<R>(index, &what, who.collect()))
     };
     for Field { key, kind, .. } in R::FIELDS {
@@ -157,7 +157,7 @@ fn read_record<'a, R: Record + Deserialize<'a>>(
 }
 
 /// Returns an integer or a string as text.
-fn text(value: &RawValue) -> Option<String> {
+fn to_text(value: &RawValue) -> Option<String> {
     match value.get().parse::<i64>() {
         Ok(number) => Some(number.to_string()),
         Err(_) => serde_json::from_str(value.get()).ok(),

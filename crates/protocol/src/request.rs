@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 const MAX_EXPLAINED: usize = 100;
 /// The maximum number of jobs of a page of `jobs`.
 const MAX_JOBS: usize = 2000;
-const USUAL_JOBS: usize = 500;
+const DEFAULT_JOBS: usize = 500;
 const MAX_STANDINGS: usize = 100;
 /// The maximum number of rows of any other page.
 const MAX_ROWS: usize = 1000;
@@ -27,36 +27,36 @@ const MAX_HELD: usize = 2000;
 struct Request<'a>(Members<'a>);
 
 impl<'a> Request<'a> {
-    fn read(payload: Option<&'a str>) -> Result<Self, WireError> {
+    fn parse(payload: Option<&'a str>) -> Result<Self, WireError> {
         payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text))).map(Request)
     }
 
-    /// Returns the member `key`. In an error text `takes` describes the expected value.
+    /// Returns the member `key`. In an error text `expected` describes the expected value.
     fn read_member<T: DeserializeOwned>(
         &self,
         key: &str,
-        takes: &str,
-        is_right: impl Fn(&T) -> bool,
+        expected: &str,
+        is_valid: impl Fn(&T) -> bool,
     ) -> Result<Option<T>, WireError> {
         let Some(value) = self.0.get(key).filter(|value| value.get() != "null") else { return Ok(None) };
-        let read = serde_json::from_str::<T>(value.get()).ok().filter(is_right);
-        let wrong = || WireError::Record(format!("{key}: expected {takes}, got {}", describe(value)));
-        read.ok_or_else(wrong).map(Some)
+        let read = serde_json::from_str::<T>(value.get()).ok().filter(is_valid);
+        let type_error = || WireError::Record(format!("{key}: expected {expected}, got {}", describe(value)));
+        read.ok_or_else(type_error).map(Some)
     }
 
     fn read_number(&self, key: &str, range: RangeInclusive<usize>) -> Result<Option<usize>, WireError> {
-        let takes = format!("an integer from {} to {}", range.start(), range.end());
-        self.read_member(key, &takes, |number| range.contains(number))
+        let expected = format!("an integer from {} to {}", range.start(), range.end());
+        self.read_member(key, &expected, |number| range.contains(number))
     }
 
     /// Returns the maximum number of rows of the page.
-    fn read_limit(&self, most: usize, usual: usize) -> Result<usize, WireError> {
-        Ok(self.read_number("limit", 1..=most)?.unwrap_or(usual))
+    fn read_limit(&self, most: usize, default: usize) -> Result<usize, WireError> {
+        Ok(self.read_number("limit", 1..=most)?.unwrap_or(default))
     }
 
     fn read_ids(&self, most: usize) -> Result<Option<Vec<JobId>>, WireError> {
-        let takes = format!("an array of at most {most} job ids");
-        self.read_member::<Vec<JobId>>("ids", &takes, |ids| ids.len() <= most)
+        let expected = format!("an array of at most {most} job ids");
+        self.read_member::<Vec<JobId>>("ids", &expected, |ids| ids.len() <= most)
     }
 
     /// Returns the job after which the page begins.
@@ -84,41 +84,41 @@ impl<'a> Request<'a> {
 
 /// Reads `associations` or `usages`.
 pub fn read_page(payload: Option<&str>) -> Result<PageWanted, WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     let (after, user) = (request.read_after_association()?, request.read_user()?);
     Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
 /// Reads `tree`. Returns the place of the first leaf, and the maximum number of leaves.
 pub fn read_tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     let after = request.read_number("after", 0..=u32::MAX as usize)?;
     Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
 }
 
 /// Reads which jobs `priorities`, `hand_over` and `rest` are about.
 pub fn read_selection(payload: Option<&str>) -> Result<JobSelection, WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);
     Ok(JobSelection { ids, after, most: request.read_limit(MAX_ROWS, MAX_ROWS)? })
 }
 
 /// Reads `jobs`.
 pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     Ok(JobsWanted {
         after: request.read_after_job()?,
         ids: request.read_ids(MAX_JOBS)?,
         user: request.read_user()?,
         bank: request.read_name("bank")?,
         queue: request.read_name("queue")?,
-        most: request.read_limit(MAX_JOBS, USUAL_JOBS)?,
+        most: request.read_limit(MAX_JOBS, DEFAULT_JOBS)?,
     })
 }
 
 /// Reads `standing`. Returns true as second value if the sender asks for all users.
 pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     let wanted = StandingsWanted {
         user: request.read_user()?,
         bank: request.read_name("bank")?,
@@ -131,26 +131,26 @@ pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), 
 
 /// Reads `stats`. Returns true if the sender asks for a recount.
 pub fn read_stats(payload: Option<&str>) -> Result<bool, WireError> {
-    Request::read(payload)?.read_flag("check")
+    Request::parse(payload)?.read_flag("check")
 }
 
 /// Reads `explain`. Returns the jobs to explain, each once.
 pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
-    let takes = format!("an array of 1 to {MAX_EXPLAINED} job ids");
-    let is_right = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
-    let ids = Request::read(payload)?.read_member("jobs", &takes, is_right)?;
-    let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {takes}")))?;
+    let expected = format!("an array of 1 to {MAX_EXPLAINED} job ids");
+    let is_valid = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
+    let ids = Request::parse(payload)?.read_member("jobs", &expected, is_valid)?;
+    let ids = ids.ok_or_else(|| WireError::Record(format!("jobs: expected {expected}")))?;
     let mut seen = BTreeSet::new();
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
 }
 
 /// Reads `check_job` without the jobspec. Returns the user, the urgency (by default that of `flux submit`) and the number of equal jobs.
 pub fn read_checked(payload: Option<&str>) -> Result<(Option<UserId>, i64, u64), WireError> {
-    let request = Request::read(payload)?;
+    let request = Request::parse(payload)?;
     let range = 0..=URGENCY_EXPEDITE;
     let urgency =
         request.read_member("urgency", "an integer from 0 to 31", |urgency| range.contains(urgency))?;
-    let takes = format!("an integer from 1 to {MAX_CHECKED}");
-    let count = request.read_member("count", &takes, |count| (1..=MAX_CHECKED).contains(count))?;
+    let expected = format!("an integer from 1 to {MAX_CHECKED}");
+    let count = request.read_member("count", &expected, |count| (1..=MAX_CHECKED).contains(count))?;
     Ok((request.read_user()?, urgency.unwrap_or(URGENCY_DEFAULT), count.unwrap_or(1)))
 }

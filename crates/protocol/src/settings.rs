@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The settings: the table `[fairshare]` of Flux's configuration, and the same keys given when the plugin is loaded.
 //!
-//! [`SETTINGS`] has a row for each. The manual page, docs/reference.md and the sample etc/flux-fairshare.toml are made from the rows.
-//! If one key is unknown or one value is invalid, the whole table is rejected.
+//! [`SETTINGS`] has a row for each setting. The manual page, docs/reference.md and the sample etc/flux-fairshare.toml
+//! are made from the rows. If one key is unknown or one value is invalid, the whole table is rejected.
 
 #[cfg(test)]
 mod tests;
@@ -36,7 +36,7 @@ pub struct Setting {
     read: Read,
 }
 
-/// Takes a value over. Returns `None` if the value is invalid.
+/// Stores a value in the settings. Returns `None` if the value is invalid.
 type Set = fn(&mut Settings, &RawValue) -> Option<()>;
 
 /// Reads the value of a key.
@@ -54,7 +54,7 @@ const YES_OR_NO: &str = "true or false";
 const DURATION: &str = "0 to 36600 days, in seconds or as a duration such as \"30s\", \"2h\" or \"7d\"";
 const WEIGHT: &str = "an integer of 64 bits";
 const RUNNING_LIMITS: &str = "running-limits";
-const RULES_OF_RUNNING: &str = "\"upstream\" or \"strict\"";
+const RUNNING_RULES: &str = "\"upstream\" or \"strict\"";
 /// The longest duration, in seconds: a hundred years.
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
@@ -64,23 +64,23 @@ pub const SETTINGS: [Setting; 13] = [
         name: "live",
         default: "true",
         doc: "Whether usage and fair-share follow the jobs between pushes. If false, fair-share is the number that was pushed.",
-        read: One(YES_OR_NO, |to, value| put(&mut to.live, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.live, read_bool(value))),
     },
     Setting {
         name: "refresh",
         default: "\"30s\"",
         doc: "The time between two refreshes, which put pending jobs in the order of their current priorities. 0: only pushes do so.",
-        read: One(DURATION, |to, value| put(&mut to.refresh, read_duration(value))),
+        read: One(DURATION, |settings, value| set_value(&mut settings.refresh, read_duration(value))),
     },
     Setting {
         name: "accrual",
         default: "\"elapsed\"",
         doc: "\"elapsed\": a job is charged while it runs. \"committed\": a job is charged at its start for its whole time limit, and \
               the unused time is credited at its end.",
-        read: One("\"elapsed\" or \"committed\"", |to, value| {
+        read: One("\"elapsed\" or \"committed\"", |settings, value| {
             let name = read_text(value)?;
             let mode = [Mode::Elapsed, Mode::Committed].into_iter().find(|mode| mode.name() == name);
-            put(&mut to.accrual, mode)
+            set_value(&mut settings.accrual, mode)
         }),
     },
     Setting {
@@ -89,13 +89,13 @@ pub const SETTINGS: [Setting; 13] = [
         doc: "The integer weights of two more factors. age: the time for which a job was eligible over age-max, at most 1. size: the \
               job's nodes over the site's nodes. If the database's factors name age or size, those weights count instead. A \
               priority also has the term age_offset, which is equal for all jobs, so waiting alone changes no priority.",
-        read: Table(|to, value, place| {
-            let table = members(value).ok_or_else(|| no_table(place, value))?;
+        read: Table(|settings, value, place| {
+            let table = members(value).ok_or_else(|| table_error(place, value))?;
             table.iter().try_for_each(|(name, value)| {
                 let (_, set) = WEIGHTS.iter().find(|(known, _)| name == known).ok_or_else(|| {
-                    unknown(&format!("{place}."), name, WEIGHTS.iter().map(|(known, _)| *known))
+                    unknown_key_error(&format!("{place}."), name, WEIGHTS.iter().map(|(known, _)| *known))
                 })?;
-                set(to, value).ok_or_else(|| wrong(&format!("{place}.{name}"), WEIGHT, value))
+                set(settings, value).ok_or_else(|| value_error(&format!("{place}.{name}"), WEIGHT, value))
             })
         }),
     },
@@ -106,7 +106,9 @@ pub const SETTINGS: [Setting; 13] = [
               measured, and ages have no end.",
         read: One(
             "more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\"",
-            |to, value| put(&mut to.age_max, read_duration(value).filter(|seconds| *seconds > 0.0)),
+            |settings, value| {
+                set_value(&mut settings.age_max, read_duration(value).filter(|seconds| *seconds > 0.0))
+            },
         ),
     },
     Setting {
@@ -114,35 +116,35 @@ pub const SETTINGS: [Setting; 13] = [
         default: "0",
         doc: "A promise: later jobs of equal size overtake an eligible job for no longer than this time. The weight of age follows \
               from it. 0: no promise.",
-        read: One(DURATION, |to, value| put(&mut to.max_wait_behind, read_duration(value))),
+        read: One(DURATION, |settings, value| set_value(&mut settings.max_wait_behind, read_duration(value))),
     },
     Setting {
         name: "interleave",
         default: "false",
         doc: "Whether each job of a user gets its priority as if the user's jobs before it had been charged, so that users take turns.",
-        read: One(YES_OR_NO, |to, value| put(&mut to.interleave, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.interleave, read_bool(value))),
     },
     Setting {
         name: RUNNING_LIMITS,
         default: "\"upstream\"",
         doc: "When limits on running jobs count. \"upstream\": as in flux-accounting's plugin, when a job leaves DEPEND. \"strict\": no \
               more jobs are in SCHED than could run at once.",
-        read: One(RULES_OF_RUNNING, |to, value| put(&mut to.running.others, read_rule(value))),
+        read: One(RUNNING_RULES, |settings, value| set_value(&mut settings.running.others, read_rule(value))),
     },
     Setting {
         name: QUEUES,
         default: "{}",
         doc: "A table for each queue, with running-limits for that queue alone: [fairshare.queues.NAME].",
-        read: Table(|to, value, place| set_queues(&mut to.running, value, place)),
+        read: Table(|settings, value, place| set_queues(&mut settings.running, value, place)),
     },
     Setting {
         name: LIMITS,
         default: "[]",
         doc: "More limits, an array of tables: see LIMITS in flux-fairshare-plugin(7).",
-        read: Table(|to, value, place| {
-            to.limits = limits::read(value, place).map_err(|fault| match fault {
+        read: Table(|settings, value, place| {
+            settings.limits = limits::read(value, place).map_err(|fault| match fault {
                 WireError::Record(text) | WireError::Undecodable(text) => text,
-                WireError::WrongType(_) => wrong(place, "an array of tables", value),
+                WireError::WrongType(_) => value_error(place, "an array of tables", value),
             })?;
             Ok(())
         }),
@@ -153,14 +155,14 @@ pub const SETTINGS: [Setting; 13] = [
         doc: "The part of the tree that all users may see. \"own\": their own numbers; \"banks\": also the banks above them, and the \
               siblings of these banks; \"all\": the whole tree. With \"own\", limits on a bank are shown without the amount in use. If \
               such a limit holds a job, the user of the job still sees the reason.",
-        read: One("\"own\", \"banks\" or \"all\"", |to, value| {
+        read: One("\"own\", \"banks\" or \"all\"", |settings, value| {
             let open = match read_text(value)?.as_str() {
                 "own" => Open::Own,
                 "banks" => Open::Banks,
                 "all" => Open::All,
                 _ => return None,
             };
-            put(&mut to.public, Some(open))
+            set_value(&mut settings.public, Some(open))
         }),
     },
     Setting {
@@ -168,20 +170,20 @@ pub const SETTINGS: [Setting; 13] = [
         default: "false",
         doc: "Whether flux jobs -o \"{annotations.user.standing}\" shows the fair-share and rank of each pending job as of the last \
               refresh, or the limit that holds the job. Flux keeps annotations in memory only.",
-        read: One(YES_OR_NO, |to, value| put(&mut to.annotate, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.annotate, read_bool(value))),
     },
     Setting {
         name: "remember",
         default: "true",
         doc: "Whether the last push and the usage since then are saved in the KVS, and restored after a reload or a restart.",
-        read: One(YES_OR_NO, |to, value| put(&mut to.remember, read_bool(value))),
+        read: One(YES_OR_NO, |settings, value| set_value(&mut settings.remember, read_bool(value))),
     },
 ];
 
 /// The keys of the table `weights`.
 const WEIGHTS: [(&str, Set); 2] = [
-    ("age", |to, value| put(&mut to.age_weight, read_weight(value))),
-    ("size", |to, value| put(&mut to.size_weight, read_weight(value))),
+    ("age", |settings, value| set_value(&mut settings.age_weight, read_weight(value))),
+    ("size", |settings, value| set_value(&mut settings.size_weight, read_weight(value))),
 ];
 const WEIGHTS_NAME: &str = "weights";
 const QUEUES: &str = "queues";
@@ -192,7 +194,7 @@ const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
 /// Returns `settings` with those that `table` sets, which is the table as JSON text.
 pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
     let table: &RawValue = serde_json::from_str(table).map_err(|error| format!("[{PLACE}]: {error}"))?;
-    let members = members(table).ok_or_else(|| no_table(&format!("[{PLACE}]"), table))?;
+    let members = members(table).ok_or_else(|| table_error(&format!("[{PLACE}]"), table))?;
     read_members(&members, settings, &format!("{PLACE}."))
 }
 
@@ -200,11 +202,13 @@ pub fn read_table(table: &str, settings: Settings) -> Result<Settings, String> {
 pub fn read_members(given: &Members<'_>, mut settings: Settings, place: &str) -> Result<Settings, String> {
     for (name, value) in given.iter().filter(|(name, _)| !is_retired(name)) {
         let Some(setting) = SETTINGS.iter().find(|setting| setting.name == name) else {
-            return Err(unknown(place, name, names()));
+            return Err(unknown_key_error(place, name, names()));
         };
         let place = format!("{place}{name}");
         match &setting.read {
-            One(accepted, set) => set(&mut settings, value).ok_or_else(|| wrong(&place, accepted, value))?,
+            One(accepted, set) => {
+                set(&mut settings, value).ok_or_else(|| value_error(&place, accepted, value))?
+            }
             Table(set) => set(&mut settings, value, &place)?,
         }
     }
@@ -226,9 +230,9 @@ pub fn list_retired(table: &str, place: &str) -> Vec<String> {
 /// Reads a table of queues. Each queue has a table of its settings.
 fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
     to.queues.clear();
-    for (queue, keys) in members(table).ok_or_else(|| no_table(place, table))? {
+    for (queue, keys) in members(table).ok_or_else(|| table_error(place, table))? {
         let place = format!("{place}.{}", shortened(&queue).escape_debug());
-        for (name, value) in members(keys).ok_or_else(|| no_table(&place, keys))? {
+        for (name, value) in members(keys).ok_or_else(|| table_error(&place, keys))? {
             if name != RUNNING_LIMITS {
                 let name = shortened(&name);
                 return Err(format!(
@@ -236,8 +240,8 @@ fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result
                     name.escape_debug()
                 ));
             }
-            let wrong = || wrong(&format!("{place}.{name}"), RULES_OF_RUNNING, value);
-            to.queues.insert(queue.as_ref().into(), read_rule(value).ok_or_else(wrong)?);
+            let to_error = || value_error(&format!("{place}.{name}"), RUNNING_RULES, value);
+            to.queues.insert(queue.as_ref().into(), read_rule(value).ok_or_else(to_error)?);
         }
     }
     Ok(())
@@ -288,16 +292,16 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the error for a key `name` that the table at `place` cannot have. `known` are the keys that the table can have.
-fn unknown<'a>(place: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+fn unknown_key_error<'a>(place: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     format!("{place}{}: unknown key; known are {}", shortened(name).escape_debug(), known.join(", "))
 }
 
-fn wrong(place: &str, accepted: &str, value: &RawValue) -> String {
+fn value_error(place: &str, accepted: &str, value: &RawValue) -> String {
     format!("{place}: expected {accepted}, got {}", show_value(value))
 }
 
-fn no_table(place: &str, value: &RawValue) -> String {
+fn table_error(place: &str, value: &RawValue) -> String {
     format!("{place}: expected a table, got {}", describe(value))
 }
 
@@ -309,7 +313,7 @@ fn show_value(value: &RawValue) -> String {
     }
 }
 
-fn put<T>(to: &mut T, value: Option<T>) -> Option<()> {
+fn set_value<T>(to: &mut T, value: Option<T>) -> Option<()> {
     *to = value?;
     Some(())
 }

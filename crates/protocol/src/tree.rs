@@ -16,17 +16,18 @@ pub const TREE: &str = "tree";
 pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
     let fault = |key: &str, what: String| WireError::Record(format!("{TREE}.{key}: {what}"));
     let tree = members(value).ok_or(WireError::WrongType(TREE))?;
-    let given = |key: &str| tree.get(key).copied().ok_or_else(|| fault(key, "key is missing".to_owned()));
-    let number = |key: &str| {
-        let value = given(key)?;
-        let wrong = || fault(key, format!("expected number, got {}", describe(value)));
-        value.get().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(wrong)
+    let find_value =
+        |key: &str| tree.get(key).copied().ok_or_else(|| fault(key, "key is missing".to_owned()));
+    let read_number = |key: &str| {
+        let value = find_value(key)?;
+        let type_error = || fault(key, format!("expected number, got {}", describe(value)));
+        value.get().parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(type_error)
     };
-    let text = |key: &str, value: &RawValue| -> Result<String, WireError> {
-        let wrong = |_| fault(key, format!("expected string, got {}", describe(value)));
-        serde_json::from_str(value.get()).map_err(wrong)
+    let read_text = |key: &str, value: &RawValue| -> Result<String, WireError> {
+        let type_error = |_| fault(key, format!("expected string, got {}", describe(value)));
+        serde_json::from_str(value.get()).map_err(type_error)
     };
-    let policy: Policy = text("policy", given("policy")?)?.parse().map_err(|error| {
+    let policy: Policy = read_text("policy", find_value("policy")?)?.parse().map_err(|error| {
         let error: fairshare::ParsePolicyError = error;
         fault("policy", error.to_string())
     })?;
@@ -35,15 +36,15 @@ pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
         let given = members(value)
             .ok_or_else(|| fault("options", format!("expected object, got {}", describe(value))))?;
         for (name, value) in given {
-            let setting = format!("{name}={}", text("options", value)?);
+            let setting = format!("{name}={}", read_text("options", value)?);
             options.set(&setting).map_err(|error| fault("options", error.to_string()))?;
         }
     }
-    let half_life = number("half_life")?;
+    let half_life = read_number("half_life")?;
     let half_life = HalfLife::new(half_life).ok_or_else(|| {
         fault("half_life", format!("expected 0 (none) or at least 0.001 seconds, got {half_life}"))
     })?;
-    let reset = if tree.contains_key("reset") { number("reset")? } else { RESET };
+    let reset = if tree.contains_key("reset") { read_number("reset")? } else { RESET };
     if reset < 0.0 {
         return Err(fault("reset", format!("expected 0 or more seconds, got {reset}")));
     }
@@ -53,13 +54,13 @@ pub fn read_rule(value: &RawValue) -> Result<Rule, WireError> {
         Some(_) => return Err(fault("replaces_all", "expected boolean".to_owned())),
     };
     Ok(Rule {
-        instant: number("at")?,
+        instant: read_number("at")?,
         half_life,
         reset,
         weights: Weights {
-            node: number("node_weight")?,
-            core: number("core_weight")?,
-            gpu: number("gpu_weight")?,
+            node: read_number("node_weight")?,
+            core: read_number("core_weight")?,
+            gpu: read_number("gpu_weight")?,
         },
         policy,
         options,

@@ -52,8 +52,8 @@ fn from_payload<'a, R: Record + Deserialize<'a>>(
 }
 
 fn find_data(payload: Option<&str>) -> Result<&RawValue, WireError> {
-    let missing = || WireError::Undecodable("the key \"data\" is missing".to_owned());
-    object(payload)?.get("data").copied().ok_or_else(missing)
+    let missing_error = || WireError::Undecodable("the key \"data\" is missing".to_owned());
+    object(payload)?.get("data").copied().ok_or_else(missing_error)
 }
 
 /// Returns the members of a payload that must be an object.
@@ -128,8 +128,8 @@ fn warn_of_switches(config: &RawValue, reader: &mut Reader) {
 
 /// Returns the keys that are not in `known`, quoted for a message.
 fn list_unknown(members: &Members<'_>, known: &[&str]) -> Vec<String> {
-    let strange = members.keys().filter(|key| !known.contains(&key.as_ref()));
-    strange.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
+    let unknown = members.keys().filter(|key| !known.contains(&key.as_ref()));
+    unknown.map(|key| format!("\"{}\"", shortened(key).escape_debug())).collect()
 }
 
 fn read_bool(key: &str, value: &RawValue) -> Result<bool, WireError> {
@@ -166,7 +166,7 @@ pub fn policy_update(payload: Option<&str>, reader: &mut Reader) -> Result<(Push
 pub struct Beginning {
     /// The commit only reports the differences.
     pub dry_run: bool,
-    /// Switches that no part has stay as they are.
+    /// Switches that no part contains keep their values.
     pub keeps_config: bool,
     /// The seconds without a part after which the push is aborted.
     pub expires: u64,
@@ -180,9 +180,9 @@ pub struct OpenPush {
     /// The seconds without a part after which the push is aborted.
     #[serde(default)]
     pub expires: u64,
-    /// The most records of a part.
+    /// The maximum number of records of a part.
     pub max_records: usize,
-    /// The most bytes of a part.
+    /// The maximum number of bytes of a part.
     pub max_bytes: usize,
 }
 
@@ -199,7 +199,7 @@ pub struct StagedPart {
 pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
     const MOST: u64 = 3600;
     let members = payload.map_or_else(|| Ok(Members::new()), |text| object(Some(text)))?;
-    let flag =
+    let read_flag =
         |key: &str| members.get(key).map_or(Ok(false), |value| read_bool(&format!("policy.{key}"), value));
     let expires = match members.get("expires") {
         None => 60,
@@ -212,16 +212,16 @@ pub fn policy_begin(payload: Option<&str>) -> Result<Beginning, WireError> {
             })?
         }
     };
-    Ok(Beginning { dry_run: flag("dry_run")?, keeps_config: flag("keep_config")?, expires })
+    Ok(Beginning { dry_run: read_flag("dry_run")?, keeps_config: read_flag("keep_config")?, expires })
 }
 
 /// Reads the number of the push in `policy_part`, `policy_commit` and `policy_abort`.
 pub fn push_number(payload: Option<&str>) -> Result<u64, WireError> {
     let members = object(payload)?;
-    let missing = || WireError::Record("policy.push: key is missing".to_owned());
-    let value = members.get("push").ok_or_else(missing)?;
-    let wrong = || WireError::Record(format!("policy.push: expected integer, got {}", describe(value)));
-    value.get().parse().map_err(|_| wrong())
+    let missing_error = || WireError::Record("policy.push: key is missing".to_owned());
+    let value = members.get("push").ok_or_else(missing_error)?;
+    let type_error = || WireError::Record(format!("policy.push: expected integer, got {}", describe(value)));
+    value.get().parse().map_err(|_| type_error())
 }
 
 /// Reads `policy_part`: some of the arrays, or parts of them.
@@ -244,8 +244,8 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         return Err(WireError::Record(format!("unknown option {key}; known are {known}")));
     }
     let Some(policy) = conf.get("config") else { return Ok(None) };
-    let wrong = || WireError::Record(format!("config: expected object, got {}", describe(policy)));
-    let parts = members(policy).ok_or_else(wrong)?;
+    let type_error = || WireError::Record(format!("config: expected object, got {}", describe(policy)));
+    let parts = members(policy).ok_or_else(type_error)?;
     if let Some(key) = parts.get("config").and_then(|config| unknown_switches(config).into_iter().next()) {
         let text = format!(
             "config.config: unknown switch {key}, expected \"{DENY_UNKNOWN_QUEUES}\" or \"{ZERO_SCORE}\""
@@ -289,38 +289,43 @@ fn read_push(parts: &Members<'_>, reader: &mut Reader) -> Result<Push, WireError
 }
 
 fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireError> {
-    fn array<'a, R: Record + Deserialize<'a>>(
+    fn read_array<'a, R: Record + Deserialize<'a>>(
         parts: &Members<'a>,
         reader: &mut Reader,
     ) -> Result<Option<Vec<R::Accepted>>, WireError> {
         parts.get(R::ARRAY).map(|array| reader.array::<R>(array)).transpose()
     }
-    let within = |fault| match fault {
+    let prefix_key = |fault| match fault {
         WireError::Record(text) => WireError::Record(format!("config.{text}")),
         other => other,
     };
-    fn split<A, B>(records: Option<Vec<(A, Option<B>)>>) -> (Option<Vec<A>>, Vec<B>) {
+    fn split_records<A, B>(records: Option<Vec<(A, Option<B>)>>) -> (Option<Vec<A>>, Vec<B>) {
         let Some(records) = records else { return (None, Vec::new()) };
         let (all, some): (Vec<A>, Vec<Option<B>>) = records.into_iter().unzip();
         (Some(all), some.into_iter().flatten().collect())
     }
-    let (associations, leaves) = split(array::<BorrowedAssociation>(parts, reader)?);
+    let (associations, leaves) = split_records(read_array::<BorrowedAssociation>(parts, reader)?);
     let associations = associations.map(|records| records.into_iter().flatten().collect());
-    let (banks, branches) = split(array::<BankRecord>(parts, reader)?);
-    let above = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
-    let parents = branches.iter().filter_map(above).collect();
+    let (banks, branches) = split_records(read_array::<BankRecord>(parts, reader)?);
+    let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
+    let parents = branches.iter().filter_map(name_and_parent).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
     let part = PolicyPart {
         associations,
-        queues: array::<QueueRecord>(parts, reader)?,
-        projects: array::<ProjectRecord>(parts, reader)?,
+        queues: read_array::<QueueRecord>(parts, reader)?,
+        projects: read_array::<ProjectRecord>(parts, reader)?,
         banks,
         parents,
         limits: limits.unwrap_or_default(),
-        weights: array::<FactorRecord>(parts, reader)?,
-        config: parts.get("config").map(|c| read_config(c)).transpose().map_err(within)?.unwrap_or_default(),
+        weights: read_array::<FactorRecord>(parts, reader)?,
+        config: parts
+            .get("config")
+            .map(|c| read_config(c))
+            .transpose()
+            .map_err(prefix_key)?
+            .unwrap_or_default(),
     };
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);

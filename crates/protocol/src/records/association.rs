@@ -131,7 +131,7 @@ impl<S: AsRef<str>> Record for AssociationRecord<S> {
         };
         let bank = shortened(self.bank.as_ref());
         Some(format!(
-            ".userid: {} is outside 0 to {}: no job can match {name} in bank {}, whose limits are left out",
+            ".userid: {} is outside 0 to {}: no job can match {name} in bank {}, so the limits of this record are ignored",
             self.userid,
             u32::MAX - 1,
             bank.escape_debug(),

@@ -42,8 +42,8 @@ fn check_together<const N: usize>(fields: &[Field], given: [bool; N]) -> Result<
 }
 
 fn to_shares(shares: i64) -> Result<Shares, Fault> {
-    let wrong = |_| ("shares", format!("expected 0 or more, got {shares}"));
-    u64::try_from(shares).map(Shares::Count).map_err(wrong)
+    let range_error = |_| ("shares", format!("expected 0 or more, got {shares}"));
+    u64::try_from(shares).map(Shares::Count).map_err(range_error)
 }
 
 /// Returns the number of shares. Only documents of Slurm have [`Shares::Parent`], and they are not pushed.
@@ -64,7 +64,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Asserts that the table of fields names the keys of a record that has all optional fields.
-    fn check<R: Record + Serialize>(record: &R) {
+    fn assert_keys<R: Record + Serialize>(record: &R) {
         let value = serde_json::to_value(record).unwrap();
         let keys: BTreeSet<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
         let all: BTreeSet<&str> = R::fields().map(|field| field.key).collect();
@@ -75,16 +75,22 @@ mod tests {
     #[test]
     fn the_table_of_fields_names_the_keys_of_each_record() {
         let (name, shares) = (Some("a".to_owned()), Some(1));
-        check(&AssociationRecord {
+        assert_keys(&AssociationRecord {
             username: name.clone(),
             shares,
             usage: Some(0.0),
             counted_until: Some(0.0),
             ..AssociationRecord::with_limits(1, "A".to_owned(), 0)
         });
-        check(&QueueRecord::unlimited("q"));
-        check(&ProjectRecord { project: "p".to_owned() });
-        check(&BankRecord { bank: "A".to_owned(), priority: 0.0, parent: name, shares, active: Some(1) });
-        check(&FactorRecord { factor: "f".to_owned(), weight: 1 });
+        assert_keys(&QueueRecord::unlimited("q"));
+        assert_keys(&ProjectRecord { project: "p".to_owned() });
+        assert_keys(&BankRecord {
+            bank: "A".to_owned(),
+            priority: 0.0,
+            parent: name,
+            shares,
+            active: Some(1),
+        });
+        assert_keys(&FactorRecord { factor: "f".to_owned(), weight: 1 });
     }
 }

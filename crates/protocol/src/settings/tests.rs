@@ -3,13 +3,13 @@
 
 use super::*;
 
-fn read(table: &str) -> Result<Settings, String> {
+fn read_settings(table: &str) -> Result<Settings, String> {
     read_table(table, Settings::default())
 }
 
 #[test]
 fn each_key_is_read() {
-    let settings = read(
+    let settings = read_settings(
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true,
@@ -89,31 +89,31 @@ fn an_error_names_the_key_and_the_allowed_values() {
         ),
         (r#"{"weights": {"age": "3"}}"#, "fairshare.weights.age: expected an integer of 64 bits, got \"3\""),
     ] {
-        assert_eq!(read(table), Err(message.to_owned()), "{table}");
+        assert_eq!(read_settings(table), Err(message.to_owned()), "{table}");
     }
 }
 
 #[test]
 fn a_queue_that_the_instance_lacks_is_rejected() {
-    let settings = read(r#"{"queues": {"batch": {"running-limits": "strict"}}}"#).unwrap();
-    let known = |queues| check_queues(&settings, queues);
-    assert_eq!(known(Some(r#"{"batch": {}, "debug": {"requires": ["d"]}}"#)), Ok(()));
+    let settings = read_settings(r#"{"queues": {"batch": {"running-limits": "strict"}}}"#).unwrap();
+    let check = |queues| check_queues(&settings, queues);
+    assert_eq!(check(Some(r#"{"batch": {}, "debug": {"requires": ["d"]}}"#)), Ok(()));
     let message = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
-    assert_eq!(known(Some(r#"{"debug": {}, "pdev": {}}"#)), message("debug, pdev"));
-    assert_eq!(known(None), message("none"));
+    assert_eq!(check(Some(r#"{"debug": {}, "pdev": {}}"#)), message("debug, pdev"));
+    assert_eq!(check(None), message("none"));
     assert_eq!(check_queues(&Settings::default(), None), Ok(()));
 }
 
 #[test]
 fn one_invalid_value_rejects_the_whole_table() {
-    assert!(read(r#"{"refresh": 1, "age-max": 0}"#).is_err());
+    assert!(read_settings(r#"{"refresh": 1, "age-max": 0}"#).is_err());
 }
 
 /// The site is not cut off by a key of an earlier version, and the rest of its table applies.
 #[test]
 fn a_retired_key_is_ignored_with_a_warning() {
     let table = r#"{"depth": 0, "budget": null, "max-stall": "50ms", "memo": "never", "shadow": "pbs", "refresh": 7}"#;
-    assert_eq!(read(table), Ok(Settings { refresh: 7.0, ..Settings::default() }));
+    assert_eq!(read_settings(table), Ok(Settings { refresh: 7.0, ..Settings::default() }));
     let warnings = RETIRED.map(|name| format!("fairshare.{name}: no longer a setting, ignored: remove it"));
     let mut message = list_retired(table, "fairshare.");
     message.sort_by_key(|text| warnings.iter().position(|warning| warning == text));
