@@ -31,18 +31,18 @@ pub(super) fn read_tables(
     };
     let banks = read_banks(&directory.join(BANKS))?;
     let mut builder = Builder::default();
-    let dead = add_banks(&banks, inactive, &mut builder);
+    let inactive_banks = add_banks(&banks, inactive, &mut builder);
 
     let [user, bank, shares, usage] = table.columns(["username", "bank", "shares", "job_usage"])?;
     let active = table.column("active");
     for row in &table.rows {
-        let below_dead = dead.contains(field(row, bank));
-        if below_dead && inactive == InactiveUsage::Ignore {
+        let is_below_inactive = inactive_banks.contains(field(row, bank));
+        if is_below_inactive && inactive == InactiveUsage::Ignore {
             continue;
         }
-        let amount = table.number(row, usage)?;
-        let shares = Shares::Count(table.number(row, shares)?);
-        let active = table.flag(row, active)? && !below_dead;
+        let amount = table.read_number(row, usage)?;
+        let shares = Shares::Count(table.read_number(row, shares)?);
+        let active = table.read_flag(row, active)? && !is_below_inactive;
         builder.association(field(row, user), field(row, bank), shares, Some(amount), active);
     }
     Ok(builder)
@@ -56,8 +56,8 @@ fn read_banks(path: &Path) -> Result<Vec<BankRow>, StoreError> {
         Ok(BankRow {
             name: field(row, name).to_owned(),
             parent: Some(field(row, parent)).filter(|parent| !parent.is_empty()).map(str::to_owned),
-            shares: table.number(row, shares)?,
-            active: table.flag(row, active)?,
+            shares: table.read_number(row, shares)?,
+            active: table.read_flag(row, active)?,
         })
     };
     let mut banks: Vec<BankRow> = table.rows.iter().map(bank).collect::<Result<_, _>>()?;
@@ -70,8 +70,8 @@ fn read_banks(path: &Path) -> Result<Vec<BankRow>, StoreError> {
 fn drop_history(banks: &mut Vec<BankRow>) {
     let mut current: HashMap<String, (bool, usize)> = HashMap::new();
     for (index, bank) in banks.iter().enumerate() {
-        let place = current.entry(bank.name.clone()).or_default();
-        *place = (*place).max((bank.active, index));
+        let newest = current.entry(bank.name.clone()).or_default();
+        *newest = (*newest).max((bank.active, index));
     }
     let mut index = 0;
     banks.retain(|bank| {
@@ -101,13 +101,17 @@ impl Table {
         let header = rows.next().unwrap_or_default();
         let table = Table { path: path.to_owned(), header, rows: rows.collect(), text };
         // The reader accepts a missing closing quote. The last record then contains the rest of the file.
-        let last = table.rows.last().unwrap_or(&table.header);
-        if table.text.get(table.start(last)..).is_some_and(|text| text.matches('"').count() % 2 == 1) {
-            return Err(table.fail(last, "a quote is not closed"));
+        let last_record = table.rows.last().unwrap_or(&table.header);
+        if table
+            .text
+            .get(table.start_of(last_record)..)
+            .is_some_and(|text| text.matches('"').count() % 2 == 1)
+        {
+            return Err(table.error_at(last_record, "a quote is not closed"));
         }
         match table.rows.iter().find(|row| row.len() != table.header.len()) {
             Some(row) => {
-                Err(table.fail(row, &format!("{} fields, expected {}", row.len(), table.header.len())))
+                Err(table.error_at(row, &format!("{} fields, expected {}", row.len(), table.header.len())))
             }
             None => Ok(table),
         }
@@ -127,35 +131,34 @@ impl Table {
     }
 
     /// Reads a flag. A missing column means true, because older exports lack it.
-    fn flag(&self, row: &StringRecord, column: Option<usize>) -> Result<bool, StoreError> {
+    fn read_flag(&self, row: &StringRecord, column: Option<usize>) -> Result<bool, StoreError> {
         let Some(column) = column else { return Ok(true) };
         match field(row, column).trim() {
             "1" => Ok(true),
             "0" => Ok(false),
-            text => Err(self.fail(row, &format!("active is \"{text}\", expected 1 or 0"))),
+            text => Err(self.error_at(row, &format!("active is \"{text}\", expected 1 or 0"))),
         }
     }
 
-    fn number<T: std::str::FromStr>(&self, row: &StringRecord, column: usize) -> Result<T, StoreError> {
+    fn read_number<T: std::str::FromStr>(&self, row: &StringRecord, column: usize) -> Result<T, StoreError> {
         let name = field(&self.header, column);
-        field(row, column)
-            .trim()
-            .parse()
-            .map_err(|_| self.fail(row, &format!("{name} is \"{}\", expected a number", field(row, column))))
+        field(row, column).trim().parse().map_err(|_| {
+            self.error_at(row, &format!("{name} is \"{}\", expected a number", field(row, column)))
+        })
     }
 
-    fn fail(&self, row: &StringRecord, text: &str) -> StoreError {
-        StoreError::new(&self.path, Reason::Format(format!("line {}: {text}", self.line(row))))
+    fn error_at(&self, row: &StringRecord, text: &str) -> StoreError {
+        StoreError::new(&self.path, Reason::Format(format!("line {}: {text}", self.line_of(row))))
     }
 
     /// Returns the line on which `row` starts.
-    fn line(&self, row: &StringRecord) -> usize {
-        self.text.get(..self.start(row)).map_or(0, |before| before.matches('\n').count()) + 1
+    fn line_of(&self, row: &StringRecord) -> usize {
+        self.text.get(..self.start_of(row)).map_or(0, |before| before.matches('\n').count()) + 1
     }
 
     /// Returns the byte offset at which `row` starts. `StringRecord::position` can be too small: before the second byte
     /// of CRLF, and before empty lines (issues 395 and 208 of rust-csv).
-    fn start(&self, row: &StringRecord) -> usize {
+    fn start_of(&self, row: &StringRecord) -> usize {
         let start = row.position().map_or(0, |position| position.byte() as usize);
         let rest = self.text.get(start..).unwrap_or_default();
         self.text.len() - rest.trim_start_matches(['\r', '\n']).len()
@@ -172,9 +175,9 @@ mod tests {
     use super::*;
 
     /// Returns the line and the fields of each record of `text` after the header, or the error text.
-    fn parsed(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
+    fn parse_records(text: &str) -> Result<Vec<(usize, Vec<String>)>, String> {
         let table = Table::parse(Path::new("x.csv"), text.to_owned()).map_err(|error| error.to_string())?;
-        let record = |row| (table.line(row), row.iter().map(str::to_owned).collect());
+        let record = |row| (table.line_of(row), row.iter().map(str::to_owned).collect());
         Ok(table.rows.iter().map(record).collect())
     }
 
@@ -183,8 +186,8 @@ mod tests {
         let text = "a,b\r\n1,2\r\n\r\n,\r\n\"x\n\"\"y, z\",3\r\n4,5";
         let record = |line, a: &str, b: &str| (line, vec![a.to_owned(), b.to_owned()]);
         let expected = [record(2, "1", "2"), record(5, "x\n\"y, z", "3"), record(7, "4", "5")];
-        assert_eq!(parsed(text).expect("CRLF line ends are accepted"), expected);
-        assert_eq!(parsed(&text.replace("\r\n", "\n")).expect("LF line ends are accepted"), expected);
+        assert_eq!(parse_records(text).expect("CRLF line ends are accepted"), expected);
+        assert_eq!(parse_records(&text.replace("\r\n", "\n")).expect("LF line ends are accepted"), expected);
     }
 
     #[test]
@@ -194,7 +197,7 @@ mod tests {
             ("a,b\n1,2\n\n3,\"x\n4,5\n", "x.csv: line 4: a quote is not closed"),
             ("a,b\n1,2\n3,4,5\n", "x.csv: line 3: 3 fields, expected 2"),
         ] {
-            assert_eq!(parsed(text).expect_err(text), expected);
+            assert_eq!(parse_records(text).expect_err(text), expected);
         }
     }
 }

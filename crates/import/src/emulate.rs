@@ -38,7 +38,7 @@ pub(super) fn read_nested(text: &str) -> Result<Builder, String> {
     let mut builder = Builder::default();
     // Parents come first in the list, so the name of the parent is known.
     let mut banks: Vec<Option<String>> = Vec::new();
-    for node in nodes(document.root)? {
+    for node in list_nodes(document.root)? {
         let parent = node.above.and_then(|above| banks.get(above)?.as_deref());
         banks.push(add_node(&node, parent, &mut builder)?);
     }
@@ -47,19 +47,22 @@ pub(super) fn read_nested(text: &str) -> Result<Builder, String> {
 
 /// Adds a node to the builder. Returns the name if the node is a bank.
 fn add_node(node: &Node<'_>, parent: Option<&str>, builder: &mut Builder) -> Result<Option<String>, String> {
-    let place = || parent.map_or("the root".to_owned(), |bank| format!("a child of bank \"{bank}\""));
-    let name =
-        |raw, key| fields::parse_optional_text(raw).map_err(|fault| format!("{}: {key} {fault}", place()));
-    match (name(node.username, "username")?, name(node.bank, "bank")?, parent) {
+    let describe_position =
+        || parent.map_or("the root".to_owned(), |bank| format!("a child of bank \"{bank}\""));
+    let parse_name = |raw, key| {
+        fields::parse_optional_text(raw).map_err(|fault| format!("{}: {key} {fault}", describe_position()))
+    };
+    match (parse_name(node.username, "username")?, parse_name(node.bank, "bank")?, parent) {
         (Some(user), _, Some(bank)) => {
-            let fail = |text: String| format!("user \"{user}\" in bank \"{bank}\"{text}");
+            let error_at_user = |text: String| format!("user \"{user}\" in bank \"{bank}\"{text}");
             if node.has_children {
-                return Err(fail(" has children".to_owned()));
+                return Err(error_at_user(" has children".to_owned()));
             }
-            let shares =
-                fields::parse_shares(node.shares).map_err(|fault| fail(format!(": shares {fault}")))?;
-            let usage = fields::parse_usage(node.usage).map_err(|fault| fail(format!(": usage {fault}")))?;
-            let usage = usage.ok_or_else(|| fail(": usage is missing".to_owned()))?;
+            let shares = fields::parse_shares(node.shares)
+                .map_err(|fault| error_at_user(format!(": shares {fault}")))?;
+            let usage =
+                fields::parse_usage(node.usage).map_err(|fault| error_at_user(format!(": usage {fault}")))?;
+            let usage = usage.ok_or_else(|| error_at_user(": usage is missing".to_owned()))?;
             builder.association(&user, bank, shares, Some(usage), true);
             Ok(None)
         }
@@ -70,15 +73,15 @@ fn add_node(node: &Node<'_>, parent: Option<&str>, builder: &mut Builder) -> Res
             Ok(Some(bank))
         }
         (Some(user), _, None) => Err(format!("the root is a user (\"{user}\"), not a bank")),
-        (None, None, _) => Err(format!("{} has neither bank nor username", place())),
+        (None, None, _) => Err(format!("{} has neither bank nor username", describe_position())),
     }
 }
 
 /// Returns all nodes, parents first. `root` is valid JSON, so only the types of values need checks.
-fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
+fn list_nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
     let mut nodes: Vec<Node<'_>> = Vec::new();
     // The indices of the nodes that enclose the current position.
-    let mut open: Vec<usize> = Vec::new();
+    let mut enclosing: Vec<usize> = Vec::new();
     let mut rest = root.get();
     // True between the brackets of a list of nodes, false between the braces of a node. The root is treated as a list
     // of one node.
@@ -88,32 +91,32 @@ fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
         let Some(first) = rest.chars().next() else { return Ok(nodes) };
         match (in_list, first) {
             (true, '{') => {
-                nodes.push(Node { above: open.last().copied(), ..Node::default() });
-                open.push(nodes.len() - 1);
+                nodes.push(Node { above: enclosing.last().copied(), ..Node::default() });
+                enclosing.push(nodes.len() - 1);
                 in_list = false;
                 rest = rest.get(1..).unwrap_or_default();
             }
             (true, ']' | ',') | (false, '}' | ',') => {
                 if first == '}' {
-                    open.pop();
+                    enclosing.pop();
                 }
                 in_list = (first == '}') || (in_list && first == ',');
                 rest = rest.get(1..).unwrap_or_default();
             }
             (true, _) => {
                 let value: &RawValue = take_value(&mut rest)?;
-                let bank = open.last().and_then(|node| nodes.get(*node)).and_then(Node::bank_name);
-                let place = match bank {
+                let bank = enclosing.last().and_then(|node| nodes.get(*node)).and_then(Node::bank_name);
+                let position = match bank {
                     Some(bank) => format!("a child of bank \"{bank}\""),
-                    None if open.is_empty() => "the root".to_owned(),
+                    None if enclosing.is_empty() => "the root".to_owned(),
                     None => "a node".to_owned(),
                 };
-                return Err(format!("{place} {}", type_error(value, "an object")));
+                return Err(format!("{position} {}", type_error(value, "an object")));
             }
             (false, _) => {
                 let key: String = take_value(&mut rest)?;
                 rest = rest.trim_start().trim_start_matches(':').trim_start();
-                let Some(node) = open.last().and_then(|node| nodes.get_mut(*node)) else { continue };
+                let Some(node) = enclosing.last().and_then(|node| nodes.get_mut(*node)) else { continue };
                 if key == "children" && rest.starts_with('[') {
                     rest = rest.get(1..).unwrap_or_default();
                     node.has_children |= !rest.trim_start().starts_with(']');
@@ -127,9 +130,9 @@ fn nodes(root: &RawValue) -> Result<Vec<Node<'_>>, String> {
                     "shares" => node.shares = unless_null(value),
                     "usage" => node.usage = unless_null(value),
                     "children" if value.get() != "null" => {
-                        let place =
+                        let position =
                             node.bank_name().map_or(String::new(), |bank| format!("bank \"{bank}\": "));
-                        return Err(format!("{place}children {}", type_error(value, "a list of nodes")));
+                        return Err(format!("{position}children {}", type_error(value, "a list of nodes")));
                     }
                     _ => {}
                 }

@@ -12,13 +12,13 @@ use fairshare::{MAX_USAGE, Shares};
 pub(super) type Raw<'a> = Option<&'a RawValue>;
 
 /// The maximum number of characters of a value that an error text shows in full.
-const SHOWN: usize = 40;
+const MAX_SHOWN: usize = 40;
 
 /// Adds quotes around `Infinity`, `-Infinity` and `NaN`. JSON lacks these values, but Slurm's programs and Python write
 /// them. The parser of the value then reads a text.
 pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
     let mut quoted = String::new();
-    let mut done = 0;
+    let mut copied = 0;
     let mut in_text = false;
     let mut at = 0;
     let bytes = text.as_bytes();
@@ -37,25 +37,25 @@ pub(super) fn quote_bare_numbers(text: &str) -> Cow<'_, str> {
                 let word = rest.get(..end).unwrap_or_default();
                 let name = word.trim_start_matches('-').to_ascii_lowercase();
                 if ["infinity", "inf", "nan"].contains(&name.as_str()) {
-                    quoted.push_str(text.get(done..at).unwrap_or_default());
+                    quoted.push_str(text.get(copied..at).unwrap_or_default());
                     quoted.push_str(&format!("\"{word}\""));
-                    done = at + end;
+                    copied = at + end;
                 }
                 at += end.max(1);
             }
             _ => at += 1,
         }
     }
-    if done == 0 {
+    if copied == 0 {
         return Cow::Borrowed(text);
     }
-    quoted.push_str(text.get(done..).unwrap_or_default());
+    quoted.push_str(text.get(copied..).unwrap_or_default());
     Cow::Owned(quoted)
 }
 
 /// Parses a required text. The error text begins with a verb, because the caller puts node and key before it.
 pub(super) fn parse_text(raw: Raw<'_>) -> Result<String, String> {
-    let value = raw.ok_or_else(missing)?;
+    let value = raw.ok_or_else(missing_error)?;
     serde_json::from_str(value.get()).map_err(|_| type_error(value, "text"))
 }
 
@@ -66,14 +66,14 @@ pub(super) fn parse_optional_text(raw: Raw<'_>) -> Result<Option<String>, String
 
 /// Parses a number of shares or `"parent"`.
 pub(super) fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
-    let value = raw.ok_or_else(missing)?;
+    let value = raw.ok_or_else(missing_error)?;
     if value.get() == "\"parent\"" {
         return Ok(Shares::Parent);
     }
     // Below 2^53 an f64 without fraction is an exact integer.
-    let whole = |number: &f64| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number);
+    let is_whole = |number: &f64| number.fract() == 0.0 && (0.0..9_007_199_254_740_992.0).contains(number);
     let count = value.get().parse().ok();
-    let count = count.or_else(|| value.get().parse().ok().filter(whole).map(|number: f64| number as u64));
+    let count = count.or_else(|| value.get().parse().ok().filter(is_whole).map(|number: f64| number as u64));
     let expected = "a whole number from 0 to 18446744073709551615 or \"parent\"";
     count.map(Shares::Count).ok_or_else(|| type_error(value, expected))
 }
@@ -95,13 +95,13 @@ pub(super) fn parse_flag(raw: Raw<'_>) -> Result<Option<bool>, String> {
     }
 }
 
-fn missing() -> String {
+fn missing_error() -> String {
     "is missing".to_owned()
 }
 
 pub(super) fn type_error(value: &RawValue, expected: &str) -> String {
     let text = value.get();
-    let shown: String = text.chars().take(SHOWN).collect();
+    let shown: String = text.chars().take(MAX_SHOWN).collect();
     let more = if shown.len() < text.len() { ".." } else { "" };
     format!("is {shown}{more}, expected {expected}")
 }

@@ -191,9 +191,11 @@ pub fn load(
     }
     let mut notes = Vec::new();
     let text = decode_output(path, bytes, &mut notes)?;
-    let named = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
-    let format =
-        format.or_else(|| detect_format(&text)).or_else(named).ok_or_else(|| unknown_content(path, &text))?;
+    let format_of_name = || (path.file_name()? == "resource_group").then_some(Format::ResourceGroup);
+    let format = format
+        .or_else(|| detect_format(&text))
+        .or_else(format_of_name)
+        .ok_or_else(|| unknown_content_error(path, &text))?;
     let mut document = read_document(path, format, &text, extras, inactive)?;
     document.notes.splice(0..0, notes);
     Ok(Some(document))
@@ -240,7 +242,7 @@ fn check_extras(path: &Path, format: Format, extras: Extras<'_>) -> Result<(), S
     Err(StoreError::new(path, Reason::Format(text)))
 }
 
-fn unknown_content(path: &Path, text: &str) -> StoreError {
+fn unknown_content_error(path: &Path, text: &str) -> StoreError {
     if text.trim().is_empty() {
         return StoreError::new(path, Reason::Empty);
     }
@@ -258,10 +260,10 @@ fn detect_format(text: &str) -> Option<Format> {
     }
     let line = start.lines().next()?;
     // The headers of these formats may come after lines that another program printed.
-    let any = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
-    if any(slurm::is_header) {
+    let any_line = |is_header: fn(&str) -> bool| start.lines().take(tidy::MAX_LINES_BEFORE).any(is_header);
+    if any_line(slurm::is_header) {
         Some(Format::Sshare)
-    } else if any(slurm::is_assoc_header) {
+    } else if any_line(slurm::is_assoc_header) {
         Some(Format::SacctmgrAssoc)
     } else if slurm::is_dump(text) {
         Some(Format::SacctmgrDump)

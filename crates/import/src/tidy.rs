@@ -29,15 +29,15 @@ pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
         let line = lines.get(at).copied().unwrap_or_default();
         let next = || lines.iter().skip(at + 1).find(|line| !line.trim().is_empty());
         let names_json = line.starts_with(CLUSTER) && next().is_some_and(|line| line.starts_with('{'));
-        !line.trim().is_empty() && !is_around(line) && !names_json
+        !line.trim().is_empty() && !is_surrounding(line) && !names_json
     };
     let first = (0..lines.len().min(MAX_LINES_BEFORE)).find(|at| is_output(*at));
     let last = (0..lines.len()).rev().find(|at| is_output(*at));
     let (Some(first), Some(last)) = (first, last) else { return spaced };
-    let blank = |line: &&str| line.trim().is_empty();
+    let is_blank = |line: &&str| line.trim().is_empty();
     let (before, rest) = lines.split_at(first);
     let after = rest.get(last + 1 - first..).unwrap_or_default();
-    if before.iter().all(blank) && after.iter().all(blank) {
+    if before.iter().all(is_blank) && after.iter().all(is_blank) {
         return spaced;
     }
     let output = rest.get(..=last - first).unwrap_or_default();
@@ -46,7 +46,7 @@ pub(super) fn blank_surroundings(text: &str) -> Cow<'_, str> {
 
 /// Returns true if the line does not belong to the output but to the terminal, the mail or the log around it: a fence,
 /// a comment, a prompt, or a message of a program.
-pub(super) fn is_around(line: &str) -> bool {
+pub(super) fn is_surrounding(line: &str) -> bool {
     let line = line.trim();
     if line.contains('|') || line.contains(" Grp:") || line.contains(" - '") {
         return false;

@@ -6,7 +6,7 @@ mod usage;
 
 use std::collections::{HashMap, HashSet};
 
-use super::tidy::is_around;
+use super::tidy::is_surrounding;
 use fairshare::{Builder, Shares};
 
 pub(super) use table::{is_table_line, read_pbsfs};
@@ -32,16 +32,16 @@ struct Node<'a> {
 /// Returns true if the first line with content, or most lines with content, could be in a `resource_group` file. So a
 /// file with a bad line is still detected, and the error can name the line.
 pub(super) fn is_resource_group(text: &str) -> bool {
-    let could = |line: &str| {
+    let is_entry = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().take(4).collect();
         words.len() == 4 && words.get(1).is_some_and(|id| id.parse::<i64>().is_ok())
     };
-    let lines: Vec<bool> = entries(text).map(|(_, line)| could(line)).collect();
+    let lines: Vec<bool> = content_lines(text).map(|(_, line)| is_entry(line)).collect();
     let good = lines.iter().filter(|good| **good).count();
     lines.first() == Some(&true) || 2 * good > lines.len()
 }
 
-fn entries(text: &str) -> impl Iterator<Item = (usize, &str)> {
+fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_empty = |line: &str| line.is_empty() || line.starts_with('#') || line.starts_with('*');
     text.lines()
         .enumerate()
@@ -74,7 +74,7 @@ pub(super) fn read_resource_group(
     notes: &mut Vec<String>,
 ) -> Result<Builder, String> {
     let mut nodes = Vec::new();
-    for (line, entry) in entries(text).filter(|(_, entry)| !is_around(entry)) {
+    for (line, entry) in content_lines(text).filter(|(_, entry)| !is_surrounding(entry)) {
         let node = parse_node((line, entry)).map_err(|text| format!("line {line}: {text}"))?;
         if node.name == TREEROOT || node.name == UNKNOWN {
             let advice = if node.name == UNKNOWN {
@@ -97,12 +97,12 @@ pub(super) fn read_resource_group(
     }
     check_nodes(&nodes, notes)?;
     let usages: Vec<(&str, f64)> = usages.iter().map(|(name, amount)| (name.as_str(), *amount)).collect();
-    let groups = groups(&nodes);
+    let groups = list_groups(&nodes);
     let ignored = usages.iter().filter(|(name, _)| groups.contains(name));
     notes.extend(ignored.map(|(name, _)| {
         format!("the usage of group \"{name}\" is left out, as OpenPBS does: only entities have one")
     }));
-    Ok(build(&nodes, &usages, unknown_shares.unwrap_or(0)))
+    Ok(build_tree(&nodes, &usages, unknown_shares.unwrap_or(0)))
 }
 
 /// Returns an error for a line that PBS rejects and skips: its name occurs twice, or no earlier line defines its group.
@@ -137,14 +137,14 @@ fn check_nodes(nodes: &[Node<'_>], notes: &mut Vec<String>) -> Result<(), String
     Ok(())
 }
 
-fn groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
+fn list_groups<'a>(nodes: &[Node<'a>]) -> HashSet<&'a str> {
     nodes.iter().map(|node| node.parent).chain([TREEROOT, UNKNOWN]).collect()
 }
 
 /// Builds the tree. Entities that have usage but are not among the nodes become children of `unknown`, in the order of
 /// the usages.
-fn build(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Builder {
-    let groups = groups(nodes);
+fn build_tree(nodes: &[Node<'_>], usages: &[(&str, f64)], unknown_shares: u64) -> Builder {
+    let groups = list_groups(nodes);
     let usage: HashMap<&str, f64> = usages.iter().copied().collect();
     let names: HashSet<&str> = nodes.iter().map(|node| node.name).collect();
     let bank_name = |group| if group == TREEROOT { ROOT } else { group };

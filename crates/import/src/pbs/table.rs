@@ -4,10 +4,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::usage::parse_usage;
-use super::{Node, TREEROOT, UNKNOWN, build, entries, groups};
+use super::{Node, TREEROOT, UNKNOWN, build_tree, content_lines, list_groups};
 use crate::Parsed;
 use crate::claims::{Claim, Claimant, Quantity};
-use crate::tidy::is_around;
+use crate::tidy::is_surrounding;
 
 struct Row<'a> {
     line: usize,
@@ -62,7 +62,7 @@ fn split_output(text: &str) -> (Vec<Line<'_>>, Vec<Line<'_>>) {
     let remarks = ["Fairshare usage units", "Creating usage database"];
     let is_remark = |entry: &str| remarks.iter().any(|remark| entry.contains(remark));
     let mut table: Vec<_> =
-        entries(text).filter(|(_, entry)| !is_remark(entry) && !is_around(entry)).collect();
+        content_lines(text).filter(|(_, entry)| !is_remark(entry) && !is_surrounding(entry)).collect();
     let first = table.iter().position(|(_, entry)| entry.starts_with(ENTITY)).unwrap_or(table.len());
     let single = table.split_off(first);
     (table, single)
@@ -98,10 +98,10 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
         nodes.push(Node { line: row.line, name: row.name, id: row.id, parent, shares });
         usages.extend(row.recorded().map(|amount| (row.name, amount)));
     }
-    let mut parsed = Parsed::from(build(&nodes, &usages, 0));
-    let places = map_nodes(&nodes);
+    let mut parsed = Parsed::from(build_tree(&nodes, &usages, 0));
+    let claimants = map_nodes(&nodes);
     for row in &rows {
-        let Some(node) = places.get(row.name).copied() else { continue };
+        let Some(node) = claimants.get(row.name).copied() else { continue };
         let mut claim =
             |quantity, value, half_unit| parsed.claims.push(Claim { node, quantity, value, half_unit });
         if let (Some(percentage), true) = (row.percentage, row.name != TREEROOT) {
@@ -111,7 +111,7 @@ pub(crate) fn read_pbsfs(text: &str) -> Result<Parsed, String> {
             claim(Quantity::GroupUsage, row.usage, 0.5);
         }
     }
-    add_single_nodes(&single, &places, &mut parsed)?;
+    add_single_nodes(&single, &claimants, &mut parsed)?;
     Ok(parsed)
 }
 
@@ -133,8 +133,8 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
             (_, [only]) => Some(only.name),
             (_, []) => None,
             (_, several) => {
-                let places: Vec<&&Row<'a>> = path.iter().filter(|node| node.id == row.group).collect();
-                match (places.as_slice(), several) {
+                let claimants: Vec<&&Row<'a>> = path.iter().filter(|node| node.id == row.group).collect();
+                match (claimants.as_slice(), several) {
                     ([only], _) => Some(only.name),
                     (_, [first, second, ..]) => {
                         return Err(format!(
@@ -156,22 +156,22 @@ fn find_groups<'a>(rows: &[Row<'a>]) -> Result<Vec<Option<&'a str>>, String> {
     Ok(above)
 }
 
-/// Returns the place where [`build`] puts each node: groups among the banks with the root first, entities among the
-/// associations.
+/// Returns the position that [`build_tree`] gives each node: groups among the banks with the root first, entities among
+/// the associations.
 fn map_nodes<'a>(nodes: &[Node<'a>]) -> HashMap<&'a str, Claimant> {
-    let groups = groups(nodes);
-    let mut places = HashMap::from([(TREEROOT, Claimant::Bank(0))]);
+    let groups = list_groups(nodes);
+    let mut claimants = HashMap::from([(TREEROOT, Claimant::Bank(0))]);
     let (mut banks, mut associations) = (1, 0);
     for node in nodes {
-        let (place, next) = if groups.contains(node.name) {
+        let (claimant, next) = if groups.contains(node.name) {
             (Claimant::Bank(banks), &mut banks)
         } else {
             (Claimant::Association(associations), &mut associations)
         };
         *next += 1;
-        places.insert(node.name, place);
+        claimants.insert(node.name, claimant);
     }
-    places
+    claimants
 }
 
 /// First words of the lines of `pbsfs -g` about a node.
@@ -179,7 +179,7 @@ pub(super) const ENTITY: &str = "fairshare entity:";
 
 fn add_single_nodes(
     lines: &[Line<'_>],
-    places: &HashMap<&str, Claimant>,
+    claimants: &HashMap<&str, Claimant>,
     parsed: &mut Parsed,
 ) -> Result<(), String> {
     let mut current = None;
@@ -188,7 +188,7 @@ fn add_single_nodes(
         let value = value.trim();
         if entry.starts_with(ENTITY) {
             let missing = || format!("line {line}: \"{value}\" is not in the table above");
-            current = Some(*places.get(value).ok_or_else(missing)?);
+            current = Some(*claimants.get(value).ok_or_else(missing)?);
         }
         let quantity = match key.trim() {
             "fairshare_tree_usage" => Quantity::TreeUsage,

@@ -3,21 +3,21 @@
 
 use std::collections::HashSet;
 
-use super::entries;
+use super::content_lines;
 use super::table::{entity_usages, is_table_line};
 use fairshare::MAX_USAGE;
 
 /// Reads a list of usages or the output of `pbsfs`. A list has a line `name value` for each usage, in which a colon or
 /// equals sign after the name is ignored.
 pub(crate) fn read_usage_list(text: &str) -> Result<Vec<(String, f64)>, String> {
-    let mut list = List::default();
+    let mut list = UsageList::default();
     if text.lines().take(3).any(is_table_line) {
         for (line, name, amount) in entity_usages(text)? {
             list.add(&format!("line {line}"), name, amount)?;
         }
         return Ok(list.usages);
     }
-    for (line, entry) in entries(text).filter(|(_, entry)| !entry.starts_with("```")) {
+    for (line, entry) in content_lines(text).filter(|(_, entry)| !entry.starts_with("```")) {
         let (name, amount) =
             split_entry(entry).ok_or_else(|| format!("line {line}: expected a name and a usage"))?;
         list.add(&format!("line {line}"), name, parse_usage(line, name, amount)?)?;
@@ -48,15 +48,15 @@ pub(super) fn parse_usage(line: usize, name: &str, text: &str) -> Result<f64, St
 }
 
 #[derive(Default)]
-struct List {
+struct UsageList {
     seen: HashSet<String>,
     usages: Vec<(String, f64)>,
 }
 
-impl List {
-    fn add(&mut self, place: &str, name: &str, amount: f64) -> Result<(), String> {
+impl UsageList {
+    fn add(&mut self, position: &str, name: &str, amount: f64) -> Result<(), String> {
         if !self.seen.insert(name.to_owned()) {
-            return Err(format!("{place}: \"{name}\" is listed twice"));
+            return Err(format!("{position}: \"{name}\" is listed twice"));
         }
         self.usages.push((name.to_owned(), amount));
         Ok(())
@@ -81,7 +81,7 @@ pub(crate) fn is_usage_file(bytes: &[u8]) -> bool {
 
 /// Reads PBS's usage file as a 64-bit machine writes it. Adds a note for each entry that PBS skips.
 pub(crate) fn read_usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<Vec<(String, f64)>, String> {
-    let version = double(bytes, VERSION_AT).ok_or("the header of PBS's usage file is cut off")?;
+    let version = read_double(bytes, VERSION_AT).ok_or("the header of PBS's usage file is cut off")?;
     let read: fn([u8; 8]) -> f64 = match (f64::from_le_bytes(version), f64::from_be_bytes(version)) {
         (2.0, _) => f64::from_le_bytes,
         (_, 2.0) => f64::from_be_bytes,
@@ -92,21 +92,22 @@ pub(crate) fn read_usage_file(bytes: &[u8], notes: &mut Vec<String>) -> Result<V
     if !rest.is_empty() {
         return Err(format!("PBS's usage file is cut off within entry {}", whole.len() + 1));
     }
-    let mut list = List::default();
+    let mut list = UsageList::default();
     for (index, record) in whole.iter().enumerate() {
-        let place = format!("entry {}", index + 1);
+        let position = format!("entry {}", index + 1);
         let name = record.get(..NAME).unwrap_or_default();
         let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
         let name = std::str::from_utf8(name).ok().filter(|name| !name.is_empty());
-        let amount = double(record, AMOUNT_AT).map(read).filter(|amount| (0.0..=MAX_USAGE).contains(amount));
+        let amount =
+            read_double(record, AMOUNT_AT).map(read).filter(|amount| (0.0..=MAX_USAGE).contains(amount));
         match (name, amount) {
-            (Some(name), Some(amount)) => list.add(&place, name, amount)?,
-            _ => notes.push(format!("{place} of PBS's usage file is invalid: left out, as PBS does")),
+            (Some(name), Some(amount)) => list.add(&position, name, amount)?,
+            _ => notes.push(format!("{position} of PBS's usage file is invalid: left out, as PBS does")),
         }
     }
     Ok(list.usages)
 }
 
-fn double(bytes: &[u8], at: usize) -> Option<[u8; 8]> {
+fn read_double(bytes: &[u8], at: usize) -> Option<[u8; 8]> {
     bytes.get(at..)?.first_chunk().copied()
 }

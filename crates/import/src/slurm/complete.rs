@@ -41,7 +41,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
     let accounts = sheet.accounts.iter().map(|account| (account.parent, account.shares, account.printed));
     for (above, shares, printed) in users.chain(accounts) {
         let Shares::Count(count) = shares else { continue };
-        let Some(level) = above.and_then(|above| levels.get_mut(competes_below(sheet, above))) else {
+        let Some(level) = above.and_then(|above| levels.get_mut(find_competing_account(sheet, above))) else {
             continue;
         };
         level.sum = level.sum.saturating_add(count);
@@ -57,17 +57,17 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
         let Some((shares, norm)) = level.witness else { continue };
         // Under Fair Tree, NormShares is the row's fraction of the shares at its level. Under the other policies it is
         // that fraction times the NormShares of the account.
-        let whole = match (rule, account.printed.norm_shares, account.parent) {
+        let account_fraction = match (rule, account.printed.norm_shares, account.parent) {
             (Rule::FairTree, ..) | (_, _, None) => 1.0,
             (_, Some(norm), _) => norm + HALF_UNIT,
             (_, None, _) => continue,
         };
         // The smallest sum that is consistent with values of six decimals.
-        let least = shares as f64 * (whole - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
-        if (level.sum as f64) < least * (1.0 - 1e-9) {
-            let said = shares as f64 * whole / norm;
+        let smallest_sum = shares as f64 * (account_fraction - 2.0 * HALF_UNIT) / (norm + HALF_UNIT);
+        if (level.sum as f64) < smallest_sum * (1.0 - 1e-9) {
+            let true_sum = shares as f64 * account_fraction / norm;
             return Err(format!(
-                "some users or accounts are missing in account \"{}\": the listed shares add up to {}, but according to NormShares the sum is {said:.0}; {ALL}",
+                "some users or accounts are missing in account \"{}\": the listed shares add up to {}, but according to NormShares the sum is {true_sum:.0}; {ALL}",
                 account.name, level.sum
             ));
         }
@@ -77,7 +77,7 @@ pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
 
 /// Returns the account whose children the rows right below `account` compete with: the nearest account above whose
 /// shares are not "parent".
-pub(super) fn competes_below(sheet: &Sheet<'_>, account: usize) -> usize {
+pub(super) fn find_competing_account(sheet: &Sheet<'_>, account: usize) -> usize {
     let mut at = account;
     while let Some(found) = sheet.accounts.get(at)
         && found.shares == Shares::Parent

@@ -125,7 +125,7 @@ fn unescape(text: &str) -> Vec<Letter> {
 
 /// The maximum distance of a closing quote in bytes. sacctmgr reads lines of at most 4,096 bytes, so no value is
 /// longer.
-const LONGEST: usize = 4096;
+const MAX_VALUE_BYTES: usize = 4096;
 
 /// Parses the name and the options of a line.
 struct Scanner<'a> {
@@ -172,10 +172,10 @@ impl Scanner<'_> {
     /// first quote before an option or the end of the line, else the first quote before a colon, else the first quote.
     fn find_closing(&self, quote: char) -> Option<usize> {
         let quotes = || {
-            let rest = self.letters.iter().enumerate().skip(self.at + 1).take(LONGEST);
+            let rest = self.letters.iter().enumerate().skip(self.at + 1).take(MAX_VALUE_BYTES);
             rest.filter(|(_, (letter, _))| *letter == quote).map(|(at, _)| at)
         };
-        let follows = |at: usize, is_option: bool| {
+        let is_closing = |at: usize, is_option: bool| {
             let mut rest = Scanner { letters: self.letters, at: at + 1 };
             rest.skip_spaces();
             match rest.peek() {
@@ -192,8 +192,8 @@ impl Scanner<'_> {
                 Some(_) => false,
             }
         };
-        let mut found = quotes().find(|at| follows(*at, true));
-        found = found.or_else(|| quotes().find(|at| follows(*at, false)));
+        let mut found = quotes().find(|at| is_closing(*at, true));
+        found = found.or_else(|| quotes().find(|at| is_closing(*at, false)));
         found.or_else(|| quotes().next())
     }
 }
@@ -303,12 +303,12 @@ pub(crate) fn read_dump(text: &str, usages: &[(String, f64)]) -> Result<Parsed, 
             }
             Object::Parent => {
                 let name = name.to_lowercase();
-                let missing = || {
+                let missing_error = || {
                     fail(format!(
                         "account \"{name}\" is not defined above: define a parent before its accounts and users"
                     ))
                 };
-                above = *by_name.get(&name).ok_or_else(missing)?;
+                above = *by_name.get(&name).ok_or_else(missing_error)?;
             }
             Object::Account => {
                 let name = name.to_lowercase();

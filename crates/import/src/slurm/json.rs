@@ -110,7 +110,7 @@ fn parse_computed(raw: Raw<'_>) -> Result<Option<f64>, String> {
 }
 
 fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
-    let fail = || {
+    let share_error = || {
         raw.map_or_else(|| "is missing".to_owned(), |raw: &RawValue| type_error(raw, "a whole number >= 0"))
     };
     match parse_number(raw)? {
@@ -120,7 +120,7 @@ fn parse_shares(raw: Raw<'_>) -> Result<Shares, String> {
         Some(count) if count.fract() == 0.0 && (0.0..=4_294_967_295.0).contains(&count) => {
             Ok(Shares::Count(count as u64))
         }
-        Some(_) => Err(fail()),
+        Some(_) => Err(share_error()),
     }
 }
 
@@ -138,14 +138,15 @@ pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
     for (index, share) in document.shares.shares.into_iter().enumerate() {
         let name = share.name.filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| format!("share {} has no name", index + 1))?;
-        let fail = |key: &str, fault: String| format!("share {} (\"{name}\"): {key} {fault}", index + 1);
+        let share_error =
+            |key: &str, fault: String| format!("share {} (\"{name}\"): {key} {fault}", index + 1);
         if let (Some(one), Some(other)) = (&cluster, &share.cluster)
             && one != other
         {
             let text = format!(
                 "{one} and {other}: several clusters, and each is a tree of its own: \"sshare -M NAME -a --json\" prints one"
             );
-            return Err(fail("cluster", text));
+            return Err(share_error("cluster", text));
         }
         cluster = share.cluster.or(cluster);
         let kind = share.kind.map_or("", RawValue::get);
@@ -153,30 +154,30 @@ pub(crate) fn read_json(text: &str) -> Result<Parsed, String> {
         let above = match &parent {
             None => None,
             Some(parent) => Some(by_name.get(parent.as_ref()).copied().ok_or_else(|| {
-                fail("parent", format!("\"{parent}\" is not above it; \"sshare -a --json\" lists all"))
+                share_error("parent", format!("\"{parent}\" is not above it; \"sshare -a --json\" lists all"))
             })?),
         };
-        let usage = parse_number(share.usage).map_err(|fault| fail("usage", fault))?;
+        let usage = parse_number(share.usage).map_err(|fault| share_error("usage", fault))?;
         if usage.is_some_and(|usage| !(0.0..=MAX_USAGE).contains(&usage)) {
             let error =
                 share.usage.map_or_else(String::new, |raw| type_error(raw, "a number from 0 to 1e298"));
-            return Err(fail("usage", error));
+            return Err(share_error("usage", error));
         }
-        let shares = parse_shares(share.shares).map_err(|fault| fail("shares", fault))?;
+        let shares = parse_shares(share.shares).map_err(|fault| share_error("shares", fault))?;
         let printed = Printed {
             norm_shares: parse_computed(share.shares_normalized)
-                .map_err(|fault| fail("shares_normalized", fault))?,
+                .map_err(|fault| share_error("shares_normalized", fault))?,
             norm_usage: parse_computed(share.usage_normalized)
-                .map_err(|fault| fail("usage_normalized", fault))?,
+                .map_err(|fault| share_error("usage_normalized", fault))?,
             effective: parse_computed(share.effective_usage)
-                .map_err(|fault| fail("effective_usage", fault))?,
+                .map_err(|fault| share_error("effective_usage", fault))?,
             fairshare: parse_computed(share.fairshare.factor)
-                .map_err(|fault| fail("fairshare.factor", fault))?,
+                .map_err(|fault| share_error("fairshare.factor", fault))?,
             level_fs: parse_computed(share.fairshare.level)
-                .map_err(|fault| fail("fairshare.level", fault))?,
+                .map_err(|fault| share_error("fairshare.level", fault))?,
         };
         if kind.contains("USER") {
-            let account = above.ok_or_else(|| fail("parent", "is missing".to_owned()))?;
+            let account = above.ok_or_else(|| share_error("parent", "is missing".to_owned()))?;
             let partition = share.partition.unwrap_or_default();
             sheet.users.push(User { name, account, partition, shares, usage, printed });
         } else {

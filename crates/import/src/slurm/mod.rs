@@ -107,10 +107,12 @@ impl Sheet<'_> {
         let names = self.association_names(&mut parsed.notes);
         for (index, (user, name)) in self.users.iter().zip(&names).enumerate() {
             let Some(account) = self.accounts.get(user.account) else { continue };
-            let both = format!("{name}/{}", account.name);
-            let listed = || known.get_key_value(both.as_str()).or_else(|| known.get_key_value(name.as_ref()));
+            let user_and_account = format!("{name}/{}", account.name);
+            let find_listed = || {
+                known.get_key_value(user_and_account.as_str()).or_else(|| known.get_key_value(name.as_ref()))
+            };
             let usage = user.usage.or_else(|| {
-                let (key, usage) = listed()?;
+                let (key, usage) = find_listed()?;
                 used.insert(*key);
                 Some(*usage)
             });
@@ -130,8 +132,9 @@ impl Sheet<'_> {
                 *children += 1;
             }
         }
-        for (index, place) in ties::visit_order(&self).into_iter().enumerate() {
-            let Some((account, (below, children))) = self.accounts.get(place).zip(below.get(place)) else {
+        for (index, position) in ties::find_visit_order(&self).into_iter().enumerate() {
+            let Some((account, (below, children))) = self.accounts.get(position).zip(below.get(position))
+            else {
                 continue;
             };
             let parent = account.parent.and_then(|parent| self.accounts.get(parent));
@@ -214,12 +217,12 @@ struct Precision {
 }
 
 /// The maximum number of names in a note.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
 /// Returns a note about usages whose names are not in the tree.
 fn note_unmatched(names: &[&str]) -> Option<String> {
-    let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("\"{name}\"")).collect();
-    let more = names.len().saturating_sub(LISTED);
+    let listed: Vec<String> = names.iter().take(MAX_LISTED).map(|name| format!("\"{name}\"")).collect();
+    let more = names.len().saturating_sub(MAX_LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let all = listed.join(", ");
     match names.len() {

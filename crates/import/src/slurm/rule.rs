@@ -2,7 +2,7 @@
 //! Determines the ranking policy by which Slurm computed a document. Until 25.05 sshare printed FairShare for accounts
 //! under `NO_FAIR_TREE` but not under Fair Tree; since 25.11 it prints no FairShare for accounts in either case.
 
-use super::complete::competes_below;
+use super::complete::find_competing_account;
 use super::{HALF_UNIT, Sheet};
 use fairshare::Shares;
 
@@ -44,7 +44,7 @@ pub(super) fn find_rule(sheet: &Sheet<'_>) -> Rule {
     if of_root == Some(0.0) && has_norm_shares {
         return Rule::FairTree;
     }
-    match by_norm_shares(sheet) {
+    match find_rule_by_norm_shares(sheet) {
         Some(rule) => rule,
         None if users().any(|printed| printed.fairshare.is_some()) => Rule::Undecided,
         None => Rule::Unknown,
@@ -62,23 +62,23 @@ struct Row {
     cut: f64,
 }
 
-fn rows(sheet: &Sheet<'_>) -> Vec<Row> {
+fn list_rows(sheet: &Sheet<'_>) -> Vec<Row> {
     let total = sheet.accounts.first().and_then(|root| root.usage).filter(|usage| *usage > 0.0);
     let users = sheet.users.iter().map(|user| (Some(user.account), user.shares, user.usage, user.printed));
     let accounts =
         sheet.accounts.iter().map(|account| (account.parent, account.shares, account.usage, account.printed));
-    let row = |(above, shares, usage, printed): (Option<usize>, Shares, Option<f64>, super::Printed)| {
+    let to_row = |(above, shares, usage, printed): (Option<usize>, Shares, Option<f64>, super::Printed)| {
         let Shares::Count(shares) = shares else { return None };
-        let level = competes_below(sheet, above?);
+        let level = find_competing_account(sheet, above?);
         let of_total = usage.zip(total).map(|(usage, total)| usage / total);
         let cut = if printed.norm_usage.is_some() { 0.0 } else { total.map_or(1.0, |total| 1.0 / total) };
         let usage = printed.norm_usage.or(of_total);
         Some(Row { level, shares, norm: printed.norm_shares, effective: printed.effective, usage, cut })
     };
-    users.chain(accounts).filter_map(row).collect()
+    users.chain(accounts).filter_map(to_row).collect()
 }
 
-fn sums(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
+fn sum_shares(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
     let mut sums = vec![0.0; sheet.accounts.len()];
     for row in rows {
         if let Some(sum) = sums.get_mut(row.level) {
@@ -89,41 +89,43 @@ fn sums(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
 }
 
 /// Returns the fraction of the whole tree that an account has under the policies other than Fair Tree.
-fn whole(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
+fn fraction_of_tree(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }
 }
 
 /// Determines the policy by NormShares. Under Fair Tree, NormShares is the row's fraction at its level; under the other
 /// policies it is the product of the fractions from the root down. Returns `None` if both are equal.
-fn by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
-    let rows = rows(sheet);
-    let sums = sums(sheet, &rows);
-    let (mut is_part, mut is_product, mut beyond) = (true, true, false);
+fn find_rule_by_norm_shares(sheet: &Sheet<'_>) -> Option<Rule> {
+    let rows = list_rows(sheet);
+    let sums = sum_shares(sheet, &rows);
+    let (mut is_fraction, mut is_product, mut exceeds_account) = (true, true, false);
     for row in &rows {
         let sum = sums.get(row.level).copied().filter(|sum| *sum > 0.0);
-        let (Some(norm), Some(sum), Some(whole)) = (row.norm, sum, whole(sheet, row.level)) else { continue };
-        let part = row.shares as f64 / sum;
+        let (Some(norm), Some(sum), Some(whole)) = (row.norm, sum, fraction_of_tree(sheet, row.level)) else {
+            continue;
+        };
+        let fraction = row.shares as f64 / sum;
         let is_near = |expected: f64| (norm - expected).abs() <= 2.1 * HALF_UNIT;
-        is_part &= is_near(part);
-        is_product &= is_near(part * whole);
-        beyond |= norm > whole + 2.1 * HALF_UNIT;
+        is_fraction &= is_near(fraction);
+        is_product &= is_near(fraction * whole);
+        exceeds_account |= norm > whole + 2.1 * HALF_UNIT;
     }
-    match (is_part, is_product) {
+    match (is_fraction, is_product) {
         (true, true) => None,
         (false, true) => Some(Rule::Formula),
         (true, false) => Some(Rule::FairTree),
         // Rows are missing, so the fractions cannot be checked. But a NormShares larger than that of the account cannot
         // be a product.
-        (false, false) if beyond => Some(Rule::FairTree),
+        (false, false) if exceeds_account => Some(Rule::FairTree),
         (false, false) => None,
     }
 }
 
 /// Returns true if a row has an effective usage that differs from the classic formula.
 pub(super) fn is_depth_oblivious(sheet: &Sheet<'_>) -> bool {
-    let rows = rows(sheet);
-    let sums = sums(sheet, &rows);
+    let rows = list_rows(sheet);
+    let sums = sum_shares(sheet, &rows);
     rows.iter().any(|row| {
         let account = sheet.accounts.get(row.level);
         let above =

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::complete::{ALL, ALL_OF_SACCTMGR};
 use super::{Account, Printed, ROOT, Sheet, User, parse_shares};
 use crate::Parsed;
-use crate::tidy::{CLUSTER, is_around};
+use crate::tidy::{CLUSTER, is_surrounding};
 
 /// Normalizes the name of a column. sshare before 15.08 wrote "Raw Shares", and sacctmgr until 25.05 "Par Name".
 fn normalize_name(name: &str) -> String {
@@ -19,13 +19,13 @@ fn separator(header: &str) -> char {
     if header.contains('|') { '|' } else { '\t' }
 }
 
-fn has(line: &str, separator: char, names: &[&str]) -> bool {
+fn has_columns(line: &str, separator: char, names: &[&str]) -> bool {
     let columns: Vec<String> = line.split(separator).map(normalize_name).collect();
     names.iter().all(|name| columns.contains(&normalize_name(name)))
 }
 
 fn is_sshare(line: &str) -> bool {
-    has(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
+    has_columns(line, separator(line), &["Account", "User", "RawShares", "RawUsage"])
 }
 
 /// Returns true if `line` is the header of `sshare -P`, or the line before the header in the output for several
@@ -36,7 +36,7 @@ pub(crate) fn is_header(line: &str) -> bool {
 
 /// Returns true if `line` is the header of `sacctmgr show assoc -P`.
 pub(crate) fn is_assoc_header(line: &str) -> bool {
-    has(line, separator(line), &["Account", "User", "Share"])
+    has_columns(line, separator(line), &["Account", "User", "Share"])
 }
 
 /// Returns true if `line` is the header of a default table of sshare or sacctmgr. These tables have columns of fixed
@@ -44,7 +44,8 @@ pub(crate) fn is_assoc_header(line: &str) -> bool {
 pub(crate) fn is_fixed_width_table(line: &str) -> bool {
     let line = line.replace("Raw Shares", "RawShares");
     let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
-    has(&line, ' ', &["Account", "User", "RawShares"]) || has(&line, ' ', &["Account", "User", "Share"])
+    has_columns(&line, ' ', &["Account", "User", "RawShares"])
+        || has_columns(&line, ' ', &["Account", "User", "Share"])
 }
 
 /// Indices of the columns.
@@ -164,11 +165,11 @@ fn read_table(
         let fail = |text: String| format!("line {}: {text}", index + 1);
         if line.starts_with(CLUSTER) {
             clusters.push(line.trim_start_matches(CLUSTER).trim());
-            return Err(fail(several_clusters(&clusters, command_for_one)));
+            return Err(fail(several_clusters_error(&clusters, command_for_one)));
         }
         let fields: Vec<&str> = line.split(columns.separator).collect();
         if fields.len() < columns.number {
-            if is_around(line) {
+            if is_surrounding(line) {
                 left_out.push(index + 1);
                 continue;
             }
@@ -185,17 +186,17 @@ fn read_table(
     };
     let indents =
         Indents::measure(rows.iter().filter_map(|(_, fields)| fields.get(columns.account).copied()));
-    let mut place = Place { indents, ..Place::default() };
+    let mut position = ReaderPosition { indents, ..ReaderPosition::default() };
     for (line, fields) in rows {
         let fail = |text: String| format!("line {line}: {text}");
         let cluster = columns.cluster.and_then(|at| fields.get(at)).map_or("", |field| field.trim());
         if !clusters.contains(&cluster) && !cluster.is_empty() {
             clusters.push(cluster);
             if clusters.len() > 1 {
-                return Err(fail(several_clusters(&clusters, command_for_one)));
+                return Err(fail(several_clusters_error(&clusters, command_for_one)));
             }
         }
-        add_row(&fields, &columns, &mut sheet, &mut place).map_err(fail)?;
+        add_row(&fields, &columns, &mut sheet, &mut position).map_err(fail)?;
     }
     if let Some(first) = left_out.first() {
         let lines = if left_out.len() == 1 {
@@ -208,7 +209,7 @@ fn read_table(
     sheet.into_parsed(usages)
 }
 
-fn several_clusters(clusters: &[&str], command_for_one: &str) -> String {
+fn several_clusters_error(clusters: &[&str], command_for_one: &str) -> String {
     let names = clusters.join(" and ");
     format!(
         "there are several clusters, {names}, and each is a tree of its own: \"{command_for_one}\" prints one"
@@ -224,7 +225,7 @@ struct Indents {
 
 impl Indents {
     fn measure<'a>(accounts: impl Iterator<Item = &'a str>) -> Indents {
-        let widths: Vec<usize> = accounts.map(indent).collect();
+        let widths: Vec<usize> = accounts.map(indent_width).collect();
         let base = widths.first().copied().unwrap_or_default();
         let unit = widths.iter().filter_map(|width| width.checked_sub(base)).filter(|more| *more > 0).min();
         Indents { base, unit: unit.unwrap_or(0) }
@@ -232,18 +233,18 @@ impl Indents {
 
     /// Returns the level of a field, or `None` if its indentation is not a multiple of the indentation of one level.
     fn depth(self, field: &str) -> Option<usize> {
-        let more = indent(field).checked_sub(self.base)?;
+        let more = indent_width(field).checked_sub(self.base)?;
         if self.unit == 0 { Some(0) } else { (more % self.unit == 0).then_some(more / self.unit) }
     }
 }
 
-fn indent(field: &str) -> usize {
+fn indent_width(field: &str) -> usize {
     field.chars().take_while(|letter| letter.is_whitespace()).count()
 }
 
 /// The position of the reader in the tree.
 #[derive(Default)]
-struct Place<'a> {
+struct ReaderPosition<'a> {
     indents: Indents,
     /// The last account at each depth, which is the path to the current row.
     path: Vec<usize>,
@@ -255,7 +256,7 @@ fn add_row<'a>(
     fields: &[&'a str],
     columns: &Columns,
     sheet: &mut Sheet<'a>,
-    place: &mut Place<'a>,
+    position: &mut ReaderPosition<'a>,
 ) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or("");
     let number = |column: Option<usize>, name: &str| match column.map_or("", |at| field(at).trim()) {
@@ -267,8 +268,8 @@ fn add_row<'a>(
     };
     let indented = field(columns.account);
     let name = indented.trim();
-    let named = columns.parent.map(|at| field(at).trim());
-    let depth = match (place.indents.depth(indented), named) {
+    let parent_name = columns.parent.map(|at| field(at).trim());
+    let depth = match (position.indents.depth(indented), parent_name) {
         (Some(depth), _) => depth,
         (None, Some(_)) => 0,
         (None, None) => return Err(format!("account \"{name}\": {SPACES}")),
@@ -285,26 +286,26 @@ fn add_row<'a>(
     };
     let user = field(columns.user).trim();
     if user.is_empty() {
-        let parent = match named {
-            Some(parent) => find_named_parent(name, parent, place)?,
-            None => find_indented_parent(name, depth, sheet, place)?,
+        let parent = match parent_name {
+            Some(parent) => find_named_parent(name, parent, position)?,
+            None => find_indented_parent(name, depth, sheet, position)?,
         };
-        place.path.truncate(depth);
-        place.path.push(sheet.accounts.len());
-        place.depths.push(depth);
-        place.by_name.insert(name, sheet.accounts.len());
+        position.path.truncate(depth);
+        position.path.push(sheet.accounts.len());
+        position.depths.push(depth);
+        position.by_name.insert(name, sheet.accounts.len());
         sheet.accounts.push(Account { name: Cow::Borrowed(name), parent, shares, usage, printed });
         return Ok(());
     }
-    let account = if named.is_some() {
-        place.by_name.get(name).copied()
+    let account = if parent_name.is_some() {
+        position.by_name.get(name).copied()
     } else {
         // In a user's row, sshare indents the account one level deeper than in the account's own row.
-        place.path.truncate(depth.max(1));
-        let last = place.path.last().copied();
+        position.path.truncate(depth.max(1));
+        let last = position.path.last().copied();
         let is_above = |at: &usize| {
             sheet.accounts.get(*at).is_some_and(|account| account.name == name)
-                && place.depths.get(*at).is_some_and(|above| depth <= above + 1)
+                && position.depths.get(*at).is_some_and(|above| depth <= above + 1)
         };
         last.filter(is_above)
     };
@@ -326,8 +327,12 @@ fn add_row<'a>(
 const SPACES: &str =
     "its indentation does not show its parent account; keep the leading spaces of the output";
 
-fn find_named_parent(name: &str, parent: &str, place: &Place<'_>) -> Result<Option<usize>, String> {
-    match place.by_name.get(parent) {
+fn find_named_parent(
+    name: &str,
+    parent: &str,
+    position: &ReaderPosition<'_>,
+) -> Result<Option<usize>, String> {
+    match position.by_name.get(parent) {
         Some(parent) => Ok(Some(*parent)),
         None if parent.is_empty() && name == ROOT => Ok(None),
         None => Err(format!("account \"{name}\": its parent \"{parent}\" is not above it")),
@@ -338,19 +343,20 @@ fn find_indented_parent(
     name: &str,
     depth: usize,
     sheet: &Sheet<'_>,
-    place: &Place<'_>,
+    position: &ReaderPosition<'_>,
 ) -> Result<Option<usize>, String> {
-    if depth > place.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
-        let text = if sheet.from_sacctmgr && place.indents.unit == 0 {
+    if depth > position.path.len() || (depth == 0 && !sheet.accounts.is_empty()) {
+        let text = if sheet.from_sacctmgr && position.indents.unit == 0 {
             "the output does not show its parent account; \"sacctmgr show assoc tree -P\" does".to_owned()
         } else if sheet.from_sacctmgr {
             format!("the account above it is not listed: {ALL_OF_SACCTMGR}")
-        } else if place.indents.unit == 0 && sheet.accounts.first().is_some_and(|first| first.name == ROOT) {
+        } else if position.indents.unit == 0 && sheet.accounts.first().is_some_and(|first| first.name == ROOT)
+        {
             SPACES.to_owned()
         } else {
             format!("the account above it is not listed, as with -A: {ALL}")
         };
         return Err(format!("account \"{name}\": {text}"));
     }
-    Ok(depth.checked_sub(1).and_then(|above| place.path.get(above)).copied())
+    Ok(depth.checked_sub(1).and_then(|above| position.path.get(above)).copied())
 }

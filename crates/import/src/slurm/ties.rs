@@ -9,26 +9,26 @@ use fairshare::Shares;
 
 /// Returns the indices of the accounts in the order of the sheet, with tied siblings in the order in which Slurm
 /// ranked the users below them.
-pub(super) fn visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
+pub(super) fn find_visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     let mut order: Vec<usize> = (0..sheet.accounts.len()).collect();
-    let ranks = ranks_below(sheet);
+    let ranks = find_ranks_below(sheet);
     let rank = |account: &usize| ranks.get(*account).copied().unwrap_or(NO_USERS);
     let mut tied: HashMap<(Option<usize>, u64), Vec<usize>> = HashMap::new();
     for (at, account) in sheet.accounts.iter().enumerate() {
-        if let Some(level) = account.printed.level_fs.or_else(|| level_of(account)) {
+        if let Some(level) = account.printed.level_fs.or_else(|| estimate_level_fs(account)) {
             tied.entry((account.parent, level.to_bits())).or_default().push(at);
         }
     }
-    for places in tied.into_values().filter(|places| places.len() > 1) {
-        let mut accounts = places.clone();
+    for positions in tied.into_values().filter(|positions| positions.len() > 1) {
+        let mut accounts = positions.clone();
         // The first user of the later account may have the same rank as the last user of the earlier account. Then the
         // worst ranks decide.
         accounts.sort_by(|a, b| {
             let ((best_a, worst_a), (best_b, worst_b)) = (rank(a), rank(b));
             best_b.total_cmp(&best_a).then(worst_b.total_cmp(&worst_a))
         });
-        for (place, account) in places.into_iter().zip(accounts) {
-            if let Some(slot) = order.get_mut(place) {
+        for (position, account) in positions.into_iter().zip(accounts) {
+            if let Some(slot) = order.get_mut(position) {
                 *slot = account;
             }
         }
@@ -37,7 +37,7 @@ pub(super) fn visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
 }
 
 /// Returns shares / usage, which is proportional to LevelFS among siblings. `sshare` without `-l` prints no LevelFS.
-fn level_of(account: &Account<'_>) -> Option<f64> {
+fn estimate_level_fs(account: &Account<'_>) -> Option<f64> {
     match (account.shares, account.usage) {
         (Shares::Count(0), Some(_)) => Some(0.0),
         (Shares::Count(shares), Some(usage)) => Some(shares as f64 / usage),
@@ -49,7 +49,7 @@ fn level_of(account: &Account<'_>) -> Option<f64> {
 const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
 /// Returns the best and the worst fair-share below each account.
-fn ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
+fn find_ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
         if let (Some(fairshare), Some((best, worst))) = (user.printed.fairshare, ranks.get_mut(user.account))
