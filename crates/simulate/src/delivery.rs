@@ -25,19 +25,19 @@ pub(super) fn bank_shares(site: &SitePart) -> BankShares {
         *below.entry(&leaf.bank).or_default() += count(leaf.shares);
     }
     let by_name: HashMap<&BankName, &Bank> = site.banks.iter().map(|bank| (&bank.name, bank)).collect();
-    let part = |bank: &Bank| {
-        let mut part = 1.0;
+    let share_of_site = |bank: &Bank| {
+        let mut share = 1.0;
         let mut at = Some(bank);
         // The engine rejects cycles, but this loop must end in any case.
         for _ in 0..by_name.len() {
             let Some((bank, parent)) = at.and_then(|bank| Some((bank, bank.parent.as_ref()?))) else { break };
             let all = below.get(parent).copied().unwrap_or(0.0);
-            part *= if all > 0.0 && bank.active { count(bank.shares) / all } else { 0.0 };
+            share *= if all > 0.0 && bank.active { count(bank.shares) / all } else { 0.0 };
             at = by_name.get(parent).copied();
         }
-        part
+        share
     };
-    site.banks.iter().map(|bank| (bank.name.clone(), part(bank))).collect()
+    site.banks.iter().map(|bank| (bank.name.clone(), share_of_site(bank))).collect()
 }
 
 /// The usage of one bank, in core-seconds.

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Scenario;
 use super::delivery::{Delivered, Meter};
-use super::scheduler::{Cluster, Number, Queue, Scheduler, Time};
+use super::scheduler::{Cluster, JobIndex, Queue, Scheduler, Time};
 use super::trace::{Job, Trace};
 use fairshare_engine::engine::{Engine, Event, State, Timer};
 use fairshare_engine::ids::{BankName, JobId, UserId};
@@ -22,15 +22,15 @@ use fairshare_engine::standing::Retention;
 /// User id of the instance owner. The owner has no jobs.
 const OWNER: UserId = UserId(u32::MAX - 1);
 /// Urgency of a job by default.
-const URGENCY: i64 = 16;
+const DEFAULT_URGENCY: i64 = 16;
 /// In a simulation no later push changes the usage, so the engine need not store ended jobs.
-const MEMORY: Retention = Retention { jobs: 0, each: 16 };
+const NO_RETENTION: Retention = Retention { jobs: 0, each: 16 };
 /// Number of completed jobs after which the shared counter is updated.
-const COUNTED: u64 = 1024;
+const COUNTER_STEP: u64 = 1024;
 
 /// A job that was accepted and has not ended.
 #[derive(Debug)]
-struct Active {
+struct ActiveJob {
     state: State,
     /// The priority; 0 if the job has no priority yet or may not start.
     priority: u32,
@@ -47,7 +47,7 @@ enum Answer {
 
 /// The result of a replay.
 #[derive(Debug)]
-pub(super) struct Finished {
+pub(super) struct ReplayResult {
     /// The start of each job, or [`NEVER`] or [`REJECTED`].
     pub(super) starts: Vec<f64>,
     pub(super) begin: f64,
@@ -77,11 +77,11 @@ pub(super) struct Host<'a> {
     /// Time of the last event.
     last: f64,
     /// The index of the next job to submit.
-    next: Number,
-    active: BTreeMap<Number, Active>,
+    next: JobIndex,
+    active: BTreeMap<JobIndex, ActiveJob>,
     /// Number of jobs in SCHED with priority 0.
-    with_priority_0: usize,
-    ends: BinaryHeap<Reverse<(Time, Number)>>,
+    jobs_with_priority_0: usize,
+    ends: BinaryHeap<Reverse<(Time, JobIndex)>>,
     pub(super) starts: Vec<f64>,
     /// Time of the next refresh, and the period of refreshes.
     refresh: Option<(f64, f64)>,
@@ -101,12 +101,12 @@ pub(super) struct Host<'a> {
     uncounted: u64,
 }
 
-fn to_id(number: Number) -> JobId {
+fn to_id(number: JobIndex) -> JobId {
     JobId(u64::from(number) + 1)
 }
 
-fn to_number(id: JobId) -> Number {
-    u32::try_from(id.0.saturating_sub(1)).unwrap_or(Number::MAX)
+fn to_job_index(id: JobId) -> JobIndex {
+    u32::try_from(id.0.saturating_sub(1)).unwrap_or(JobIndex::MAX)
 }
 
 impl<'a> Host<'a> {
@@ -128,7 +128,7 @@ impl<'a> Host<'a> {
         }
         let mut host = Host {
             trace,
-            engine: Engine::new(OWNER).remembering(MEMORY),
+            engine: Engine::new(OWNER).remembering(NO_RETENTION),
             cluster: Cluster::new(cores),
             queue: Queue::default(),
             scheduler,
@@ -138,7 +138,7 @@ impl<'a> Host<'a> {
             last: begin,
             next: 0,
             active: BTreeMap::new(),
-            with_priority_0: 0,
+            jobs_with_priority_0: 0,
             ends: BinaryHeap::new(),
             starts: vec![NEVER; trace.jobs().len()],
             refresh: None,
@@ -155,13 +155,13 @@ impl<'a> Host<'a> {
             done,
             uncounted: 0,
         };
-        host.send(Event::Settings(settings));
-        host.send(Event::Policy(policy, site));
-        host.settle();
+        host.send_event(Event::Settings(settings));
+        host.send_event(Event::Policy(policy, site));
+        host.run_turns();
         host.refused.take().map_or(Ok(host), Err)
     }
 
-    fn job(&self, number: Number) -> Option<&'a Job> {
+    fn job(&self, number: JobIndex) -> Option<&'a Job> {
         self.trace.jobs().get(number as usize)
     }
 
@@ -182,19 +182,19 @@ impl<'a> Host<'a> {
             && end <= next
         {
             self.ends.pop();
-            self.end(number);
+            self.end_job(number);
         }
         while self.job(self.next).is_some_and(|job| job.submit <= next) {
-            self.submit(self.next);
+            self.submit_job(self.next);
             self.next += 1;
         }
-        self.settle();
+        self.run_turns();
         self.schedule();
         true
     }
 
     /// Ends the replay: adds the completed jobs that are not yet in the shared counter, and returns the result.
-    pub(super) fn finish(self) -> Finished {
+    pub(super) fn into_result(self) -> ReplayResult {
         let begin = self.trace.jobs().first().map_or(0.0, |job| job.submit);
         let (used, delivered) = self.meter.into_usage();
         let banks = self.banks.into_iter().zip(delivered).collect();
@@ -202,7 +202,7 @@ impl<'a> Host<'a> {
         if let Some(done) = self.done {
             done.fetch_add(self.uncounted, Ordering::Relaxed);
         }
-        Finished { starts: self.starts, begin, end, cores, used, banks, refreshes }
+        ReplayResult { starts: self.starts, begin, end, cores, used, banks, refreshes }
     }
 
     fn advance_to(&mut self, now: f64) {
@@ -235,9 +235,9 @@ impl<'a> Host<'a> {
             return None;
         }
         // If a job has priority 0 or fits, each refresh may change the next start. Otherwise only the last refresh can.
-        let is_any =
-            waiting > 0 && (self.with_priority_0 > 0 || self.queue.has_fitting_job(self.cluster.free));
-        let skipped = if is_any { 0.0 } else { ((next - at) / period).floor() };
+        let may_change_next_start =
+            waiting > 0 && (self.jobs_with_priority_0 > 0 || self.queue.has_fitting_job(self.cluster.free));
+        let skipped = if may_change_next_start { 0.0 } else { ((next - at) / period).floor() };
         Some(at + skipped * period)
     }
 
@@ -249,20 +249,20 @@ impl<'a> Host<'a> {
         let now = self.now.max(at);
         self.meter.advance_to(now);
         self.now = at;
-        self.send(Event::Timer(Timer::Refresh));
-        self.settle();
+        self.send_event(Event::Timer(Timer::Refresh));
+        self.run_turns();
         self.now = now;
         self.schedule();
     }
 
     /// Runs reactor turns until the engine requests no further turn.
-    fn settle(&mut self) {
+    fn run_turns(&mut self) {
         while self.turns || self.slices {
             if std::mem::take(&mut self.slices) {
-                self.send(Event::Timer(Timer::Slice));
+                self.send_event(Event::Timer(Timer::Slice));
             }
             if std::mem::take(&mut self.turns) {
-                self.send(Event::Timer(Timer::Turn));
+                self.send_event(Event::Timer(Timer::Turn));
             }
         }
     }
@@ -271,14 +271,14 @@ impl<'a> Host<'a> {
     fn schedule(&mut self) {
         loop {
             let jobs = (self.trace.jobs(), self.depth);
-            let chosen = self.scheduler.choose(&self.queue, &self.cluster, jobs, self.now);
+            let chosen = self.scheduler.choose_jobs(&self.queue, &self.cluster, jobs, self.now);
             if chosen.is_empty() {
                 return;
             }
             for number in chosen {
-                self.start(number);
+                self.start_job(number);
             }
-            self.settle();
+            self.run_turns();
         }
     }
 }

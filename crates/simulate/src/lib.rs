@@ -60,7 +60,7 @@ pub fn replay(trace: &Trace, scenario: Scenario, done: &AtomicU64) -> Result<Mea
     let shares = delivery::bank_shares(&scenario.site);
     let mut host = Host::new(trace, scenario, Some(done))?;
     while host.step() {}
-    Ok(measures::compute(trace, host.finish(), &shares))
+    Ok(measures::compute_measures(trace, host.into_result(), &shares))
 }
 
 /// The share of each bank in the whole site.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::BankShares;
 use super::delivery::Delivered;
-use super::host::{Finished, NEVER, REJECTED};
+use super::host::{NEVER, REJECTED, ReplayResult};
 use super::trace::{Job, Trace};
 use fairshare_engine::ids::BankName;
 
@@ -80,8 +80,8 @@ fn size_class(cores: u32) -> u32 {
     most
 }
 
-pub(super) fn compute(trace: &Trace, finished: Finished, bank_shares: &BankShares) -> Measures {
-    let Finished { starts, begin, end, cores, used, banks, refreshes } = finished;
+pub(super) fn compute_measures(trace: &Trace, finished: ReplayResult, bank_shares: &BankShares) -> Measures {
+    let ReplayResult { starts, begin, end, cores, used, banks, refreshes } = finished;
     let jobs = trace.jobs();
     let (mut all, mut sizes) = (Values::default(), BTreeMap::<u32, Values>::new());
     let mut parties = vec![Values::default(); trace.parties().len()];
@@ -106,7 +106,10 @@ pub(super) fn compute(trace: &Trace, finished: Finished, bank_shares: &BankShare
     let delivered: BTreeMap<BankName, Delivered> = banks.into_iter().collect();
     let share = |bank: &BankName| BankShare {
         promised: bank_shares.get(bank).copied().unwrap_or(0.0),
-        delivered: delivered.get(bank).filter(|got| got.all > 0.0).map(|got| got.own / got.all),
+        delivered: delivered
+            .get(bank)
+            .filter(|delivered| delivered.all > 0.0)
+            .map(|delivered| delivered.own / delivered.all),
     };
     let banks: BTreeMap<_, _> = by_bank
         .into_iter()
@@ -116,7 +119,7 @@ pub(super) fn compute(trace: &Trace, finished: Finished, bank_shares: &BankShare
         })
         .collect();
     let makespan = end - begin;
-    let whole = cores as f64 * makespan;
+    let capacity = cores as f64 * makespan;
     Measures {
         all: all.into_group(),
         jain: jain_index(banks.values().map(|(_, share)| *share)),
@@ -124,8 +127,8 @@ pub(super) fn compute(trace: &Trace, finished: Finished, bank_shares: &BankShare
         sizes: sizes.into_iter().map(|(most, values)| (most, values.into_group())).collect(),
         rejected,
         never,
-        utilisation: if whole > 0.0 { used / whole } else { 0.0 },
-        behind: longest_overtaking(jobs, &starts),
+        utilisation: if capacity > 0.0 { used / capacity } else { 0.0 },
+        behind: find_longest_overtaking(jobs, &starts),
         makespan,
         refreshes,
     }
@@ -163,31 +166,31 @@ fn compute_spread(values: &mut [f64]) -> Spread {
     if values.is_empty() {
         return Spread::default();
     }
-    let many = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / many;
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
     values.sort_unstable_by(f64::total_cmp);
-    let nearest = |part: f64| {
-        let rank = (part * many).ceil().max(1.0) as usize;
+    let percentile = |part: f64| {
+        let rank = (part * count).ceil().max(1.0) as usize;
         values.get(rank - 1).copied().unwrap_or_default()
     };
-    Spread { mean, p50: nearest(0.5), p95: nearest(0.95), p99: nearest(0.99) }
+    Spread { mean, p50: percentile(0.5), p95: percentile(0.95), p99: percentile(0.99) }
 }
 
 fn jain_index(shares: impl Iterator<Item = BankShare>) -> Option<f64> {
-    let (mut sum, mut squares, mut many) = (0.0, 0.0, 0.0);
+    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     for share in shares.filter(|share| share.promised > 0.0) {
         let Some(delivered) = share.delivered else { continue };
         let part = delivered / share.promised;
         sum += part;
         squares += part * part;
-        many += 1.0;
+        count += 1.0;
     }
-    (squares > 0.0).then(|| sum * sum / (many * squares))
+    (squares > 0.0).then(|| sum * sum / (count * squares))
 }
 
 /// Returns the longest time from the submission of a job until a later job of equal size started before it, in
 /// seconds.
-fn longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
+fn find_longest_overtaking(jobs: &[Job], starts: &[f64]) -> f64 {
     let mut of_size: BTreeMap<(u32, u32, u32), Vec<usize>> = BTreeMap::new();
     for (number, (job, start)) in jobs.iter().zip(starts).enumerate() {
         if *start != REJECTED {
@@ -233,7 +236,9 @@ mod tests {
     #[test]
     fn the_jain_index_is_1_if_all_banks_get_equal_parts_of_their_share() {
         let index_of = |pairs: &[(f64, f64)]| {
-            jain_index(pairs.iter().map(|&(promised, got)| BankShare { promised, delivered: Some(got) }))
+            jain_index(
+                pairs.iter().map(|&(promised, delivered)| BankShare { promised, delivered: Some(delivered) }),
+            )
         };
         assert_eq!(index_of(&[(0.5, 0.25), (0.25, 0.125)]), Some(1.0));
         assert_eq!(index_of(&[(0.5, 1.0), (0.5, 0.0)]), Some(0.5));
@@ -251,9 +256,13 @@ mod tests {
         };
         let jobs = [job(0.0, 1), job(5.0, 1), job(6.0, 2), job(7.0, 1)];
         // The last job overtakes the first at 30. The job with two cores has another size.
-        assert_eq!(longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
-        assert_eq!(longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
-        assert_eq!(longest_overtaking(&jobs, &[NEVER, 20.0, 6.0, REJECTED]), 20.0, "a job that never starts");
-        assert_eq!(longest_overtaking(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "a rejected job");
+        assert_eq!(find_longest_overtaking(&jobs, &[40.0, 20.0, 35.0, 30.0]), 30.0);
+        assert_eq!(find_longest_overtaking(&jobs, &[1.0, 20.0, 6.0, 30.0]), 0.0, "in order");
+        assert_eq!(
+            find_longest_overtaking(&jobs, &[NEVER, 20.0, 6.0, REJECTED]),
+            20.0,
+            "a job that never starts"
+        );
+        assert_eq!(find_longest_overtaking(&jobs, &[REJECTED, 20.0, 6.0, 30.0]), 0.0, "a rejected job");
     }
 }

@@ -37,29 +37,29 @@ impl Ord for Time {
 }
 
 /// Index of a job in the history.
-pub(super) type Number = u32;
+pub(super) type JobIndex = u32;
 
 /// Jobs that may start, ordered by descending priority and then by submission.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    order: BTreeSet<(Reverse<u32>, Number)>,
+    order: BTreeSet<(Reverse<u32>, JobIndex)>,
     /// Number of jobs by number of cores.
     sizes: BTreeMap<u32, u32>,
 }
 
 impl Queue {
-    pub(super) fn insert(&mut self, priority: u32, job: Number, cores: u32) {
+    pub(super) fn insert(&mut self, priority: u32, job: JobIndex, cores: u32) {
         if self.order.insert((Reverse(priority), job)) {
             *self.sizes.entry(cores).or_default() += 1;
         }
     }
 
-    pub(super) fn remove(&mut self, priority: u32, job: Number, cores: u32) {
+    pub(super) fn remove(&mut self, priority: u32, job: JobIndex, cores: u32) {
         if self.order.remove(&(Reverse(priority), job))
-            && let Some(many) = self.sizes.get_mut(&cores)
+            && let Some(count) = self.sizes.get_mut(&cores)
         {
-            *many -= 1;
-            if *many == 0 {
+            *count -= 1;
+            if *count == 0 {
                 self.sizes.remove(&cores);
             }
         }
@@ -70,12 +70,12 @@ impl Queue {
         self.sizes.first_key_value().is_some_and(|(least, _)| u64::from(*least) <= free)
     }
 
-    fn jobs(&self) -> impl Iterator<Item = Number> {
+    fn jobs(&self) -> impl Iterator<Item = JobIndex> {
         self.order.iter().map(|(_, job)| *job)
     }
 
     #[cfg(test)]
-    pub(super) fn head(&self) -> Option<Number> {
+    pub(super) fn head(&self) -> Option<JobIndex> {
         self.jobs().next()
     }
 }
@@ -86,7 +86,7 @@ pub(super) struct Cluster {
     pub(super) cores: u64,
     pub(super) free: u64,
     /// Latest ends of running jobs, with their cores.
-    ends: BTreeMap<(Time, Number), u32>,
+    ends: BTreeMap<(Time, JobIndex), u32>,
 }
 
 /// The latest start of the first pending job, and the number of other cores that are free at that time.
@@ -101,12 +101,12 @@ impl Cluster {
         Cluster { cores, free: cores, ends: BTreeMap::new() }
     }
 
-    pub(super) fn allocate(&mut self, number: Number, job: &Job, now: f64) {
+    pub(super) fn allocate(&mut self, number: JobIndex, job: &Job, now: f64) {
         self.free = self.free.saturating_sub(job.cores.into());
         self.ends.insert((Time(now + job.walltime), number), job.cores);
     }
 
-    pub(super) fn release(&mut self, number: Number, job: &Job, started: f64) {
+    pub(super) fn release(&mut self, number: JobIndex, job: &Job, started: f64) {
         if self.ends.remove(&(Time(started + job.walltime), number)).is_some() {
             self.free += u64::from(job.cores);
         }
@@ -114,29 +114,29 @@ impl Cluster {
 
     /// Returns the reservation for a job of `cores` cores that does not fit now.
     pub(super) fn reserve(&self, cores: u32) -> Option<Reservation> {
-        let wanted = u64::from(cores);
+        let cores_needed = u64::from(cores);
         let (mut free, mut start) = (self.free, None);
-        for ((end, _), given) in &self.ends {
+        for ((end, _), cores_freed) in &self.ends {
             // Jobs that end at the same time as the last needed one free their cores too.
             if start.is_some_and(|start| start < end.0) {
                 break;
             }
-            free += u64::from(*given);
-            start = start.or((free >= wanted).then_some(end.0));
+            free += u64::from(*cores_freed);
+            start = start.or((free >= cores_needed).then_some(end.0));
         }
-        start.map(|start| Reservation { start, extra: free - wanted })
+        start.map(|start| Reservation { start, extra: free - cores_needed })
     }
 }
 
 impl Scheduler {
     /// Returns the jobs to start now, in order. Backfill considers `depth` jobs after the first one.
-    pub(super) fn choose(
+    pub(super) fn choose_jobs(
         self,
         queue: &Queue,
         cluster: &Cluster,
         (jobs, depth): (&[Job], usize),
         now: f64,
-    ) -> Vec<Number> {
+    ) -> Vec<JobIndex> {
         let mut chosen = Vec::new();
         let mut free = cluster.free;
         if !queue.has_fitting_job(free) {

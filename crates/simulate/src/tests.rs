@@ -19,9 +19,9 @@ const UNLIMITED: Limit = Limit(2_147_483_647);
 const HALF_LIFE: f64 = 50_000.0;
 
 /// Random numbers from a seed (SplitMix64).
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
+impl Random {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -39,17 +39,17 @@ impl Dice {
         -mean * self.fraction().ln()
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    fn number_below(&mut self, end: u64) -> u64 {
         self.next() % end
     }
 }
 
-fn party(user: u32, bank: &str) -> Party {
+fn make_party(user: u32, bank: &str) -> Party {
     Party { user: UserId(user), bank: bank.into(), queue: None }
 }
 
 /// Makes a scenario without limits from banks below the root (name, shares) and users (id, bank, shares).
-fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Scenario {
+fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Scenario {
     let root: BankName = "root".into();
     let bank = |name: &str, parent: Option<&BankName>, shares| Bank {
         name: name.into(),
@@ -114,12 +114,12 @@ fn scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) -> Sc
 }
 
 /// Sets all weights to 0, so that all jobs have the same priority and start in the order of submission.
-fn without_weights(mut scenario: Scenario) -> Scenario {
+fn remove_weights(mut scenario: Scenario) -> Scenario {
     let none = ["fairshare", "queue", "bank", "urgency"].map(|factor| (factor.to_owned(), 0));
     scenario.policy.weights = none.to_vec();
     scenario
 }
 
-fn host(trace: &Trace, scenario: Scenario) -> Host<'_> {
+fn make_host(trace: &Trace, scenario: Scenario) -> Host<'_> {
     Host::new(trace, scenario, None).unwrap()
 }

@@ -82,7 +82,7 @@ impl Trace {
         self.numbers.clear();
     }
 
-    /// All jobs.
+    /// Returns all jobs.
     pub fn jobs(&self) -> &[Job] {
         &self.jobs
     }

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Sends events to the engine and carries out its effects.
 
-use super::{Answer, Host, URGENCY, to_id, to_number};
-use crate::scheduler::Number;
+use super::{Answer, DEFAULT_URGENCY, Host, to_id, to_job_index};
+use crate::scheduler::JobIndex;
 use fairshare_engine::engine::{Effect, Event, State, Timer};
 
 impl Host<'_> {
-    pub(super) fn send(&mut self, event: Event<'_>) -> Answer {
+    pub(super) fn send_event(&mut self, event: Event<'_>) -> Answer {
         let effects = self.engine.handle(self.now, event);
-        self.apply(effects)
+        self.apply_effects(effects)
     }
 
     /// Carries out effects in order. The effects that follow from an effect precede the remaining ones.
-    fn apply(&mut self, effects: Vec<Effect>) -> Answer {
+    fn apply_effects(&mut self, effects: Vec<Effect>) -> Answer {
         let mut answer = Answer::Nothing;
-        let mut todo = vec![effects.into_iter()];
-        while let Some(effects) = todo.last_mut() {
+        let mut stack = vec![effects.into_iter()];
+        while let Some(effects) = stack.last_mut() {
             let Some(effect) = effects.next() else {
-                todo.pop();
+                stack.pop();
                 continue;
             };
-            let more = match effect {
+            let following = match effect {
                 Effect::Reject(_) => {
                     answer = Answer::Rejected;
                     continue;
@@ -29,48 +29,48 @@ impl Host<'_> {
                     answer = Answer::Priority(priority);
                     continue;
                 }
-                Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, URGENCY)),
+                Effect::AskUrgency(id) => self.engine.handle(self.now, Event::Urgency(id, DEFAULT_URGENCY)),
                 Effect::ReadSiteNodes => self.engine.handle(self.now, Event::SiteNodes(Some(self.nodes))),
                 Effect::ListEnded { .. } => self.engine.handle(self.now, Event::Ended(Some(Vec::new()))),
                 Effect::Then(step) => self.engine.step(step),
                 other => {
-                    self.carry_out(other);
+                    self.apply_effect(other);
                     continue;
                 }
             };
-            todo.push(more.into_iter());
+            stack.push(following.into_iter());
         }
         answer
     }
 
     /// Carries out an effect on jobs or timers.
-    fn carry_out(&mut self, effect: Effect) {
+    fn apply_effect(&mut self, effect: Effect) {
         match effect {
             Effect::RejectPolicy(text) => self.refused = Some(text),
             Effect::AddDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&to_number(id)) {
+                if let Some(active) = self.active.get_mut(&to_job_index(id)) {
                     active.holds.push(name);
                 }
             }
             Effect::RemoveDependency(id, name) => {
-                if let Some(active) = self.active.get_mut(&to_number(id)) {
+                if let Some(active) = self.active.get_mut(&to_job_index(id)) {
                     active.holds.retain(|hold| *hold != name);
-                    self.leave_depend(to_number(id));
+                    self.leave_depend(to_job_index(id));
                 }
             }
             Effect::Prioritize(id, priority) => {
-                self.set_priority(to_number(id), &Answer::Priority(priority));
+                self.set_priority(to_job_index(id), &Answer::Priority(priority));
             }
             Effect::ReprioritizeAll => {
                 let has_priority = |state| matches!(state, State::Priority | State::Sched);
                 let jobs = self.active.iter().filter(|(_, job)| has_priority(job.state));
-                let jobs: Vec<Number> = jobs.map(|(number, _)| *number).collect();
+                let jobs: Vec<JobIndex> = jobs.map(|(number, _)| *number).collect();
                 for number in jobs {
-                    let answer = self.send(Event::PriorityGet(to_id(number), URGENCY));
+                    let answer = self.send_event(Event::PriorityGet(to_id(number), DEFAULT_URGENCY));
                     self.set_priority(number, &answer);
                 }
             }
-            Effect::Raise(id, _) => self.end(to_number(id)),
+            Effect::Raise(id, _) => self.end_job(to_job_index(id)),
             Effect::Arm(Timer::Turn) => self.turns = true,
             // Posting priorities takes no time in a simulation.
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,

@@ -4,7 +4,7 @@
 use fairshare_engine::engine::answers;
 use proptest::prelude::*;
 
-use super::{Dice, HALF_LIFE, host, party, scenario, without_weights};
+use super::{HALF_LIFE, Random, make_host, make_party, make_scenario, remove_weights};
 use crate::host::Host;
 use crate::{Scenario, Scheduler, Trace, replay};
 use fairshare::Policy;
@@ -18,25 +18,25 @@ const CORES: u64 = 16;
 const USERS: [(u32, &str, u64); 4] = [(1, "a", 1), (2, "a", 3), (3, "b", 1), (4, "b", 1)];
 
 /// Generates the history of a busy site. Times are whole seconds, so that many events are simultaneous.
-fn history(seed: u64, jobs: u64) -> Trace {
-    let mut dice = Dice(seed);
+fn make_history(seed: u64, jobs: u64) -> Trace {
+    let mut random = Random(seed);
     let mut trace = Trace::default();
     let mut now = 1e9;
     for _ in 0..jobs {
-        now += dice.below(120) as f64;
-        let (user, bank, _) = USERS[dice.below(4) as usize];
-        let most = 1 + dice.below(CORES);
-        let cores = 1 + dice.below(most) as u32;
-        let run = dice.below(600) as f64;
-        let walltime = run * (1.0 + dice.below(3) as f64);
-        trace.push(party(user, bank), now, (run, walltime), [1 + cores / 5, cores, 0]);
+        now += random.number_below(120) as f64;
+        let (user, bank, _) = USERS[random.number_below(4) as usize];
+        let most = 1 + random.number_below(CORES);
+        let cores = 1 + random.number_below(most) as u32;
+        let run = random.number_below(600) as f64;
+        let walltime = run * (1.0 + random.number_below(3) as f64);
+        trace.push(make_party(user, bank), now, (run, walltime), [1 + cores / 5, cores, 0]);
     }
     trace.sort();
     trace
 }
 
-fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
-    let mut scenario = scenario(CORES, &[("a", 1), ("b", 2)], &USERS);
+fn make_site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
+    let mut scenario = make_scenario(CORES, &[("a", 1), ("b", 2)], &USERS);
     scenario.scheduler = scheduler;
     scenario.site.rule.as_mut().unwrap().policy = policy;
     for record in &mut scenario.policy.associations {
@@ -53,14 +53,14 @@ fn site(scheduler: Scheduler, policy: Policy, running: i64) -> Scenario {
 }
 
 /// Returns the cores of running jobs, computed from their starts.
-fn running(host: &Host<'_>, trace: &Trace) -> u64 {
+fn count_running_cores(host: &Host<'_>, trace: &Trace) -> u64 {
     let runs = |start: f64, run: f64| start <= host.now && host.now < start + run;
     let jobs = trace.jobs().iter().zip(&host.starts).filter(|(job, start)| runs(**start, job.run));
     jobs.map(|(job, _)| u64::from(job.cores)).sum()
 }
 
 /// Returns the decayed usage of each user, computed from the runs of their jobs.
-fn used(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
+fn sum_usage(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
     let mut used = BTreeMap::new();
     let decay = std::f64::consts::LN_2 / HALF_LIFE;
     for (job, start) in trace.jobs().iter().zip(&host.starts).filter(|(_, start)| start.is_finite()) {
@@ -73,8 +73,8 @@ fn used(host: &Host<'_>, trace: &Trace) -> BTreeMap<u32, f64> {
 }
 
 fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
-    let is_limited = scenario.policy.associations[0].association.max_running_jobs.0;
-    let mut host = host(trace, scenario);
+    let max_running = scenario.policy.associations[0].association.max_running_jobs.0;
+    let mut host = make_host(trace, scenario);
     let mut steps = 0;
     while host.step() {
         steps += 1;
@@ -82,10 +82,10 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
         assert_eq!(host.cluster.free + host.meter.busy(), CORES);
         if steps % 8 == 0 {
             assert_eq!(answers::check(&host.engine.view()).drift, []);
-            assert!(running(&host, trace) <= CORES);
+            assert!(count_running_cores(&host, trace) <= CORES);
             let wanted = PageWanted { after: None, user: None, most: 10, most_held: 0 };
             let answer = answers::usages(&host.engine.view(), &wanted, host.now).associations;
-            let recount = used(&host, trace);
+            let recount = sum_usage(&host, trace);
             for user in answer {
                 let (live, counted) =
                     (user.usage.unwrap(), recount.get(&user.user.0).copied().unwrap_or(0.0));
@@ -104,7 +104,7 @@ fn check_replay(trace: &Trace, scenario: Scenario) -> Vec<f64> {
             .collect();
         let most =
             own.iter().map(|(at, _)| own.iter().filter(|(from, to)| from <= at && at < to).count()).max();
-        assert!(most.unwrap_or(0) as i64 <= is_limited, "user {user} ran {most:?} at once");
+        assert!(most.unwrap_or(0) as i64 <= max_running, "user {user} ran {most:?} at once");
     }
     host.starts
 }
@@ -116,16 +116,16 @@ proptest! {
     fn every_job_runs_once_within_the_cluster_and_the_limits(
         seed: u64, easy: bool, policy in 0usize..5, running in 1i64..6, weighty: bool,
     ) {
-        let trace = history(seed, 150);
+        let trace = make_history(seed, 150);
         let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
-        let scenario = site(scheduler, Policy::ALL[policy], running);
-        check_replay(&trace, if weighty { scenario } else { without_weights(scenario) });
+        let scenario = make_site(scheduler, Policy::ALL[policy], running);
+        check_replay(&trace, if weighty { scenario } else { remove_weights(scenario) });
     }
 
     #[test]
     fn first_come_first_served_without_weights_is_the_order_of_submission(seed: u64) {
-        let trace = history(seed, 200);
-        let mut host = host(&trace, without_weights(site(Scheduler::Fcfs, Policy::FairTree, 1_000)));
+        let trace = make_history(seed, 200);
+        let mut host = make_host(&trace, remove_weights(make_site(Scheduler::Fcfs, Policy::FairTree, 1_000)));
         while host.step() {}
         prop_assert!(host.starts.is_sorted());
     }
@@ -133,8 +133,8 @@ proptest! {
     /// While a job is the first pending job, its reservation is never postponed.
     #[test]
     fn backfill_never_delays_the_first_job(seed: u64) {
-        let trace = history(seed, 200);
-        let mut host = host(&trace, without_weights(site(Scheduler::Easy, Policy::FairTree, 1_000)));
+        let trace = make_history(seed, 200);
+        let mut host = make_host(&trace, remove_weights(make_site(Scheduler::Easy, Policy::FairTree, 1_000)));
         let mut reserved: Option<(u32, f64)> = None;
         while host.step() {
             let head = host.queue.head();
@@ -154,27 +154,27 @@ proptest! {
     /// Skipped refreshes do not change the outcome.
     #[test]
     fn skipped_refreshes_do_not_change_the_starts(seed: u64, easy: bool) {
-        let trace = history(seed, 120);
+        let trace = make_history(seed, 120);
         let scheduler = if easy { Scheduler::Easy } else { Scheduler::Fcfs };
-        let mut sparing = host(&trace, site(scheduler, Policy::FairTree, 4));
-        while sparing.step() {}
-        let mut diligent = host(&trace, site(scheduler, Policy::FairTree, 4));
+        let mut skipping = make_host(&trace, make_site(scheduler, Policy::FairTree, 4));
+        while skipping.step() {}
+        let mut diligent = make_host(&trace, make_site(scheduler, Policy::FairTree, 4));
         diligent.is_diligent = true;
         while diligent.step() {}
-        prop_assert_eq!(&sparing.starts, &diligent.starts);
-        prop_assert!(sparing.refreshes <= diligent.refreshes);
+        prop_assert_eq!(&skipping.starts, &diligent.starts);
+        prop_assert!(skipping.refreshes <= diligent.refreshes);
     }
 }
 
 #[test]
 fn backfill_shortens_waits_and_weights_change_the_order() {
-    let trace = history(7, 400);
+    let trace = make_history(7, 400);
     let starts = |scenario| check_replay(&trace, scenario);
-    let site_with = |scheduler| site(scheduler, Policy::FairTree, 1_000);
+    let site_with = |scheduler| make_site(scheduler, Policy::FairTree, 1_000);
     let sum = |starts: &[f64]| starts.iter().sum::<f64>();
     let (plain, easy) = (
-        starts(without_weights(site_with(Scheduler::Fcfs))),
-        starts(without_weights(site_with(Scheduler::Easy))),
+        starts(remove_weights(site_with(Scheduler::Fcfs))),
+        starts(remove_weights(site_with(Scheduler::Easy))),
     );
     assert!(sum(&easy) < sum(&plain), "backfill fills");
     assert!(!starts(site_with(Scheduler::Fcfs)).is_sorted(), "fair-share reorders");
@@ -182,8 +182,8 @@ fn backfill_shortens_waits_and_weights_change_the_order() {
 
 #[test]
 fn the_same_history_gives_the_same_measures() {
-    let trace = history(11, 300);
-    let run = || replay(&trace, site(Scheduler::Easy, Policy::FairTree, 5), &AtomicU64::new(0)).unwrap();
+    let trace = make_history(11, 300);
+    let run = || replay(&trace, make_site(Scheduler::Easy, Policy::FairTree, 5), &AtomicU64::new(0)).unwrap();
     let measures = run();
     assert_eq!(measures, run());
     assert_eq!((measures.all.jobs, measures.rejected, measures.never), (300, 0, 0));
@@ -198,9 +198,9 @@ fn the_same_history_gives_the_same_measures() {
 fn jobs_that_never_run_are_counted_separately() {
     let mut trace = Trace::default();
     for (user, cores) in [(1, 1), (1, 17), (9, 1), (2, 2)] {
-        trace.push(party(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
+        trace.push(make_party(user, "a"), 1e9, (5.0, 5.0), [1, cores, 0]);
     }
-    let mut scenario = site(Scheduler::Easy, Policy::FairTree, 1_000);
+    let mut scenario = make_site(Scheduler::Easy, Policy::FairTree, 1_000);
     scenario.policy.associations[1].association.max_running_jobs = Limit(0);
     let measures = replay(&trace, scenario, &AtomicU64::new(0)).unwrap();
     // One job is too large for the cluster, one has no association, and user 2 may not run jobs.
