@@ -13,7 +13,7 @@ pub struct Bin {
     pub own: bool,
 }
 
-/// Totals of the jobs of an association that are new in this run; 0 and 0 without new jobs.
+/// Totals of the jobs of an association that are new in this run. Both are 0 without new jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NewJobs {
     /// True if there are new jobs.
@@ -45,12 +45,12 @@ impl Clock {
     /// Updates the bins of one association, which are in ascending order of periods. Returns the usage to store, or
     /// `None` if the stored usage stays.
     pub fn update_bins(self, bins: &mut Vec<Bin>, new: NewJobs) -> Result<Option<f64>, NoBins> {
-        let over = self.now - self.half_life;
-        if !new.any && self.end > over {
+        let last_boundary = self.now - self.half_life;
+        if !new.any && self.end > last_boundary {
             return Ok(None);
         }
-        if !new.any && self.end < over {
-            let past = self.decay(bins);
+        if !new.any && self.end < last_boundary {
+            let past = self.decay_bins(bins);
             store_present(bins, new.usage);
             return Ok(Some(past));
         }
@@ -60,7 +60,7 @@ impl Clock {
             store_present(bins, present);
             return Ok(Some(present + past));
         }
-        let usage = new.usage + self.decay(bins);
+        let usage = new.usage + self.decay_bins(bins);
         store_present(bins, usage);
         Ok(Some(usage))
     }
@@ -72,7 +72,7 @@ impl Clock {
 
     /// Decays each period's value into the next period, if that row exists, and returns the sum of all periods except
     /// the present.
-    fn decay(self, bins: &mut [Bin]) -> f64 {
+    fn decay_bins(self, bins: &mut [Bin]) -> f64 {
         for at in (0..bins.len()).rev() {
             let Some(Bin { period, value, .. }) = bins.get(at).copied() else { continue };
             if let Some(next) = bins.get_mut(at + 1)
@@ -103,12 +103,12 @@ mod tests {
 
     const CLOCK: Clock = Clock { now: 2_150.0, end: 1_000.0, half_life: 1_000.0, decay: 0.5 };
 
-    fn bins(values: [f64; 3]) -> Vec<Bin> {
+    fn make_bins(values: [f64; 3]) -> Vec<Bin> {
         (0..).zip(values).map(|(period, value)| Bin { period, value, own: true }).collect()
     }
 
-    fn run(clock: Clock, values: [f64; 3], new: NewJobs) -> (Option<f64>, Vec<f64>) {
-        let mut bins = bins(values);
+    fn update_values(clock: Clock, values: [f64; 3], new: NewJobs) -> (Option<f64>, Vec<f64>) {
+        let mut bins = make_bins(values);
         let usage = clock.update_bins(&mut bins, new).expect("bins");
         (usage, bins.iter().map(|bin| bin.value).collect())
     }
@@ -117,16 +117,31 @@ mod tests {
     fn each_case_of_update_usage_stores_its_own_total() {
         let jobs = |last| NewJobs { any: true, usage: 100.0, last };
         let early = Clock { now: 1_900.0, ..CLOCK };
-        assert_eq!(run(early, [1.0, 2.0, 3.0], NewJobs::default()), (None, vec![1.0, 2.0, 3.0]));
-        assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], NewJobs::default()), (Some(6.0), vec![0.0, 4.0, 2.0]));
-        assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(1_999.0)), (Some(114.0), vec![108.0, 4.0, 2.0]));
-        assert_eq!(run(CLOCK, [8.0, 4.0, 2.0], jobs(2_000.0)), (Some(106.0), vec![106.0, 4.0, 2.0]));
+        assert_eq!(update_values(early, [1.0, 2.0, 3.0], NewJobs::default()), (None, vec![1.0, 2.0, 3.0]));
+        assert_eq!(
+            update_values(CLOCK, [8.0, 4.0, 2.0], NewJobs::default()),
+            (Some(6.0), vec![0.0, 4.0, 2.0])
+        );
+        assert_eq!(
+            update_values(CLOCK, [8.0, 4.0, 2.0], jobs(1_999.0)),
+            (Some(114.0), vec![108.0, 4.0, 2.0])
+        );
+        assert_eq!(
+            update_values(CLOCK, [8.0, 4.0, 2.0], jobs(2_000.0)),
+            (Some(106.0), vec![106.0, 4.0, 2.0])
+        );
         assert_eq!((CLOCK.next_end(), early.next_end()), (2_000.0, 1_000.0));
         // Each period overwrites the next one.
-        assert_eq!(run(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()), (Some(7.0), vec![0.0, 4.0, 3.0]));
+        assert_eq!(
+            update_values(CLOCK, [8.0, 6.0, 2.0], NewJobs::default()),
+            (Some(7.0), vec![0.0, 4.0, 3.0])
+        );
         // If the period ends exactly now, neither early case applies and update-usage adds up all bins.
         let just = Clock { now: 2_000.0, ..CLOCK };
-        assert_eq!(run(just, [8.0, 4.0, 2.0], NewJobs::default()), (Some(14.0), vec![8.0, 4.0, 2.0]));
+        assert_eq!(
+            update_values(just, [8.0, 4.0, 2.0], NewJobs::default()),
+            (Some(14.0), vec![8.0, 4.0, 2.0])
+        );
         assert_eq!(just.next_end(), 1_000.0);
     }
 
@@ -134,7 +149,7 @@ mod tests {
     fn missing_and_foreign_rows_are_handled_as_in_update_usage() {
         let job = NewJobs { any: true, usage: 1.0, last: 5.0 };
         assert_eq!(CLOCK.update_bins(&mut Vec::new(), job), Err(NoBins));
-        let mut foreign = bins([8.0, 4.0, 2.0]);
+        let mut foreign = make_bins([8.0, 4.0, 2.0]);
         for bin in &mut foreign {
             bin.own = false;
         }

@@ -24,7 +24,7 @@ pub const MAX_PUSHED: f64 = 1e250;
 /// Highest weight of a node-, core- or GPU-second.
 pub const MAX_WEIGHT: f64 = 1e12;
 /// Number of half-lives before and after its epoch in which a scale is valid.
-const REACH: f64 = 64.0;
+const MAX_HALF_LIVES: f64 = 64.0;
 
 /// Half-life of usage, or no decay.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -102,15 +102,15 @@ pub struct Run {
 impl Run {
     /// Makes a run that began at `start` and accrues `rate` per second. Returns `None` if a number is out of range.
     pub fn new(rate: f64, start: f64) -> Option<Run> {
-        let sound = (0.0..=MAX_RATE).contains(&rate) && start.abs() <= MAX_TIME;
-        sound.then_some(Run { rate, start, end: f64::INFINITY, requested: 0.0 })
+        let is_valid = (0.0..=MAX_RATE).contains(&rate) && start.abs() <= MAX_TIME;
+        is_valid.then_some(Run { rate, start, end: f64::INFINITY, requested: 0.0 })
     }
 
     /// Returns the run with a time limit in seconds. Values that are NaN, not positive or above [`MAX_TIME`] mean no
     /// limit.
     pub fn limited_to(self, seconds: f64) -> Run {
-        let limited = seconds > 0.0 && seconds <= MAX_TIME;
-        Run { requested: if limited { seconds } else { 0.0 }, ..self }
+        let has_limit = seconds > 0.0 && seconds <= MAX_TIME;
+        Run { requested: if has_limit { seconds } else { 0.0 }, ..self }
     }
 
     /// Returns the run with another rate, limited to 0 to [`MAX_RATE`]; NaN becomes 0.
@@ -218,7 +218,7 @@ impl Scale {
     pub fn rebased(&self, now: f64) -> Option<Scale> {
         let half_life = self.half_life.0?;
         let away = (now - self.epoch) / half_life;
-        (away.abs() > REACH).then(|| Scale { epoch: self.epoch + away.round() * half_life, ..*self })
+        (away.abs() > MAX_HALF_LIVES).then(|| Scale { epoch: self.epoch + away.round() * half_life, ..*self })
     }
 }
 

@@ -12,7 +12,7 @@ const NONE: u32 = u32::MAX;
 
 /// Takes banks and associations one at a time, stores each name once, and builds a [`Tree`].
 ///
-/// The order of rows is free: a bank may follow its children. Only [`Builder::build`] checks the rows.
+/// Rows may come in any order: a bank may follow its children. Only [`Builder::build`] checks the rows.
 #[derive(Clone, Debug, Default)]
 pub struct Builder {
     names: Interner,
@@ -116,9 +116,9 @@ impl Builder {
             return Err(TreeError::NoBanks);
         }
         check_usage(&banks, &leaves, &names)?;
-        let (by_name, row_of_name) = rows_by_name(&banks, &names)?;
-        let above = parents(&banks, &row_of_name, &names)?;
-        let (order, bank_start) = breadth_first(&above, &by_name, &banks, &names)?;
+        let (by_name, row_of_name) = sort_banks_by_name(&banks, &names)?;
+        let above = find_parents(&banks, &row_of_name, &names)?;
+        let (order, bank_start) = order_breadth_first(&above, &by_name, &banks, &names)?;
 
         let mut number = vec![NONE; banks.len()];
         for (bank, &row) in order.iter().enumerate() {
@@ -134,7 +134,7 @@ impl Builder {
             bank_of_leaf.push(number[bank as usize]);
         }
         let (leaf_rows, leaf_start) = group_rows(&bank_of_leaf, banks.len());
-        let leaf_rows = sorted_by_name(leaf_rows, &leaf_start, &leaves, &names, |bank| {
+        let leaf_rows = sort_by_name(leaf_rows, &leaf_start, &leaves, &names, |bank| {
             names.get(banks.name[order[bank] as usize]).into()
         })?;
 
@@ -146,10 +146,10 @@ impl Builder {
         });
         Ok(Tree {
             parent: leaf_parents.chain(bank_parents).collect(),
-            shares: gather(&leaves.shares, &leaf_rows, &banks.shares, &order),
-            usage: gather(&leaves.usage, &leaf_rows, &banks.usage, &order),
-            flags: gather(&leaves.flags, &leaf_rows, &banks.flags, &order),
-            name: gather(&leaves.name, &leaf_rows, &banks.name, &order),
+            shares: gather_column(&leaves.shares, &leaf_rows, &banks.shares, &order),
+            usage: gather_column(&leaves.usage, &leaf_rows, &banks.usage, &order),
+            flags: gather_column(&leaves.flags, &leaf_rows, &banks.flags, &order),
+            name: gather_column(&leaves.name, &leaf_rows, &banks.name, &order),
             by_name: by_name.iter().map(|&row| number[row as usize]).collect(),
             list: [leaf_rows, order].concat(),
             leaf_start,
@@ -160,7 +160,7 @@ impl Builder {
 }
 
 /// Makes a column of the tree: the values of the associations, then those of the banks, in tree order.
-fn gather<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
+fn gather_column<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u32]) -> Vec<T> {
     let mut column = Vec::with_capacity(leaves.len() + banks.len());
     column.extend(leaf_rows.iter().map(|&row| leaves[row as usize]));
     column.extend(bank_rows.iter().map(|&row| banks[row as usize]));
@@ -168,12 +168,12 @@ fn gather<T: Copy>(leaves: &[T], leaf_rows: &[u32], banks: &[T], bank_rows: &[u3
 }
 
 fn check_usage(banks: &Rows, leaves: &Rows, names: &Names) -> Result<(), TreeError> {
-    let bad = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
-    if let Some(row) = bad(banks) {
+    let find_invalid = |rows: &Rows| rows.usage.iter().position(|usage| !(0.0..=MAX_USAGE).contains(usage));
+    if let Some(row) = find_invalid(banks) {
         let node = format!("bank \"{}\"", shortened(names.get(banks.name[row])));
         return Err(TreeError::BadUsage { node, usage: format_number(banks.usage[row]) });
     }
-    if let Some(row) = bad(leaves) {
+    if let Some(row) = find_invalid(leaves) {
         let [user, bank] = [leaves.name[row], leaves.above[row]].map(|name| shortened(names.get(name)));
         let node = format!("user \"{user}\" in bank \"{bank}\"");
         return Err(TreeError::BadUsage { node, usage: format_number(leaves.usage[row]) });
@@ -187,7 +187,7 @@ fn format_number(number: f64) -> String {
 }
 
 /// Returns the rows of the banks in name order, and by name the row of the bank with that name.
-fn rows_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
+fn sort_banks_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), TreeError> {
     let mut row_of_name = vec![NONE; names.len()];
     for row in 0..banks.len() {
         let slot = &mut row_of_name[banks.name[row] as usize];
@@ -202,7 +202,7 @@ fn rows_by_name(banks: &Rows, names: &Names) -> Result<(Vec<u32>, Vec<u32>), Tre
 }
 
 /// Returns the row of each bank's parent. Exactly one bank, the root, must have no parent.
-fn parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
+fn find_parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>, TreeError> {
     let mut roots = (0..banks.len()).filter(|&row| banks.above[row] == NONE);
     let root = roots.next().ok_or(TreeError::NoRoot)?;
     if let Some(other) = roots.next() {
@@ -224,7 +224,7 @@ fn parents(banks: &Rows, row_of_name: &[u32], names: &Names) -> Result<Vec<u32>,
 
 /// Returns the rows of the banks breadth-first, siblings by name, and the start of each bank's children in that
 /// order.
-fn breadth_first(
+fn order_breadth_first(
     above: &[u32],
     by_name: &[u32],
     banks: &Rows,
@@ -287,7 +287,7 @@ fn group_rows(group: &[u32], groups: usize) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// Sorts the associations of each bank by user. Returns an error if a bank has the same user twice.
-fn sorted_by_name(
+fn sort_by_name(
     mut rows: Vec<u32>,
     starts: &[u32],
     leaves: &Rows,
@@ -301,12 +301,12 @@ fn sorted_by_name(
         keyed.clear();
         keyed.extend(group.iter().map(|&row| (name_prefix(name(row)), row)));
         keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| name(a.1).cmp(name(b.1))));
-        for (place, &(_, row)) in group.iter_mut().zip(&keyed) {
-            *place = row;
+        for (slot, &(_, row)) in group.iter_mut().zip(&keyed) {
+            *slot = row;
         }
-        let twice =
+        let duplicates =
             group.windows(2).find(|pair| leaves.name[pair[0] as usize] == leaves.name[pair[1] as usize]);
-        if let Some(pair) = twice {
+        if let Some(pair) = duplicates {
             return Err(TreeError::DuplicateAssociation {
                 user: name(pair[0]).into(),
                 bank: bank_name(bank),

@@ -55,13 +55,14 @@ impl<'a> Charged<'a> {
         if usage == recorded {
             return self.ranking.fairshare(leaf);
         }
-        let path = self.path(leaf);
+        let path = self.find_path(leaf);
         let policy = self.ranking.policy();
         let fairshare = if !policy.is_rank() {
-            self.by_formula(&path, recorded, usage)
+            self.compute_by_formula(&path, recorded, usage)
         } else if policy.compares_quotients() {
             let ranked = self.ranking.ranked();
-            self.ahead(&path, recorded, usage).map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)
+            self.count_ahead(&path, recorded, usage)
+                .map(|ahead| (ranked - ahead as usize) as f64 / ranked as f64)
         } else {
             None
         };
@@ -75,7 +76,7 @@ impl<'a> Charged<'a> {
     }
 
     /// Returns the nodes from below the root down to the association.
-    fn path(&self, leaf: NodeId) -> Vec<NodeId> {
+    fn find_path(&self, leaf: NodeId) -> Vec<NodeId> {
         let mut path = Vec::new();
         let mut at = Some(leaf);
         while let Some(node) = at.filter(|node| *node != self.tree.root()) {
@@ -86,7 +87,7 @@ impl<'a> Charged<'a> {
         path
     }
 
-    fn by_formula(&self, path: &[NodeId], recorded: f64, usage: f64) -> Option<f64> {
+    fn compute_by_formula(&self, path: &[NodeId], recorded: f64, usage: f64) -> Option<f64> {
         let Charged { tree, ranking, .. } = self;
         let initial = ranking.policy.initial_usage(&ranking.options);
         // The initial usage of a node is not added to its banks.
@@ -97,12 +98,12 @@ impl<'a> Charged<'a> {
 
     /// Returns the number of ranked associations ahead of the end of `path`, or `None` if only a full ranking can
     /// decide.
-    fn ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
+    fn count_ahead(&mut self, path: &[NodeId], recorded: f64, usage: f64) -> Option<u32> {
         let (tree, ranking) = (self.tree, self.ranking);
         let sums = &ranking.sums;
-        let any_parent =
+        let find_parent_shares =
             || tree.leaves().chain(tree.banks()).any(|node| tree.flags(node).has(Flags::PARENT_SHARES));
-        if *self.has_parent_shares.get_or_insert_with(any_parent)
+        if *self.has_parent_shares.get_or_insert_with(find_parent_shares)
             || ranking.policy.uses_list_order(&ranking.options)
         {
             return None;
@@ -113,26 +114,26 @@ impl<'a> Charged<'a> {
             let arena = tree.bank_number(above)?;
             let own = sums.usage_of(tree, node) - recorded + usage;
             let quotient = quotient(tree, node, own);
-            let all =
+            let level_usages =
                 [&sums.usage, &sums.total].map(|column| column.get(arena as usize).copied().unwrap_or(0.0));
-            let siblings = self.siblings(arena);
+            let siblings = self.sort_siblings(arena);
             let at = siblings.partition_point(|sibling| sibling.quotient < quotient);
-            let others = |sibling: &&Sibling| sibling.node != node;
-            let near = siblings.iter().take(at).rev().find(others).into_iter();
-            let near = near.chain(siblings.iter().skip(at).find(others));
+            let is_other = |sibling: &&Sibling| sibling.node != node;
+            let neighbours = siblings.iter().take(at).rev().find(is_other).into_iter();
+            let neighbours = neighbours.chain(siblings.iter().skip(at).find(is_other));
             let shares = sums.shares.get(arena as usize).copied().unwrap_or(0.0);
-            let scale = (all.iter().fold(0.0, |a: f64, b| a.max(*b)) - recorded + usage) / shares;
-            for sibling in near {
+            let scale = (level_usages.iter().fold(0.0, |a: f64, b| a.max(*b)) - recorded + usage) / shares;
+            for sibling in neighbours {
                 if is_near(sibling.quotient, quotient, scale) {
                     return None;
                 }
             }
             let before = siblings.get(at).map(|next| next.ahead);
-            let all_of = |last: &Sibling| last.ahead + ranked(sums, tree, last.node);
-            let mut before = before.or_else(|| siblings.last().map(all_of)).unwrap_or(0);
+            let count_through = |last: &Sibling| last.ahead + count_ranked(sums, tree, last.node);
+            let mut before = before.or_else(|| siblings.last().map(count_through)).unwrap_or(0);
             // With its current usage the node may itself be among the siblings before the new position.
             if self::quotient(tree, node, sums.usage_of(tree, node)) < quotient {
-                before -= ranked(sums, tree, node);
+                before -= count_ranked(sums, tree, node);
             }
             ahead += before;
             above = node;
@@ -140,14 +141,14 @@ impl<'a> Charged<'a> {
         Some(ahead)
     }
 
-    fn siblings(&mut self, bank: u32) -> &[Sibling] {
+    fn sort_siblings(&mut self, bank: u32) -> &[Sibling] {
         let Charged { tree, ranking, sorted, .. } = self;
         sorted.entry(bank).or_insert_with(|| {
             let sums = &ranking.sums;
-            let takes_part = |node: &NodeId| ranked(sums, tree, *node) > 0;
+            let has_ranked = |node: &NodeId| count_ranked(sums, tree, *node) > 0;
             let mut siblings: Vec<Sibling> = tree
                 .children(tree.bank_node(bank))
-                .filter(takes_part)
+                .filter(has_ranked)
                 .map(|node| Sibling {
                     quotient: quotient(tree, node, sums.usage_of(tree, node)),
                     node,
@@ -158,7 +159,7 @@ impl<'a> Charged<'a> {
             let mut ahead = 0;
             for sibling in &mut siblings {
                 sibling.ahead = ahead;
-                ahead += ranked(sums, tree, sibling.node);
+                ahead += count_ranked(sums, tree, sibling.node);
             }
             siblings
         })
@@ -168,14 +169,14 @@ impl<'a> Charged<'a> {
         let Charged { tree, ranking, scratch, .. } = self;
         let (tree, copy) = scratch.get_or_insert_with(|| (Tree::clone(tree), Ranking::default()));
         tree.accrue(leaf, usage);
-        let done = tree.rank_into(ranking.policy, &ranking.options, copy);
+        let result = tree.rank_into(ranking.policy, &ranking.options, copy);
         tree.accrue(leaf, recorded);
-        done.ok().and_then(|()| copy.fairshare(leaf))
+        result.ok().and_then(|()| copy.fairshare(leaf))
     }
 }
 
 /// Returns the number of ranked associations at or below a node.
-fn ranked(sums: &Sums, tree: &Tree, node: NodeId) -> u32 {
+fn count_ranked(sums: &Sums, tree: &Tree, node: NodeId) -> u32 {
     match tree.bank_number(node) {
         Some(bank) => sums.ranked.get(bank as usize).copied().unwrap_or(0),
         None => u32::from(tree.is_active(node)),

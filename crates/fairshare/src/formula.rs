@@ -16,13 +16,13 @@ pub(super) struct Numbers {
 /// The input of a formula for one node.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
-    /// Part of the siblings' shares; `None` for a node with parent shares.
+    /// The node's fraction of the siblings' shares; `None` for a node with parent shares.
     pub part: Option<f64>,
     /// True if no sibling has shares.
     pub no_shares: bool,
-    /// Part of the site's usage.
+    /// The node's fraction of the site's usage.
     pub norm_usage: f64,
-    /// Part of the site's usage of all siblings with shares of their own, this node included.
+    /// The fraction of the site's usage that all siblings with their own shares have, this node included.
     pub siblings_norm_usage: f64,
     /// True if the node competes right below the root.
     pub below_root: bool,
@@ -102,9 +102,9 @@ pub(super) fn charged_factor(
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
-    more: AddedUsage,
+    added: AddedUsage,
 ) -> f64 {
-    formula.factor(path_numbers(formula, tree, sums, path, more))
+    formula.factor(path_numbers(formula, tree, sums, path, added))
 }
 
 /// Returns the numbers of the last node of `path`, which begins below the root, with the usage changed by `more`.
@@ -113,18 +113,19 @@ fn path_numbers(
     tree: &Tree,
     sums: &Sums,
     path: &[NodeId],
-    more: AddedUsage,
+    added: AddedUsage,
 ) -> Numbers {
-    let root_usage = formula.usage(tree, sums, tree.root()) + more.above;
+    let root_usage = formula.usage(tree, sums, tree.root()) + added.above;
     // Numbers of the banks on the path that have shares of their own.
-    let mut handed_down = vec![(0, formula.root())];
+    let mut numbers_of_banks = vec![(0, formula.root())];
     let mut last = formula.root();
     for &node in path {
         let bank = sums.arena_of(tree, node);
         let own_shares = !tree.flags(node).has(Flags::PARENT_SHARES);
         let siblings = sums.usage.get(bank as usize).copied().unwrap_or(0.0);
-        let siblings = if own_shares { siblings + more.above } else { siblings };
-        let numbers = handed_down.iter().rev().find(|(known, _)| *known == bank).map(|(_, numbers)| *numbers);
+        let siblings = if own_shares { siblings + added.above } else { siblings };
+        let numbers =
+            numbers_of_banks.iter().rev().find(|(known, _)| *known == bank).map(|(_, numbers)| *numbers);
         let arena = Arena {
             shares: sums.shares.get(bank as usize).copied().unwrap_or(0.0),
             norm_usage: ratio(siblings, root_usage),
@@ -133,11 +134,11 @@ fn path_numbers(
             numbers: numbers.unwrap_or_default(),
         };
         let mut step = arena.step(formula, tree, sums, node);
-        let added = if tree.bank_number(node).is_some() { more.above } else { more.own };
-        step.norm_usage = ratio(formula.usage(tree, sums, node) + added, root_usage);
+        let change = if tree.bank_number(node).is_some() { added.above } else { added.own };
+        step.norm_usage = ratio(formula.usage(tree, sums, node) + change, root_usage);
         last = formula.step(&step);
         if let Some(bank) = tree.bank_number(node) {
-            handed_down.push((bank, last));
+            numbers_of_banks.push((bank, last));
         }
     }
     last
@@ -185,7 +186,7 @@ impl Arena {
 }
 
 /// Returns 2^-exponent. The exponent is >= 0 and may be infinite.
-pub(super) fn halved(exponent: f64) -> f64 {
+pub(super) fn power_of_half(exponent: f64) -> f64 {
     // Only denormal numbers give NaN (0 / 0). NaN must not give a fair-share above 0.
     if exponent.is_nan() { 0.0 } else { (-exponent).exp2() }
 }

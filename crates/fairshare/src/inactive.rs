@@ -8,9 +8,9 @@ use std::collections::HashMap;
 pub fn inactive_banks<'a>(
     banks: impl ExactSizeIterator<Item = (&'a str, Option<&'a str>, bool)> + Clone,
 ) -> Vec<bool> {
-    let mut dead: Vec<bool> = banks.clone().map(|(_, _, active)| !active).collect();
-    if !dead.contains(&true) {
-        return dead;
+    let mut inactive: Vec<bool> = banks.clone().map(|(_, _, active)| !active).collect();
+    if !inactive.contains(&true) {
+        return inactive;
     }
     let mut children: HashMap<&str, Vec<usize>> = HashMap::new();
     let names: Vec<&str> = banks.clone().map(|(name, _, _)| name).collect();
@@ -19,16 +19,17 @@ pub fn inactive_banks<'a>(
             children.entry(parent).or_default().push(index);
         }
     }
-    let mut todo: Vec<usize> = (0..dead.len()).filter(|index| dead.get(*index) == Some(&true)).collect();
-    while let Some(bank) = todo.pop().and_then(|index| names.get(index)) {
+    let mut stack: Vec<usize> =
+        (0..inactive.len()).filter(|index| inactive.get(*index) == Some(&true)).collect();
+    while let Some(bank) = stack.pop().and_then(|index| names.get(index)) {
         for child in children.get(bank).into_iter().flatten() {
-            if let Some(state) = dead.get_mut(*child)
+            if let Some(state) = inactive.get_mut(*child)
                 && !*state
             {
                 *state = true;
-                todo.push(*child);
+                stack.push(*child);
             }
         }
     }
-    dead
+    inactive
 }

@@ -12,7 +12,7 @@
 //!
 //! # Policies
 //!
-//! S is the part of its siblings' shares that a node has, U its part of their usage, F the fair-share.
+//! S is a node's fraction of the shares at its level, U its fraction of the usage at its level, and F its fair-share.
 //!
 //! | policy | rule | ties |
 //! |---|---|---|

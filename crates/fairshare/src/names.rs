@@ -43,7 +43,7 @@ pub(super) struct Interner {
     names: Names,
     /// Its length is a power of two; at most half of the slots are used.
     slots: Vec<Slot>,
-    full: bool,
+    is_full: bool,
 }
 
 /// Number of a name and a part of its hash. Comparing the tags first avoids reading most names from memory.
@@ -59,7 +59,7 @@ impl Interner {
         if self.names.len() * 2 >= self.slots.len() {
             self.grow();
         }
-        let hash = hash(name);
+        let hash = hash_name(name);
         let slot = self.find_slot(hash, |number| self.names.get(number) == name);
         if let Some(&found) = self.slots.get(slot)
             && found.number != NONE
@@ -69,12 +69,12 @@ impl Interner {
         let number = self.names.len();
         self.names.text.push_str(name);
         let (Ok(number), Ok(end)) = (u32::try_from(number), u32::try_from(self.names.text.len())) else {
-            self.full = true;
+            self.is_full = true;
             return 0;
         };
         self.names.ends.push(end);
         if let Some(free) = self.slots.get_mut(slot) {
-            *free = Slot { number, tag: tag(hash) };
+            *free = Slot { number, tag: tag_of(hash) };
         }
         number
     }
@@ -88,7 +88,7 @@ impl Interner {
     pub fn finish(mut self) -> Option<Names> {
         self.names.text.shrink_to_fit();
         self.names.ends.shrink_to_fit();
-        (!self.full).then_some(self.names)
+        (!self.is_full).then_some(self.names)
     }
 
     /// Returns the slot that has this hash and for which `matches` is true, or else the free slot where the name
@@ -97,7 +97,7 @@ impl Interner {
         let mask = self.slots.len().saturating_sub(1);
         let mut slot = hash as usize & mask;
         while let Some(&Slot { number, tag: own }) = self.slots.get(slot) {
-            if number == NONE || (own == tag(hash) && matches(number)) {
+            if number == NONE || (own == tag_of(hash) && matches(number)) {
                 break;
             }
             slot = (slot + 1) & mask;
@@ -110,23 +110,23 @@ impl Interner {
         self.slots.clear();
         self.slots.resize(size, Slot { number: NONE, tag: 0 });
         for number in 0..self.names.len() as u32 {
-            let hash = hash(self.names.get(number));
+            let hash = hash_name(self.names.get(number));
             // All names are different, so the first free slot is the right one.
             let slot = self.find_slot(hash, |_| false);
             if let Some(free) = self.slots.get_mut(slot) {
-                *free = Slot { number, tag: tag(hash) };
+                *free = Slot { number, tag: tag_of(hash) };
             }
         }
     }
 }
 
-fn hash(name: &str) -> u64 {
+fn hash_name(name: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(name.as_bytes());
     hasher.finish()
 }
 
 /// Returns the upper half of a hash, which does not choose the slot.
-fn tag(hash: u64) -> u32 {
+fn tag_of(hash: u64) -> u32 {
     (hash >> 32) as u32
 }

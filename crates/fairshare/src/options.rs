@@ -20,10 +20,10 @@ pub enum Ties {
 /// Whether the usage of an inactive association counts in sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InactiveUsage {
-    /// Its shares and usage stay in every sum; it only gets no rank.
+    /// The shares and usage of an inactive association stay in every sum. The association only gets no rank.
     #[default]
     Count,
-    /// Its shares and usage are left out, as flux-accounting does.
+    /// The shares and usage of an inactive association are left out of all sums, as in flux-accounting.
     Ignore,
 }
 
@@ -88,32 +88,35 @@ impl Options {
         let Some(&(name, allowed)) = ALLOWED.iter().find(|(known, _)| *known == name) else {
             return Err(OptionError::UnknownName(name.to_owned()));
         };
-        let bad = || OptionError::BadValue { name, value: value.to_owned(), allowed };
-        let number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
+        let value_error = || OptionError::BadValue { name, value: value.to_owned(), allowed };
+        let parse_number = || value.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
         match name {
             "ties" => {
                 self.ties = match value {
                     "documented" => Ties::Documented,
                     "slurm-program" => Ties::SlurmProgram,
-                    _ => return Err(bad()),
+                    _ => return Err(value_error()),
                 }
             }
             "pbs.min_usage" => {
-                self.pbs_min_usage = number().filter(|number| *number <= MAX_USAGE).ok_or_else(bad)?;
+                self.pbs_min_usage =
+                    parse_number().filter(|number| *number <= MAX_USAGE).ok_or_else(value_error)?;
             }
-            "dampening" => self.dampening = number().filter(|number| *number > 0.0).ok_or_else(bad)?,
+            "dampening" => {
+                self.dampening = parse_number().filter(|number| *number > 0.0).ok_or_else(value_error)?
+            }
             _ => {
                 self.inactive_usage = match value {
                     "count" => InactiveUsage::Count,
                     "ignore" => InactiveUsage::Ignore,
-                    _ => return Err(bad()),
+                    _ => return Err(value_error()),
                 }
             }
         }
         Ok(())
     }
 
-    /// Returns true if the ranking policy uses the option of this name, or all of them do.
+    /// Returns true if the ranking policy uses the option `name`. Options that no policy lists apply to all policies.
     pub fn applies(name: &str, policy: Policy) -> bool {
         let uses = |policy: Policy| policy.rules().options().contains(&name);
         uses(policy) || !Policy::ALL.into_iter().any(uses)

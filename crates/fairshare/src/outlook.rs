@@ -48,8 +48,8 @@ impl Ranking {
         }
         let (first, second) = &comparison.decisive;
         match first.value?.total_cmp(&second.value?) {
-            Ordering::Less => overtake(first, second),
-            Ordering::Greater => overtake(second, first),
+            Ordering::Less => find_overtake(first, second),
+            Ordering::Greater => find_overtake(second, first),
             Ordering::Equal => None,
         }
     }
@@ -68,15 +68,15 @@ impl Level {
 }
 
 /// Returns the changes that put `low` before `high`. Both are compared by shares / usage, so common divisors cancel.
-fn overtake(low: &Level, high: &Level) -> Option<Overtake> {
+fn find_overtake(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;
     };
     let (own_usage, others_usage) = (low.detail.usage, high.detail.usage);
-    // The node ahead has shares. If it has no usage, `even` is infinite and no number of shares suffices. Above 2^53
-    // f64 has no next integer.
-    let even = more as f64 * own_usage / others_usage;
-    let shares = (even < 9e15).then(|| even.floor() as u64 + 1);
+    // The node ahead has shares. If it has no usage, `equal_shares` is infinite and no number of shares suffices. Above
+    // 2^53 f64 has no next integer.
+    let equal_shares = more as f64 * own_usage / others_usage;
+    let shares = (equal_shares < 9e15).then(|| equal_shares.floor() as u64 + 1);
     let usage = (own > 0 && others_usage > 0.0).then(|| others_usage * own as f64 / more as f64);
     Some(Overtake { node: low.node, shares, usage })
 }

@@ -54,8 +54,8 @@ pub fn round5(number: f64) -> f64 {
     let scaled = number * SCALE;
     // Below 2^52 the quotient of two exact numbers is the nearest number to the decimal. The product is off by at
     // most half a unit in the last place, so only a number this close to a tie may be rounded the wrong way.
-    let doubt = ((scaled - scaled.floor()) - 0.5).abs() <= scaled.abs() * 4.0 * f64::EPSILON;
-    if scaled.abs() < 4_503_599_627_370_496.0 && !doubt {
+    let is_near_tie = ((scaled - scaled.floor()) - 0.5).abs() <= scaled.abs() * 4.0 * f64::EPSILON;
+    if scaled.abs() < 4_503_599_627_370_496.0 && !is_near_tie {
         return scaled.round() / SCALE;
     }
     format!("{number:.5}").parse().unwrap_or(number)
@@ -72,8 +72,9 @@ impl Periods {
     /// Makes periods of `length` seconds, one of which begins at `anchor`. Returns `None` if a number is not finite,
     /// or if `length` is not positive or too short to separate two boundaries in f64.
     pub fn new(anchor: f64, length: f64) -> Option<Periods> {
-        let sound = anchor.is_finite() && length.is_finite() && length > anchor.abs() * 16.0 * f64::EPSILON;
-        sound.then_some(Periods { anchor, length })
+        let is_valid =
+            anchor.is_finite() && length.is_finite() && length > anchor.abs() * 16.0 * f64::EPSILON;
+        is_valid.then_some(Periods { anchor, length })
     }
 
     /// Returns the index of the period that contains `instant`; 0 begins at the anchor. A boundary belongs to the

@@ -32,15 +32,15 @@ pub struct Ranking {
 pub struct NodeDetail {
     /// The shares of the input.
     pub shares: Shares,
-    /// Rank policies and `pbs`: part of the siblings' shares. `classic`, `depth-oblivious`: the product of those
-    /// parts from the root down. 1 for the root. With [`Shares::Parent`]: the value of the bank that the node
+    /// Rank policies and `pbs`: fraction of the siblings' shares. `classic`, `depth-oblivious`: the product of these
+    /// fractions from the root down. 1 for the root. With [`Shares::Parent`]: the value of the bank that the node
     /// competes under, as Slurm shows it (`fair-tree`: 0 under the root).
     pub norm_shares: f64,
     /// Usage of the node and of all nodes below (`pbs`: including the minimum usage).
     pub usage: f64,
     /// `usage` / usage of the root; 0 if the root has no usage or the node's usage does not count.
     pub norm_usage: f64,
-    /// Rank policies: part of the siblings' usage. Formula policies: the effective usage of the formula.
+    /// Rank policies: fraction of the siblings' usage. Formula policies: the effective usage of the formula.
     pub effective_usage: f64,
     /// Rank policies: norm shares / effective usage, possibly infinite; `None` for the root, and for a bank with
     /// [`Shares::Parent`].
@@ -118,9 +118,9 @@ impl Tree {
             return Ok(());
         }
         // The shares of the root are never used.
-        let takes_parent =
+        let has_parent_shares =
             |node: &NodeId| *node != self.root() && self.flags(*node).has(Flags::PARENT_SHARES);
-        match self.leaves().chain(self.banks()).find(takes_parent) {
+        match self.leaves().chain(self.banks()).find(has_parent_shares) {
             Some(node) => Err(RankError::ParentShares { policy, node: self.describe(node) }),
             None => Ok(()),
         }
@@ -201,12 +201,12 @@ impl Ranking {
         tree.depth_first(|siblings| {
             keyed.clear();
             keyed.extend(siblings.iter().map(|&node| {
-                let behind = !tree.is_active(node);
-                (behind, !self.value(tree, node).unwrap_or(0.0).to_bits(), node)
+                let is_inactive = !tree.is_active(node);
+                (is_inactive, !self.value(tree, node).unwrap_or(0.0).to_bits(), node)
             }));
             keyed.sort_unstable();
-            for (place, &(_, _, node)) in siblings.iter_mut().zip(&keyed) {
-                *place = node;
+            for (slot, &(_, _, node)) in siblings.iter_mut().zip(&keyed) {
+                *slot = node;
             }
         })
     }
@@ -251,8 +251,8 @@ impl Ranking {
             return;
         }
         let (sibling_shares, sibling_usage) = self.siblings(tree, node);
-        let counted = if self.sums.is_left_out(tree, node) { 0.0 } else { 1.0 };
-        detail.effective_usage = ratio(detail.usage * counted, sibling_usage);
+        let counted_fraction = if self.sums.is_left_out(tree, node) { 0.0 } else { 1.0 };
+        detail.effective_usage = ratio(detail.usage * counted_fraction, sibling_usage);
         let Shares::Count(shares) = detail.shares else {
             // As in Slurm: the value of the bank that the node competes under, and 0 if that is the root.
             let arena = tree.bank_node(self.sums.arena_of(tree, node));
@@ -263,7 +263,7 @@ impl Ranking {
             detail.level_fs = (!tree.is_bank(node)).then_some(f64::INFINITY);
             return;
         };
-        let shares = shares as f64 * counted;
+        let shares = shares as f64 * counted_fraction;
         detail.norm_shares = ratio(shares, sibling_shares);
         detail.level_fs = Some(level(shares, sibling_shares, detail.usage, sibling_usage));
     }

@@ -5,25 +5,25 @@
 pub fn kendall_tau(pairs: &[(u32, u32)]) -> Option<f64> {
     let mut sorted = pairs.to_vec();
     sorted.sort_unstable();
-    let all = pairs_among(sorted.len() as u64);
-    let tied_first = tied_pairs(sorted.iter().map(|pair| pair.0));
-    let tied_both = tied_pairs(sorted.iter().copied());
+    let all_pairs = count_pairs(sorted.len() as u64);
+    let tied_first = count_tied_pairs(sorted.iter().map(|pair| pair.0));
+    let tied_both = count_tied_pairs(sorted.iter().copied());
     let mut seconds: Vec<u32> = sorted.iter().map(|pair| pair.1).collect();
-    let discordant = sort_counting(&mut seconds);
-    let tied_second = tied_pairs(seconds.iter().copied());
-    let comparable = (all - tied_first) as f64 * (all - tied_second) as f64;
+    let discordant = sort_and_count_inversions(&mut seconds);
+    let tied_second = count_tied_pairs(seconds.iter().copied());
+    let comparable = (all_pairs - tied_first) as f64 * (all_pairs - tied_second) as f64;
     // concordant = all - tied in either - discordant
-    let difference =
-        all as i128 - tied_first as i128 - tied_second as i128 + tied_both as i128 - 2 * discordant as i128;
+    let difference = all_pairs as i128 - tied_first as i128 - tied_second as i128 + tied_both as i128
+        - 2 * discordant as i128;
     (comparable > 0.0).then(|| difference as f64 / comparable.sqrt())
 }
 
-fn pairs_among(count: u64) -> u64 {
+fn count_pairs(count: u64) -> u64 {
     count * count.saturating_sub(1) / 2
 }
 
 /// Returns the number of pairs of equal values in a sorted sequence.
-fn tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
+fn count_tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
     let (mut pairs, mut run, mut last) = (0, 0, None);
     for value in values {
         run = if last.as_ref() == Some(&value) { run + 1 } else { 0 };
@@ -34,8 +34,8 @@ fn tied_pairs<T: PartialEq>(values: impl Iterator<Item = T>) -> u64 {
 }
 
 /// Sorts by merging, bottom-up, and returns the number of pairs that were in the wrong order.
-fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
-    let mut wrong = 0;
+fn sort_and_count_inversions<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
+    let mut inversions = 0;
     let mut buffer = Vec::with_capacity(values.len());
     let mut width = 1;
     while width < values.len() {
@@ -46,7 +46,7 @@ fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
             loop {
                 match (left.peek(), right.peek()) {
                     (Some(a), Some(b)) if b < a => {
-                        wrong += left.len() as u64;
+                        inversions += left.len() as u64;
                         buffer.extend(right.next());
                     }
                     (Some(_), _) => buffer.extend(left.next()),
@@ -58,7 +58,7 @@ fn sort_counting<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
         std::mem::swap(values, &mut buffer);
         width *= 2;
     }
-    wrong
+    inversions
 }
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     use super::kendall_tau;
 
     /// Computes tau-b by its definition, pair by pair.
-    fn tau_by_definition(pairs: &[(u32, u32)]) -> Option<f64> {
+    fn compute_tau_by_definition(pairs: &[(u32, u32)]) -> Option<f64> {
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
         for (i, a) in pairs.iter().enumerate() {
             for b in &pairs[i + 1..] {
@@ -91,7 +91,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn tau_equals_its_definition(pairs in proptest::collection::vec((0u32..20, 0u32..20), 0..60)) {
-            match (kendall_tau(&pairs), tau_by_definition(&pairs)) {
+            match (kendall_tau(&pairs), compute_tau_by_definition(&pairs)) {
                 (Some(fast), Some(slow)) => assert!((fast - slow).abs() < 1e-12, "{fast} {slow}"),
                 (fast, slow) => assert_eq!(fast, slow),
             }

@@ -16,7 +16,7 @@ use super::*;
 
 /// Builds a site from text: `bank parent shares` and `user bank shares usage`. `-` means none, `!` marks an inactive
 /// user.
-fn site(banks: &str, associations: &str) -> Site {
+fn make_site(banks: &str, associations: &str) -> Site {
     let words = |line: &str| line.split_whitespace().map(String::from).collect::<Vec<_>>();
     let lines = |text: &str| -> Vec<Vec<String>> {
         text.lines().map(words).filter(|words| !words.is_empty()).collect()
@@ -46,12 +46,12 @@ fn site(banks: &str, associations: &str) -> Site {
     }
 }
 
-fn tree(banks: &str, associations: &str) -> Tree {
-    Tree::build(&site(banks, associations)).expect("a tree")
+fn make_tree(banks: &str, associations: &str) -> Tree {
+    Tree::build(&make_site(banks, associations)).expect("a tree")
 }
 
 /// Returns `user/bank` of each ranked association with its rank, best first.
-fn ranks(tree: &Tree, policy: Policy, options: &Options) -> Vec<(String, u32)> {
+fn list_ranks(tree: &Tree, policy: Policy, options: &Options) -> Vec<(String, u32)> {
     let ranking = tree.rank(policy, options).expect("a ranking");
     let describe = |&node: &NodeId| {
         let bank = tree.parent(node).expect("bank");
@@ -63,12 +63,12 @@ fn ranks(tree: &Tree, policy: Policy, options: &Options) -> Vec<(String, u32)> {
 #[track_caller]
 fn assert_ranks(tree: &Tree, policy: Policy, options: &Options, expected: &[(&str, u32)]) {
     let expected: Vec<_> = expected.iter().map(|&(name, rank)| (name.to_owned(), rank)).collect();
-    assert_eq!(ranks(tree, policy, options), expected, "{policy}");
+    assert_eq!(list_ranks(tree, policy, options), expected, "{policy}");
 }
 
 /// The example in flux-accounting's documentation.
 fn flux_example() -> Tree {
-    tree(
+    make_tree(
         "root - 1000
          account1 root 1000
          account2 root 100
@@ -88,7 +88,7 @@ fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     // With as many decimals as the document shows.
-    let as_printed = |value: f64, printed: &str| {
+    let assert_printed = |value: f64, printed: &str| {
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         assert_eq!(format!("{value:.decimals$}"), printed);
     };
@@ -105,22 +105,22 @@ fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
     for (user, bank, weight, fairshare) in rows {
         let node = tree.leaf(user, bank).expect("leaf");
         let detail = ranking.detail(&tree, node);
-        as_printed(detail.weight.expect("weight"), weight);
-        as_printed(detail.fairshare.expect("ranked"), fairshare);
+        assert_printed(detail.weight.expect("weight"), weight);
+        assert_printed(detail.fairshare.expect("ranked"), fairshare);
     }
     for (bank, usage, weight) in
         [("account1", 121.0, "0.990246"), ("account2", 11.0, "1.08927"), ("account3", 1.0, "1.1982")]
     {
         let detail = ranking.detail(&tree, tree.bank(bank).expect("bank"));
         assert_eq!(detail.usage, usage);
-        as_printed(detail.weight.expect("weight"), weight);
+        assert_printed(detail.weight.expect("weight"), weight);
     }
     assert_eq!(ranking.usage(&tree, tree.root()), 133.0);
 }
 
 #[test]
 fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
-    let tree = tree(
+    let tree = make_tree(
         "root - 1
          group1 root 40
          group2 root 60",
@@ -172,14 +172,14 @@ fn an_invalid_site_is_rejected_with_the_name_of_the_node() {
         ("root - 1\na root 1 -0.5", "", "bank \"a\": usage -0.5 is not a number from 0 to 1e298"),
     ];
     for (banks, associations, expected) in rows {
-        let error = Tree::build(&site(banks, associations)).expect_err(expected);
+        let error = Tree::build(&make_site(banks, associations)).expect_err(expected);
         assert_eq!(error.to_string(), expected);
     }
 }
 
 #[test]
 fn only_slurms_policies_accept_parent_shares() {
-    let tree = tree("root parent 1\n".replace("parent", "-").as_str(), "u root parent 3\nv root 1 1");
+    let tree = make_tree("root parent 1\n".replace("parent", "-").as_str(), "u root parent 3\nv root 1 1");
     for policy in Policy::ALL {
         let outcome = tree.rank(policy, &Options::default()).map(|_| ()).map_err(|error| error.to_string());
         let expected = if [Policy::WeightedWalk, Policy::Pbs].contains(&policy) {
@@ -243,7 +243,7 @@ fn options_are_set_by_name_and_invalid_values_rejected() {
 /// shares the rank.
 #[test]
 fn each_policy_ranks_a_user_equal_to_a_bank_by_its_own_rule() {
-    let tree = tree(
+    let tree = make_tree(
         "root - 1
          bank root 1
          empty root 1",
@@ -265,22 +265,22 @@ fn equal_banks_are_merged_or_visited_in_list_order() {
     let banks = |first, second| format!("root - 1\n{first} root 1\n{second} root 1");
     let users = "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9";
     let merged = [("b1/b", 4), ("a1/a", 3), ("a2/a", 2), ("b2/b", 1)];
-    for tree in [tree(&banks("a", "b"), users), tree(&banks("b", "a"), users)] {
+    for tree in [make_tree(&banks("a", "b"), users), make_tree(&banks("b", "a"), users)] {
         assert_ranks(&tree, Policy::WeightedWalk, &Options::default(), &merged);
         assert_ranks(&tree, Policy::FairTree, &Options::default(), &merged);
     }
     let program = Options { ties: Ties::SlurmProgram, ..Options::default() };
     let a_first = [("a1/a", 4), ("a2/a", 3), ("b1/b", 3), ("b2/b", 1)];
-    assert_ranks(&tree(&banks("a", "b"), users), Policy::FairTree, &program, &a_first);
+    assert_ranks(&make_tree(&banks("a", "b"), users), Policy::FairTree, &program, &a_first);
     let b_first = [("b1/b", 4), ("b2/b", 3), ("a1/a", 3), ("a2/a", 1)];
-    assert_ranks(&tree(&banks("b", "a"), users), Policy::FairTree, &program, &b_first);
+    assert_ranks(&make_tree(&banks("b", "a"), users), Policy::FairTree, &program, &b_first);
 }
 
 /// Weights within flux-accounting's tolerance are tied, and users still come before banks.
 #[test]
 fn weights_within_the_tolerance_are_tied() {
     // u and b have equal quotients, but the weight of b is larger by one bit. b still comes after the user.
-    let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
+    let tree = make_tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let weight = |node: Option<NodeId>| ranking.value(&tree, node.expect("node")).expect("weight");
     assert!(weight(tree.bank("b")) > weight(tree.leaf("u", "root")));
@@ -300,7 +300,7 @@ fn weights_within_the_tolerance_are_tied() {
 
 #[test]
 fn an_inactive_heavy_user_does_not_free_the_bank() {
-    let tree = tree(
+    let tree = make_tree(
         "root - 1
          a root 1
          b root 1",
@@ -320,7 +320,7 @@ fn an_inactive_heavy_user_does_not_free_the_bank() {
 
 #[test]
 fn nodes_are_found_by_name_and_walks_visit_all_nodes() {
-    let tree = tree(
+    let tree = make_tree(
         "z top 1
          top - 1
          a top 1",

@@ -281,12 +281,12 @@ impl Tree {
 
     /// Returns the ids of the associations right below a bank.
     pub(super) fn leaves_in(&self, bank: u32) -> Range<u32> {
-        span(&self.leaf_start, bank)
+        range_of(&self.leaf_start, bank)
     }
 
     /// Returns the numbers of the banks right below a bank.
     pub(super) fn banks_in(&self, bank: u32) -> Range<u32> {
-        span(&self.bank_start, bank)
+        range_of(&self.bank_start, bank)
     }
 
     /// Returns true if a bank has neither associations nor banks.
@@ -317,7 +317,7 @@ impl Tree {
     }
 }
 
-fn span(starts: &[u32], bank: u32) -> Range<u32> {
+fn range_of(starts: &[u32], bank: u32) -> Range<u32> {
     let start = starts.get(bank as usize).copied().unwrap_or(0);
     start..starts.get(bank as usize + 1).copied().unwrap_or(start)
 }

@@ -10,7 +10,7 @@ pub(super) trait SiblingRule {
     /// Returns the value that siblings are sorted by, larger first; >= 0, never NaN.
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64;
     /// Returns true if two neighbours in the sorted order are tied; `a >= b`.
-    fn equal(&self, a: f64, b: f64) -> bool;
+    fn is_equal(&self, a: f64, b: f64) -> bool;
     /// True if different values may be tied.
     const APPROXIMATE: bool;
     /// True if the first association below a bank shares the rank of an equal sibling right before the bank.
@@ -33,7 +33,7 @@ struct Frame {
     next: usize,
     end: usize,
     /// True if the first sibling shares the last assigned rank.
-    tied: bool,
+    is_tied: bool,
 }
 
 /// Buffers of a visit, reused by the next one.
@@ -59,9 +59,9 @@ impl Visit {
         let mut current = left;
         self.entries.clear();
         self.frames.clear();
-        self.descend(rule, tree, sums, 0);
-        self.open(rule, tree, 0, false);
-        while let Some(&Frame { start, next, end, tied }) = self.frames.last() {
+        self.push_competitors(rule, tree, sums, 0);
+        self.open_frame(rule, tree, 0, false);
+        while let Some(&Frame { start, next, end, is_tied }) = self.frames.last() {
             let Some(&entry) = self.entries.get(next).filter(|_| next < end) else {
                 self.entries.truncate(start);
                 self.frames.pop();
@@ -69,34 +69,36 @@ impl Visit {
             };
             let node = node_of(entry);
             let before = next.checked_sub(1).filter(|_| next > start).and_then(|at| self.entries.get(at));
-            let equals_last = before.is_some_and(|&before| rule.equal(value_of(before), value_of(entry)));
-            let tied = if next == start { tied } else { equals_last };
+            let equals_last = before.is_some_and(|&before| rule.is_equal(value_of(before), value_of(entry)));
+            let is_tied = if next == start { is_tied } else { equals_last };
             let mut after = next + 1;
             if tree.is_bank(node) {
-                let opened = self.entries.len();
+                let frame_start = self.entries.len();
                 if let Some(bank) = tree.bank_number(node).filter(|&bank| !sums.vanishes(bank)) {
-                    self.descend(rule, tree, sums, bank);
+                    self.push_competitors(rule, tree, sums, bank);
                 }
                 let mut last = entry;
                 while R::MERGES_BANKS && after < end {
-                    let Some(&equal) =
-                        self.entries.get(after).filter(|&&equal| rule.equal(value_of(last), value_of(equal)))
+                    let Some(&equal) = self
+                        .entries
+                        .get(after)
+                        .filter(|&&equal| rule.is_equal(value_of(last), value_of(equal)))
                     else {
                         break;
                     };
                     if let Some(bank) = tree.bank_number(node_of(equal)) {
-                        self.descend(rule, tree, sums, bank);
+                        self.push_competitors(rule, tree, sums, bank);
                     }
                     last = equal;
                     after += 1;
                 }
-                self.advance(after);
-                self.open(rule, tree, opened, tied && R::BANK_INHERITS_TIE);
+                self.advance_frame(after);
+                self.open_frame(rule, tree, frame_start, is_tied && R::BANK_INHERITS_TIE);
             } else {
                 // Without BANK_INHERITS_TIE an association is tied only with another association. The order of
-                // entries and `associations_first` put associations before equal banks, so the sibling before this
+                // entries and `move_associations_first` put associations before equal banks, so the sibling before this
                 // one is an association.
-                if !tied {
+                if !is_tied {
                     current = left;
                 }
                 if let Some(slot) = rank.get_mut(node.index()) {
@@ -104,7 +106,7 @@ impl Visit {
                 }
                 order.push(node);
                 left = left.saturating_sub(1);
-                self.advance(after);
+                self.advance_frame(after);
             }
         }
     }
@@ -114,7 +116,7 @@ impl Visit {
         self.entries.clear();
         for (leaf, &value) in tree.leaves().zip(values) {
             if tree.is_active(leaf) {
-                self.entries.push(pack(value, leaf.0, leaf));
+                self.entries.push(pack_entry(value, leaf.0, leaf));
             }
         }
         self.entries.sort_unstable();
@@ -137,52 +139,52 @@ impl Visit {
         [bytes(&self.entries), bytes(&self.frames), bytes(&self.vanished)].into_iter().sum()
     }
 
-    fn advance(&mut self, next: usize) {
+    fn advance_frame(&mut self, next: usize) {
         if let Some(frame) = self.frames.last_mut() {
             frame.next = next;
         }
     }
 
     /// Appends all nodes that compete below a bank, including the children of banks with parent shares.
-    fn descend<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
+    fn push_competitors<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, sums: &Sums, bank: u32) {
         self.vanished.push(bank);
-        while let Some(through) = self.vanished.pop() {
-            for leaf in tree.leaves_in(through).map(NodeId) {
+        while let Some(current_bank) = self.vanished.pop() {
+            for leaf in tree.leaves_in(current_bank).map(NodeId) {
                 if tree.is_active(leaf) {
-                    self.entries.push(entry::<R>(rule.value(tree, sums, leaf, bank), tree, leaf));
+                    self.entries.push(make_entry::<R>(rule.value(tree, sums, leaf, bank), tree, leaf));
                 }
             }
-            for below in tree.banks_in(through) {
+            for below in tree.banks_in(current_bank) {
                 if sums.vanishes(below) {
                     self.vanished.push(below);
                     if !R::MERGES_BANKS {
-                        self.entries.push(entry::<R>(R::VANISHED, tree, tree.bank_node(below)));
+                        self.entries.push(make_entry::<R>(R::VANISHED, tree, tree.bank_node(below)));
                     }
                 } else if !R::MERGES_BANKS
                     || sums.ranked.get(below as usize).is_some_and(|&ranked| ranked > 0)
                 {
                     let node = tree.bank_node(below);
-                    self.entries.push(entry::<R>(rule.value(tree, sums, node, bank), tree, node));
+                    self.entries.push(make_entry::<R>(rule.value(tree, sums, node, bank), tree, node));
                 }
             }
         }
     }
 
     /// Sorts the entries from `start` on and makes them the siblings to visit next.
-    fn open<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, tied: bool) {
+    fn open_frame<R: SiblingRule>(&mut self, rule: &R, tree: &Tree, start: usize, is_tied: bool) {
         let end = self.entries.len();
         let Some(siblings) = self.entries.get_mut(start..) else { return };
         siblings.sort_unstable();
         if R::APPROXIMATE {
-            associations_first(rule, tree, siblings);
+            move_associations_first(rule, tree, siblings);
         }
-        self.frames.push(Frame { start, next: start, end, tied });
+        self.frames.push(Frame { start, next: start, end, is_tied });
     }
 }
 
 /// Moves associations before banks within each run of tied but different values.
-fn associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
-    let equal = |a: &Entry, b: &Entry| rule.equal(value_of(*a), value_of(*b));
+fn move_associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Entry]) {
+    let equal = |a: &Entry, b: &Entry| rule.is_equal(value_of(*a), value_of(*b));
     for run in siblings.chunk_by_mut(equal) {
         if !run.is_sorted_by_key(|&entry| tree.is_bank(node_of(entry))) {
             run.sort_unstable_by_key(|&entry| (tree.is_bank(node_of(entry)), entry));
@@ -190,19 +192,19 @@ fn associations_first<R: SiblingRule>(rule: &R, tree: &Tree, siblings: &mut [Ent
     }
 }
 
-fn entry<R: SiblingRule>(value: f64, tree: &Tree, node: NodeId) -> Entry {
-    let place = if R::MERGES_BANKS {
+fn make_entry<R: SiblingRule>(value: f64, tree: &Tree, node: NodeId) -> Entry {
+    let position = if R::MERGES_BANKS {
         node.0
     } else {
         let list = tree.list_index(node) as u32;
         if tree.is_bank(node) { tree.leaf_count().saturating_add(list) } else { list }
     };
-    pack(value, place, node)
+    pack_entry(value, position, node)
 }
 
-fn pack(value: f64, place: u32, node: NodeId) -> Entry {
+fn pack_entry(value: f64, position: u32, node: NodeId) -> Entry {
     // The bits of non-negative floats have the same order as their values.
-    u128::from(!value.to_bits()) << 64 | u128::from(place) << 32 | u128::from(node.0)
+    u128::from(!value.to_bits()) << 64 | u128::from(position) << 32 | u128::from(node.0)
 }
 
 fn value_of(entry: Entry) -> f64 {

@@ -77,7 +77,7 @@ impl Ranking {
         let worst = below_root
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .map(|(at, _)| at)
-            .filter(|_| self.takes_part(tree, node))
+            .filter(|_| self.is_compared(tree, node))
             .filter(|at| {
                 let level_fs = levels.get(*at).and_then(|level| level.detail.level_fs);
                 level_fs.is_none_or(|level_fs| level_fs < 1.0)
@@ -94,7 +94,7 @@ impl Ranking {
         let mut below = pairs().skip(common);
         let fork = below.next().map(|(a, b)| (*a, *b))?;
         let mut decisive = fork;
-        while self.merges(tree, &decisive) {
+        while self.are_merged(tree, &decisive) {
             let Some((a, b)) = below.next() else { break };
             decisive = (*a, *b);
         }
@@ -106,7 +106,7 @@ impl Ranking {
             }),
             _ => None,
         };
-        let equal = self.equal(&decisive);
+        let equal = self.is_equal(&decisive);
         Some(Comparison { verdict, ancestor, fork, decisive, equal, chains })
     }
 
@@ -138,9 +138,9 @@ impl Ranking {
         } else if self.policy.is_rank() {
             self.siblings(tree, node)
         } else {
-            (self.siblings(tree, node).0, self.shown_usage(tree, node))
+            (self.siblings(tree, node).0, self.sum_shown_usage(tree, node))
         };
-        let value = self.value(tree, node).filter(|_| self.takes_part(tree, node));
+        let value = self.value(tree, node).filter(|_| self.is_compared(tree, node));
         let detail = self.detail(tree, node);
         let counted = match self.policy.initial_usage(&self.options) {
             Some(_) if depth > 0 => (self.recorded(tree, node), self.siblings(tree, node).1),
@@ -157,13 +157,13 @@ impl Ranking {
 
     /// Returns the sum of the shown usage of all siblings, this node included. `pbs` shows a minimum usage that its
     /// sums exclude; the sums of Slurm's formulas exclude nodes with parent shares.
-    fn shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
+    fn sum_shown_usage(&self, tree: &Tree, node: NodeId) -> f64 {
         let mut sum = 0.0;
-        let mut todo = vec![tree.bank_node(self.sums.arena_of(tree, node))];
-        while let Some(bank) = todo.pop() {
+        let mut stack = vec![tree.bank_node(self.sums.arena_of(tree, node))];
+        while let Some(bank) = stack.pop() {
             for child in tree.children(bank) {
                 if tree.bank_number(child).is_some_and(|bank| self.sums.vanishes(bank)) {
-                    todo.push(child);
+                    stack.push(child);
                 } else if !self.sums.is_left_out(tree, child) {
                     sum += self.usage(tree, child);
                 }
@@ -173,20 +173,20 @@ impl Ranking {
     }
 
     /// Returns false for an inactive association.
-    fn takes_part(&self, tree: &Tree, node: NodeId) -> bool {
+    fn is_compared(&self, tree: &Tree, node: NodeId) -> bool {
         tree.is_bank(node) || self.rank(node).is_some()
     }
 
     /// Returns true if two banks were visited as one.
-    fn merges(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
+    fn are_merged(&self, tree: &Tree, pair: &(Level, Level)) -> bool {
         !self.policy.uses_list_order(&self.options)
             && tree.is_bank(pair.0.node)
             && tree.is_bank(pair.1.node)
-            && self.equal(pair)
+            && self.is_equal(pair)
     }
 
     /// Returns true if a rank policy treats two values as equal.
-    fn equal(&self, (a, b): &(Level, Level)) -> bool {
+    fn is_equal(&self, (a, b): &(Level, Level)) -> bool {
         let (Some(first), Some(second)) = (a.value, b.value) else { return false };
         let (high, low) = if first >= second { (first, second) } else { (second, first) };
         self.policy.rules().is_tie(high, low)

@@ -8,16 +8,16 @@ use integral::integral;
 
 mod integral;
 
-fn half_life(seconds: f64) -> HalfLife {
+fn make_half_life(seconds: f64) -> HalfLife {
     HalfLife::new(seconds).expect("a half-life")
 }
 
-fn run(rate: f64, start: f64, end: Option<f64>, limit: f64) -> Run {
+fn make_run(rate: f64, start: f64, end: Option<f64>, limit: f64) -> Run {
     let run = Run::new(rate, start).expect("a run").limited_to(limit);
     end.map_or(run, |end| run.ended_at(end).expect("an end"))
 }
 
-fn near(ours: f64, expected: f64) -> bool {
+fn is_near(ours: f64, expected: f64) -> bool {
     (ours - expected).abs() <= 1e-9 + 1e-11 * expected.abs()
 }
 
@@ -37,11 +37,11 @@ fn half_lives_must_be_positive_or_none() {
     }
 }
 
-/// At time 0 nothing has decayed. Usage is negligible below the limit, not at the limit.
+/// After 0 seconds no usage has decayed. Usage is negligible below the limit, not at the limit.
 #[test]
 fn limits_are_exact_at_their_edges() {
-    let ten = half_life(10.0);
-    assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| ten.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
+    let half_life = make_half_life(10.0);
+    assert_eq!([-10.0, -0.0, 0.0, 10.0].map(|elapsed| half_life.left_after(elapsed)), [1.0, 1.0, 1.0, 0.5]);
     assert_eq!([NEGLIGIBLE, NEGLIGIBLE * 0.999, 1.0].map(zero_negligible), [NEGLIGIBLE, 0.0, 1.0]);
 }
 
@@ -49,9 +49,9 @@ fn limits_are_exact_at_their_edges() {
 fn accrued_usage_keeps_its_digits_if_the_half_life_is_long() {
     let millennium = 1000.0 * 365.25 * 86_400.0;
     let expected = 1.0 - LN_2 / millennium / 2.0;
-    assert!((half_life(millennium).accrued(1.0) - expected).abs() <= 1e-15);
+    assert!((make_half_life(millennium).accrued(1.0) - expected).abs() <= 1e-15);
     assert_eq!(HalfLife::NONE.accrued(100.0), 100.0);
-    assert_eq!([0.0, -1.0, f64::NAN].map(|length| half_life(millennium).accrued(length)), [0.0; 3]);
+    assert_eq!([0.0, -1.0, f64::NAN].map(|length| make_half_life(millennium).accrued(length)), [0.0; 3]);
 }
 
 #[test]
@@ -82,44 +82,45 @@ fn the_usage_of_a_job_equals_values_computed_by_hand() {
         ("without a limit", None, 0.0, 110.0, 40.0, 40.0),
         ("never ran", Some(100.0), 50.0, 110.0, 0.0, 0.0),
     ] {
-        let run = run(4.0, 100.0, end, limit);
+        let run = make_run(4.0, 100.0, end, limit);
         assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
         assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
     }
     // After one half-life usage is half of the steady state: w * h/ln2 / 2.
-    let one = run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, half_life(20.0));
-    assert!(near(one, 40.0 / LN_2), "{one}");
+    let usage = make_run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, make_half_life(20.0));
+    assert!(is_near(usage, 40.0 / LN_2), "{usage}");
 }
 
-/// The usage in advance is scaled too.
+/// The usage that is counted in advance is scaled too.
 #[test]
 fn scaled_usage_converts_back_to_plain_usage() {
-    let (scale, run) = (Scale::new(0.0, half_life(100.0)), run(4.0, 100.0, None, 300.0));
+    let (scale, run) = (Scale::new(0.0, make_half_life(100.0)), make_run(4.0, 100.0, None, 300.0));
     for mode in [Mode::Elapsed, Mode::Committed] {
         let plain = scale.plain(run.scaled(300.0, mode, &scale), 300.0);
-        assert!(near(plain, run.usage(300.0, mode, scale.half_life())), "{plain} {mode:?}");
+        assert!(is_near(plain, run.usage(300.0, mode, scale.half_life())), "{plain} {mode:?}");
     }
 }
 
 #[test]
 fn scales_are_rebased_by_whole_half_lives() {
-    let scale = Scale::new(1_000.0, half_life(10.0));
+    let scale = Scale::new(1_000.0, make_half_life(10.0));
     assert_eq!(scale.rebased(1_600.0), None);
     let later = scale.rebased(1_643.0).expect("too far");
     assert_eq!(scale.factor(later.epoch), 2f64.powi(64));
     assert_eq!(Scale::new(0.0, HalfLife::NONE).rebased(1e12), None);
-    let crossing = scale.negligible_from(1.0).expect("it decays");
+    let negligible_time = scale.negligible_from(1.0).expect("it decays");
     assert!(
-        scale.plain(1.0, crossing - 0.001) > NEGLIGIBLE && scale.plain(1.0, crossing + 0.001) < NEGLIGIBLE
+        scale.plain(1.0, negligible_time - 0.001) > NEGLIGIBLE
+            && scale.plain(1.0, negligible_time + 0.001) < NEGLIGIBLE
     );
     assert_eq!(scale.negligible_from(0.0), None);
 }
 
-fn half_lives_any() -> impl Strategy<Value = f64> {
+fn any_half_life() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(20.0), Just(3_600.0), Just(604_800.0), Just(3.15e7), 1.0..1e7]
 }
 
-fn instants() -> impl Strategy<Value = f64> {
+fn any_instant() -> impl Strategy<Value = f64> {
     // A present-day time, times more than a year around it, and times close to it.
     prop_oneof![4 => 1.7e9..1.7e9 + 1e6, 1 => 1.6e9..1.8e9, 1 => Just(0.0)]
 }
@@ -129,23 +130,23 @@ proptest! {
 
     #[test]
     fn the_usage_of_a_job_equals_the_sum_over_its_seconds(
-        rate in 0.0..1e5f64, start in instants(), length in prop::option::of(0.0..1e6f64), limit in 0.0..1e6f64,
-        after in -1e5..3e7f64, h in half_lives_any(),
+        rate in 0.0..1e5f64, start in any_instant(), length in prop::option::of(0.0..1e6f64), limit in 0.0..1e6f64,
+        after in -1e5..3e7f64, h in any_half_life(),
     ) {
         let (now, end) = (start + after, length.map(|length| start + length));
-        let job = run(rate, start, end, limit);
-        let decay = half_life(h);
+        let job = make_run(rate, start, end, limit);
+        let decay = make_half_life(h);
         let until = end.map_or(now, |end| end.min(now));
         let used = rate * integral(start, until, now, decay.seconds());
-        prop_assert!(near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
-        // The usage in advance is the part of the time limit that lies in the future. The end is a time with the
-        // precision of times, so the time limit is computed as a difference.
+        prop_assert!(is_near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
+        // The usage in advance is that of the part of the time limit that lies in the future. The end is a time with
+        // the precision of times, so the time limit is computed as a difference.
         let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };
         let committed = job.usage(now, Mode::Committed, decay);
         if limit > 0.0 {
-            prop_assert!(near(committed, used + ahead), "{committed} {used} {ahead}");
+            prop_assert!(is_near(committed, used + ahead), "{committed} {used} {ahead}");
             prop_assert!(committed >= 0.0);
             prop_assert!(committed <= (rate * expected).max(used) * (1.0 + 1e-9) + 1e-9);
         }
@@ -153,19 +154,19 @@ proptest! {
         if scale.rebased(now).is_none() {
             for mode in [Mode::Elapsed, Mode::Committed] {
                 let plain = scale.plain(job.scaled(now, mode, &scale), now);
-                prop_assert!(near(zero_negligible(plain), job.usage(now, mode, decay)));
+                prop_assert!(is_near(zero_negligible(plain), job.usage(now, mode, decay)));
             }
         }
     }
 
     #[test]
     fn committed_usage_has_no_jumps_and_does_not_rise(
-        rate in 0.1..1e3f64, limit in 1.0..1e5f64, h in half_lives_any(), parts in 2..40usize,
+        rate in 0.1..1e3f64, limit in 1.0..1e5f64, h in any_half_life(), parts in 2..40usize,
     ) {
-        let (start, decay) = (1.7e9, half_life(h));
-        let running = run(rate, start, None, limit);
+        let (start, decay) = (1.7e9, make_half_life(h));
+        let running = make_run(rate, start, None, limit);
         let mut last = running.usage(start, Mode::Committed, decay);
-        prop_assert!(near(last, rate * limit));
+        prop_assert!(is_near(last, rate * limit));
         for part in 1..=parts {
             let now = start + limit * part as f64 / parts as f64;
             let usage = running.usage(now, Mode::Committed, decay);
@@ -173,7 +174,7 @@ proptest! {
             last = usage;
         }
         let end = start + limit;
-        let ended = run(rate, start, Some(end), limit);
+        let ended = make_run(rate, start, Some(end), limit);
         let gap = (ended.usage(end, Mode::Committed, decay) - running.usage(end, Mode::Committed, decay)).abs();
         prop_assert!(gap <= 1e-6 * rate, "{gap}");
     }
@@ -181,11 +182,11 @@ proptest! {
     #[test]
     fn usage_is_never_negative_or_nan_at_any_time(
         rate in 0.0..MAX_RATE, start in -MAX_TIME..MAX_TIME, end in prop::option::of(-MAX_TIME..MAX_TIME),
-        limit in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..1e13f64], now in -1e13..1e13f64, h in half_lives_any(),
+        limit in prop_oneof![Just(f64::NAN), Just(f64::INFINITY), -1.0..1e13f64], now in -1e13..1e13f64, h in any_half_life(),
     ) {
-        let job = run(rate, start, end, limit);
+        let job = make_run(rate, start, end, limit);
         for mode in [Mode::Elapsed, Mode::Committed] {
-            let usage = job.usage(now, mode, half_life(h));
+            let usage = job.usage(now, mode, make_half_life(h));
             prop_assert!(usage >= 0.0 && usage.is_finite());
         }
     }

@@ -2,11 +2,11 @@
 //! `classic`: Slurm's algorithm before Fair Tree.
 //!
 //! F = 2^-(effective usage / norm shares / dampening). The effective usage lies between a node's own usage and its
-//! parent's effective usage, weighted by the node's part of the siblings' shares. A heavy user therefore lowers the
+//! parent's effective usage, weighted by the node's fraction of the siblings' shares. A heavy user therefore lowers the
 //! fair-share of the other users in the bank.
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, AddedUsage, Formula, Numbers, Step, halved};
+use crate::formula::{self, AddedUsage, Formula, Numbers, Step, power_of_half};
 use crate::tree::{NodeId, Tree};
 use crate::{NodeDetail, Options, Ranking};
 
@@ -27,11 +27,11 @@ impl RankingPolicy for Classic {
     }
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(&rule(&ranking.options), tree);
+        ranking.rank_by_formula(&make_rule(&ranking.options), tree);
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        ranking.add_formula_numbers(&rule(&ranking.options), tree, node, detail);
+        ranking.add_formula_numbers(&make_rule(&ranking.options), tree, node, detail);
     }
 
     fn options(&self) -> &'static [&'static str] {
@@ -49,7 +49,7 @@ impl RankingPolicy for Classic {
         path: &[NodeId],
         more: AddedUsage,
     ) -> Option<f64> {
-        Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
+        Some(formula::charged_factor(&make_rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 }
 
@@ -57,7 +57,7 @@ struct Rule {
     dampening: f64,
 }
 
-fn rule(options: &Options) -> Rule {
+fn make_rule(options: &Options) -> Rule {
     Rule { dampening: options.dampening }
 }
 
@@ -85,7 +85,7 @@ impl Formula for Rule {
 /// Returns the fair-share by Slurm's formulas.
 pub(super) fn factor(numbers: Numbers, dampening: f64) -> f64 {
     if numbers.norm_shares > 0.0 {
-        halved(numbers.effective_usage / numbers.norm_shares / dampening)
+        power_of_half(numbers.effective_usage / numbers.norm_shares / dampening)
     } else {
         0.0
     }

@@ -28,11 +28,11 @@ impl RankingPolicy for DepthOblivious {
     }
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(&rule(&ranking.options), tree);
+        ranking.rank_by_formula(&make_rule(&ranking.options), tree);
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        ranking.add_formula_numbers(&rule(&ranking.options), tree, node, detail);
+        ranking.add_formula_numbers(&make_rule(&ranking.options), tree, node, detail);
     }
 
     fn options(&self) -> &'static [&'static str] {
@@ -50,7 +50,7 @@ impl RankingPolicy for DepthOblivious {
         path: &[NodeId],
         more: AddedUsage,
     ) -> Option<f64> {
-        Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
+        Some(formula::charged_factor(&make_rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 }
 
@@ -58,7 +58,7 @@ struct Rule {
     dampening: f64,
 }
 
-fn rule(options: &Options) -> Rule {
+fn make_rule(options: &Options) -> Rule {
     Rule { dampening: options.dampening }
 }
 
@@ -74,7 +74,7 @@ impl Formula for Rule {
         } else if step.part.is_none() {
             step.parent.effective_usage
         } else {
-            effective_usage(step, norm_shares)
+            compute_effective_usage(step, norm_shares)
         };
         Numbers { norm_shares, effective_usage }
     }
@@ -85,7 +85,7 @@ impl Formula for Rule {
 }
 
 /// Returns the effective usage, which is R * norm shares.
-fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
+fn compute_effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let parent = step.parent;
     // As in Slurm, if one of these is 0 there is no ratio, and the effective usage is the node's own usage.
     if [norm_shares, parent.norm_shares, parent.effective_usage, step.norm_usage].contains(&0.0) {
@@ -95,13 +95,13 @@ fn effective_usage(step: &Step, norm_shares: f64) -> f64 {
     let siblings_ratio = step.siblings_norm_usage / parent.norm_shares;
     let local_ratio = step.norm_usage / norm_shares / siblings_ratio;
     // Comparing both ratios with 1 replaces their logarithms. Most nodes take this branch.
-    let same_direction =
+    let has_same_direction =
         (parent_ratio >= 1.0 && local_ratio >= 1.0) || (parent_ratio <= 1.0 && local_ratio <= 1.0);
-    let damped = if same_direction {
+    let damped_ratio = if has_same_direction {
         local_ratio
     } else {
         local_ratio.powf(1.0 / (1.0 + (5.0 * parent_ratio.ln()).powi(2)))
     };
-    let effective = parent_ratio * damped * norm_shares;
+    let effective = parent_ratio * damped_ratio * norm_shares;
     if effective.is_nan() { step.norm_usage } else { effective }
 }

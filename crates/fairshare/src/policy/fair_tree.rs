@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `fair-tree`: Slurm's Fair Tree.
 //!
-//! Level fair-share = part of the siblings' shares / part of the parent's usage. The visit is that of
+//! Level fair-share = fraction of the siblings' shares / fraction of the parent's usage. The visit is that of
 //! [`super::weighted_walk`], except that values are compared exactly and the first user below an account shares the
 //! rank of a user equal to that account. Numbers have 64 bits. Slurm divides in 80 bits, so ties that exist in one
 //! width only are ranked differently.
@@ -86,7 +86,7 @@ struct Documented;
 /// tie. An account without users, or with `Shares::Parent`, also inherits the tie and ends it.
 struct SlurmProgram;
 
-fn value(tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
+fn level_value(tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
     let at = arena as usize;
     if tree.flags(node).has(Flags::PARENT_SHARES) {
         return f64::INFINITY;
@@ -103,10 +103,10 @@ impl SiblingRule for Documented {
     const MERGES_BANKS: bool = true;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        value(tree, sums, node, arena)
+        level_value(tree, sums, node, arena)
     }
 
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         a == b
     }
 }
@@ -119,10 +119,10 @@ impl SiblingRule for SlurmProgram {
     const VANISHED: f64 = 4_294_967_294.0;
 
     fn value(&self, tree: &Tree, sums: &Sums, node: NodeId, arena: u32) -> f64 {
-        value(tree, sums, node, arena)
+        level_value(tree, sums, node, arena)
     }
 
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         a == b
     }
 }

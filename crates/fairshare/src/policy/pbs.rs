@@ -8,7 +8,7 @@
 use std::cmp::Ordering;
 
 use super::{Policy, RankingPolicy};
-use crate::formula::{self, AddedUsage, Formula, Numbers, Step, halved};
+use crate::formula::{self, AddedUsage, Formula, Numbers, Step, power_of_half};
 use crate::ranking::shares_of;
 use crate::sums::{Sums, ratio};
 use crate::tree::{Flags, NodeId, Tree};
@@ -50,11 +50,11 @@ impl RankingPolicy for Pbs {
     }
 
     fn rank(&self, tree: &Tree, ranking: &mut Ranking) {
-        ranking.rank_by_formula(&rule(&ranking.options), tree);
+        ranking.rank_by_formula(&make_rule(&ranking.options), tree);
     }
 
     fn add_numbers(&self, tree: &Tree, ranking: &Ranking, node: NodeId, detail: &mut NodeDetail) {
-        let rule = rule(&ranking.options);
+        let rule = make_rule(&ranking.options);
         let numbers = ranking.add_formula_numbers(&rule, tree, node, detail);
         detail.norm_shares = norm_shares(tree, ranking, node);
         detail.pbs = Some(PbsDetail {
@@ -73,7 +73,7 @@ impl RankingPolicy for Pbs {
     }
 
     fn usage(&self, tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
-        rule(&ranking.options).usage(tree, &ranking.sums, node)
+        make_rule(&ranking.options).usage(tree, &ranking.sums, node)
     }
 
     /// OpenPBS's own walk compares quotients, also within a scheduling cycle.
@@ -92,7 +92,7 @@ impl RankingPolicy for Pbs {
         path: &[NodeId],
         more: AddedUsage,
     ) -> Option<f64> {
-        Some(formula::charged_factor(&rule(&ranking.options), tree, &ranking.sums, path, more))
+        Some(formula::charged_factor(&make_rule(&ranking.options), tree, &ranking.sums, path, more))
     }
 
     fn has_scheduler_walk(&self) -> bool {
@@ -133,8 +133,8 @@ fn norm_shares(tree: &Tree, ranking: &Ranking, node: NodeId) -> f64 {
     }
     let above = ranking.sums.arena_of(tree, node) as usize;
     let has_target = ranking.numbers.get(above).is_some_and(|above| above.norm_shares != 0.0);
-    let counts = has_target && !ranking.sums.is_left_out(tree, node);
-    let shares = if counts { shares_of(tree, node) } else { 0.0 };
+    let has_shares = has_target && !ranking.sums.is_left_out(tree, node);
+    let shares = if has_shares { shares_of(tree, node) } else { 0.0 };
     ratio(shares, ranking.siblings(tree, node).0)
 }
 
@@ -142,7 +142,7 @@ struct Rule {
     min_usage: f64,
 }
 
-fn rule(options: &Options) -> Rule {
+fn make_rule(options: &Options) -> Rule {
     Rule { min_usage: options.pbs_min_usage }
 }
 
@@ -163,7 +163,11 @@ impl Formula for Rule {
     }
 
     fn factor(&self, numbers: Numbers) -> f64 {
-        if numbers.norm_shares == 0.0 { 0.0 } else { halved(numbers.effective_usage / numbers.norm_shares) }
+        if numbers.norm_shares == 0.0 {
+            0.0
+        } else {
+            power_of_half(numbers.effective_usage / numbers.norm_shares)
+        }
     }
 
     /// Returns the recorded usage of an entity, which may be 0. A group has the minimum plus the records below it.
@@ -183,7 +187,7 @@ impl Formula for Rule {
 
 /// Compares two nodes, each as (usage, perc), at one level of the pairwise walk. `Less` is more deserving; `None`
 /// ends the walk in a tie.
-pub(crate) fn more_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
+pub(crate) fn compare_deserving(a: (f64, f64), b: (f64, f64)) -> Option<Ordering> {
     match (a.1 > 0.0, b.1 > 0.0) {
         (false, false) => None,
         (false, true) => Some(Ordering::Greater),
@@ -229,7 +233,7 @@ impl Ranking {
         if !self.policy.has_scheduler_walk() {
             return None;
         }
-        let figures = |node: NodeId| {
+        let usage_and_target = |node: NodeId| {
             let detail = self.detail(tree, node);
             (detail.usage, self.policy.target(&detail))
         };
@@ -237,7 +241,7 @@ impl Ranking {
             if a == b {
                 continue;
             }
-            match more_deserving(figures(a), figures(b)) {
+            match compare_deserving(usage_and_target(a), usage_and_target(b)) {
                 Some(Ordering::Equal) => {}
                 Some(decided) => return Some(decided),
                 None => break,
@@ -276,7 +280,7 @@ impl SiblingRule for UsageOverTarget<'_> {
         f64::from_bits(f64::INFINITY.to_bits().saturating_sub(ratio.to_bits()))
     }
 
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         a == b
     }
 }

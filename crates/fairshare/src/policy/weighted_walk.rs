@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `weighted-walk`: flux-accounting's policy.
 //!
-//! Weight = part of the siblings' shares / part of the siblings' usage. Siblings are visited by descending weight,
-//! users before banks. Equal users share a rank and equal banks are visited as one. A user and a bank never share a
-//! rank.
+//! Weight = fraction of the siblings' shares / fraction of the siblings' usage. Siblings are visited by descending
+//! weight, users before banks. Equal users share a rank and equal banks are visited as one. A user and a bank never
+//! share a rank.
 
 use super::{Policy, RankingPolicy};
 use crate::sums::Sums;
@@ -43,7 +43,7 @@ impl RankingPolicy for WeightedWalk {
     }
 
     fn is_tie(&self, high: f64, low: f64) -> bool {
-        self.equal(high, low)
+        self.is_equal(high, low)
     }
 
     fn value_name(&self) -> &'static str {
@@ -79,7 +79,7 @@ impl SiblingRule for WeightedWalk {
 
     /// Compares as flux-accounting does: with a relative tolerance for large weights and an absolute one for small
     /// weights.
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         (a - b).abs() < f64::EPSILON * a.max(b).max(1.0)
     }
 }

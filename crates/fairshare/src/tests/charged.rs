@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::properties::{any_kind, options, policies};
+use super::properties::{any_kind, any_options, policies_for};
 use crate::charged::is_near;
 use crate::{Builder, Charged, Options, Policy, Shares, Tree};
 
@@ -12,11 +12,11 @@ proptest! {
 
     #[test]
     fn the_charged_fair_share_equals_that_of_a_full_ranking(
-        (kind, site) in any_kind(), options in options(),
+        (kind, site) in any_kind(), options in any_options(),
         charges in prop::collection::vec((any::<prop::sample::Index>(), prop_oneof![Just(0.0), Just(1.0), Just(8.0), 0.0..300.0f64]), 1..8),
     ) {
         let tree = Tree::build(&site).expect("a tree");
-        for policy in policies(kind) {
+        for policy in policies_for(kind) {
             let ranking = tree.rank(policy, &options).expect("a ranking");
             let mut charged = Charged::new(&tree, &ranking);
             for (leaf, usage) in &charges {

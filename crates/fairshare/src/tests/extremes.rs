@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Extreme sizes and values.
 
-use super::tree;
+use super::make_tree;
 use crate::*;
 
 #[test]
 fn extreme_shares_and_usages_give_valid_fair_shares() {
-    let tree = tree(
+    let tree = make_tree(
         "root - 1\na root 18446744073709551615\nb root 18446744073709551615",
         "u a 18446744073709551615 1e298\nv a 18446744073709551615 5e-324\nw b 1 1e-300",
     );

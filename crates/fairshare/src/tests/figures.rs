@@ -3,21 +3,25 @@
 
 use super::super::outlook::Overtake;
 use super::super::policy::pbs;
-use super::{site, tree};
+use super::{make_site, make_tree};
 use crate::*;
 use proptest::prelude::*;
 use std::cmp::Ordering;
 
-fn rank(tree: &Tree, policy: Policy) -> Ranking {
+fn rank_tree(tree: &Tree, policy: Policy) -> Ranking {
     tree.rank(policy, &Options::default()).expect("a ranking")
 }
 
 /// Returns the changes that put the worse of two users of one bank first; each user is (shares, usage).
-fn overtake(policy: Policy, x: (u64, f64), y: (u64, f64)) -> Option<(String, Option<u64>, Option<f64>)> {
+fn find_overtake_of_pair(
+    policy: Policy,
+    x: (u64, f64),
+    y: (u64, f64),
+) -> Option<(String, Option<u64>, Option<f64>)> {
     let users = format!("x A {} {}\ny A {} {}", x.0, x.1, y.0, y.1);
-    let tree = tree("root - 1\nA root 1", &users);
+    let tree = make_tree("root - 1\nA root 1", &users);
     let leaf = |user| tree.leaf(user, "A").expect("leaf");
-    let ranking = rank(&tree, policy);
+    let ranking = rank_tree(&tree, policy);
     let comparison = ranking.compare(&tree, leaf("x"), leaf("y")).expect("two leaves");
     let Overtake { node, shares, usage } = ranking.overtake(&comparison)?;
     Some((tree.name(node).to_owned(), shares, usage))
@@ -47,12 +51,12 @@ fn overtake_returns_the_shares_and_usage_computed_by_hand() {
         ((1, 2.0), (2, 4.0), None),
     ] {
         for policy in [Policy::FairTree, Policy::WeightedWalk] {
-            assert_eq!(overtake(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
+            assert_eq!(find_overtake_of_pair(policy, own, other), wanted, "{policy}: {own:?} {other:?}");
         }
         // Under formula policies all levels matter at once.
-        assert_eq!(overtake(Policy::Classic, own, other), None);
+        assert_eq!(find_overtake_of_pair(Policy::Classic, own, other), None);
     }
-    let swapped = overtake(Policy::FairTree, (1, 2.0), (1, 8.0));
+    let swapped = find_overtake_of_pair(Policy::FairTree, (1, 2.0), (1, 8.0));
     assert_eq!(swapped, Some(("y".to_owned(), Some(5), Some(2.0))));
 }
 
@@ -67,8 +71,8 @@ fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
         ("x A 1 9\ny A 3 0", None),
         ("x A parent 9\ny A 3 6", None),
     ] {
-        let tree = tree("root - 1\nA root 1", users);
-        let ranking = rank(&tree, Policy::FairTree);
+        let tree = make_tree("root - 1\nA root 1", users);
+        let ranking = rank_tree(&tree, Policy::FairTree);
         let levels = ranking.explain(&tree, tree.leaf("x", "A").expect("leaf")).levels;
         let found = levels.last().and_then(Level::even_usage);
         assert_eq!(found.map(|usage| (usage * 1e9).round() / 1e9), even, "{users}");
@@ -77,8 +81,8 @@ fn the_even_usage_gives_equal_parts_in_examples_by_hand() {
 
 #[test]
 fn the_pbs_walk_returns_positions_and_the_association_ahead() {
-    let tree = tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\n!e A 1 0\nz A 0 0");
-    let ranking = rank(&tree, Policy::Pbs);
+    let tree = make_tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\n!e A 1 0\nz A 0 0");
+    let ranking = rank_tree(&tree, Policy::Pbs);
     let walk = ranking.pbs_walk(&tree).expect("pbs");
     let leaf = |user| tree.leaf(user, "A").expect("leaf");
     let seen = |user| (walk.place(leaf(user)), walk.just_ahead(leaf(user)).map(|node| tree.name(node)));
@@ -92,7 +96,7 @@ fn the_pbs_walk_returns_positions_and_the_association_ahead() {
 }
 
 #[test]
-fn more_deserving_compares_usage_by_target() {
+fn compare_deserving_compares_usage_by_target() {
     use Ordering::{Equal, Greater, Less};
     for (a, b, wanted) in [
         ((4.0, 2.0), (9.0, 3.0), Some(Less)),
@@ -103,7 +107,7 @@ fn more_deserving_compares_usage_by_target() {
         ((9.0, 3.0), (0.0, 0.0), Some(Less)),
         ((0.0, 0.0), (1.0, 0.0), None),
     ] {
-        assert_eq!(pbs::more_deserving(a, b), wanted, "{a:?} {b:?}");
+        assert_eq!(pbs::compare_deserving(a, b), wanted, "{a:?} {b:?}");
     }
 }
 
@@ -121,7 +125,7 @@ fn weights_at_the_tolerance_are_not_tied() {
 fn an_ignored_association_has_no_shares_and_no_usage() {
     let mut ignoring = Options::default();
     ignoring.set("inactive_usage=ignore").expect("an option");
-    let tree = tree("root - 1\nA root 3\nB root 1", "x A 1 6\n!y A 3 2\nz B 2 4");
+    let tree = make_tree("root - 1\nA root 3\nB root 1", "x A 1 6\n!y A 3 2\nz B 2 4");
     let shown = |policy, options: &Options, user, bank| {
         let ranking = tree.rank(policy, options).expect("a ranking");
         assert_eq!(ranking.options(), options);
@@ -155,14 +159,14 @@ fn an_ignored_association_has_no_shares_and_no_usage() {
 
 /// Returns a tree without usage, in which one user has no shares.
 fn tree_without_usage() -> Tree {
-    tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
+    make_tree("root - 1\nA root 1", "x A 0 0\ny A 1 0")
 }
 
 /// If no sibling has shares, each has the effective usage of the bank above.
 #[test]
 fn siblings_without_shares_have_the_usage_of_their_bank() {
-    let tree = tree("root - 1\nA root 1\nB root 1", "v A 0 3\nw A 0 5\nz B 1 8");
-    let ranking = rank(&tree, Policy::Classic);
+    let tree = make_tree("root - 1\nA root 1\nB root 1", "v A 0 3\nw A 0 5\nz B 1 8");
+    let ranking = rank_tree(&tree, Policy::Classic);
     let effective = |node| ranking.detail(&tree, node).effective_usage;
     let bank = effective(tree.bank("A").expect("bank"));
     assert_eq!(bank, 0.5);
@@ -175,7 +179,7 @@ fn siblings_without_shares_have_the_usage_of_their_bank() {
 /// members decide.
 #[test]
 fn equal_banks_decide_if_they_are_visited_one_after_the_other() {
-    let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
+    let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     for (ties, decisive) in [("ties=documented", "a1"), ("ties=slurm-program", "a")] {
         let mut options = Options::default();
         options.set(ties).expect("an option");
@@ -189,22 +193,22 @@ fn equal_banks_decide_if_they_are_visited_one_after_the_other() {
 #[test]
 fn formula_policies_give_0_and_not_nan_without_shares() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
-        let tree = tree("root - 1\nA root 1\nB root 0", "x A 0 0\ny A 1 5\nv B 0 0\nw B 0 0");
-        let ranking = rank(&tree, policy);
+        let tree = make_tree("root - 1\nA root 1\nB root 0", "x A 0 0\ny A 1 5\nv B 0 0\nw B 0 0");
+        let ranking = rank_tree(&tree, policy);
         for (user, bank) in [("x", "A"), ("v", "B"), ("w", "B")] {
             let leaf = tree.leaf(user, bank).expect("leaf");
             assert_eq!(ranking.fairshare(leaf), Some(0.0), "{policy} {user}");
         }
         let unused = tree_without_usage();
         let leaf = unused.leaf("x", "A").expect("leaf");
-        assert_eq!(rank(&unused, policy).fairshare(leaf), Some(0.0), "{policy}");
+        assert_eq!(rank_tree(&unused, policy).fairshare(leaf), Some(0.0), "{policy}");
     }
 }
 
 #[test]
 fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
-    let tree = tree("root - 1\nA root 1\nB root 1", "x A 1 5\ny A 1 1\nz B 1 2");
-    let ranking = rank(&tree, Policy::Pbs);
+    let tree = make_tree("root - 1\nA root 1\nB root 1", "x A 1 5\ny A 1 1\nz B 1 2");
+    let ranking = rank_tree(&tree, Policy::Pbs);
     let counted = |user, bank| -> Vec<(f64, f64)> {
         let levels = ranking.explain(&tree, tree.leaf(user, bank).expect("leaf")).levels;
         levels.iter().map(|level| level.counted).collect()
@@ -217,8 +221,8 @@ fn counted_usage_of_a_pbs_level_excludes_the_minimum() {
 
 #[test]
 fn walk_sorts_by_value_and_puts_unranked_nodes_last() {
-    let tree = tree("root - 1\nA root 1", "a A 1 9\n!b A 1 0\nc A 1 3\nd A 1 5");
-    let names: Vec<(&str, usize)> = rank(&tree, Policy::WeightedWalk)
+    let tree = make_tree("root - 1\nA root 1", "a A 1 9\n!b A 1 0\nc A 1 3\nd A 1 5");
+    let names: Vec<(&str, usize)> = rank_tree(&tree, Policy::WeightedWalk)
         .walk(&tree)
         .iter()
         .map(|(node, depth)| (tree.name(*node), *depth))
@@ -257,7 +261,7 @@ fn round5_does_not_change_integers() {
 
 #[test]
 fn the_error_about_a_cycle_names_a_bank_on_the_cycle() {
-    let site = site("root - 1\na b 1\nb c 1\nc b 1", "");
+    let site = make_site("root - 1\na b 1\nb c 1\nc b 1", "");
     let Err(TreeError::Cycle(name)) = Tree::build(&site) else { panic!("no cycle") };
     assert!(["b", "c"].contains(&&*name), "{name} only leads there");
 }
@@ -290,7 +294,7 @@ fn the_interner_finds_each_of_many_names() {
 
 #[test]
 fn a_user_is_found_only_in_their_own_bank() {
-    let mut tree = tree("root - 1\nA root 1\nB root 1\nC root 1", "a A 1\nx B 1 -0\ny B 1");
+    let mut tree = make_tree("root - 1\nA root 1\nB root 1\nC root 1", "a A 1\nx B 1 -0\ny B 1");
     let banks = |user| ["A", "B", "C"].map(|bank| tree.leaf(user, bank).is_some());
     assert_eq!(
         [banks("a"), banks("x"), banks("y")],
@@ -334,8 +338,8 @@ fn each_option_applies_to_the_policies_that_use_it() {
 /// Includes sums and buffers: at least 48 bytes for each of 3 banks, rank and order for each of 4 associations.
 #[test]
 fn memory_of_a_ranking_includes_all_its_buffers() {
-    let tree = tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
-    let ranking = rank(&tree, Policy::FairTree);
+    let tree = make_tree("root - 1\nA root 1\nB root parent", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
+    let ranking = rank_tree(&tree, Policy::FairTree);
     let (sums, visit) = (ranking.sums.memory(), ranking.visit.memory());
     assert!((3 * 48..=2 * 3 * 48).contains(&sums), "{sums}");
     // The visit sorted four entries of 16 bytes, in frames of at least 16.
@@ -346,7 +350,7 @@ fn memory_of_a_ranking_includes_all_its_buffers() {
 
 #[test]
 fn accrue_limits_a_usage_to_the_valid_range() {
-    let mut tree = tree("root - 1\nA root 1", "a A 1 1");
+    let mut tree = make_tree("root - 1\nA root 1", "a A 1 1");
     let leaf = tree.leaf("a", "A").expect("leaf");
     for (accrued, wanted) in
         [(-0.0, 0.0f64), (-1.0, 0.0), (f64::NAN, 0.0), (f64::INFINITY, MAX_USAGE), (2.5, 2.5)]
@@ -359,7 +363,7 @@ fn accrue_limits_a_usage_to_the_valid_range() {
 /// 3 banks and 4 associations are 7 nodes in each column.
 #[test]
 fn memory_of_a_tree_includes_all_its_columns() {
-    let tree = tree("root - 1\nA root 1\nB root 1", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
+    let tree = make_tree("root - 1\nA root 1\nB root 1", "a A 1 1\nb A 1 1\nc B 1 1\nd B 1 1");
     let words = 3 * 7 + 2 * (3 + 1) + 3;
     let names = "rootABabcd";
     let wanted = words * 4 + 7 * (8 + 8 + 1) + 7 * 4;

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::super::*;
-use super::tree;
+use super::make_tree;
 
 #[test]
 fn the_best_association_has_position_1_and_ties_share_a_position() {
-    let tree = tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\nd A 1 1\n!e A 1 0");
+    let tree = make_tree("root - 1\nA root 1", "a A 1 9\nb A 1 3\nc A 1 3\nd A 1 1\n!e A 1 0");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user| tree.leaf(user, "A").expect("leaf");
     let ahead = |user| ranking.just_ahead(leaf(user)).map(|node| tree.name(node));
@@ -28,7 +28,7 @@ fn the_best_association_has_position_1_and_ties_share_a_position() {
 /// The example of OpenPBS's documentation, in the order of its scheduler.
 #[test]
 fn the_pbs_walk_compares_users_of_equal_groups() {
-    let tree = tree(
+    let tree = make_tree(
         "root - 1\ng1 root 50\ng2 root 50",
         "a g1 10 49\nb g1 10 150\nc g2 10 100\nd g2 10 99\ns root 50 300",
     );
@@ -54,8 +54,8 @@ fn from_tree_returns_the_rows_that_the_tree_was_built_from() {
     builder.association("x", "z", Shares::Parent, None, true);
     builder.association("a", "b", Shares::Count(3), Some(7.0), false);
     let tree = builder.build().expect("a tree");
-    let again = Builder::from_tree(&tree).build().expect("a tree");
-    let seen = |tree: &Tree| -> Vec<_> {
+    let rebuilt = Builder::from_tree(&tree).build().expect("a tree");
+    let list_nodes = |tree: &Tree| -> Vec<_> {
         let seen = |(node, depth): (NodeId, usize)| {
             let name = tree.name(node).to_owned();
             (
@@ -69,15 +69,15 @@ fn from_tree_returns_the_rows_that_the_tree_was_built_from() {
         };
         tree.walk().into_iter().map(seen).collect()
     };
-    assert_eq!(seen(&tree), seen(&again));
+    assert_eq!(list_nodes(&tree), list_nodes(&rebuilt));
 }
 
 /// Generates two banks of two users. Whole numbers make ties common.
-fn sites() -> impl Strategy<Value = Vec<(u64, f64)>> {
+fn any_rows() -> impl Strategy<Value = Vec<(u64, f64)>> {
     prop::collection::vec((0u64..5, (0u32..6).prop_map(f64::from)), 6)
 }
 
-fn build(rows: &[(u64, f64)]) -> Tree {
+fn build_tree(rows: &[(u64, f64)]) -> Tree {
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
     let (banks, users) = rows.split_at(2);
@@ -94,9 +94,9 @@ fn build(rows: &[(u64, f64)]) -> Tree {
 proptest! {
     /// The association behind is ahead with the returned shares or usage, and is not with one share less.
     #[test]
-    fn the_returned_shares_and_usage_reverse_the_order(rows in sites(), fair_tree in any::<bool>()) {
+    fn the_returned_shares_and_usage_reverse_the_order(rows in any_rows(), fair_tree in any::<bool>()) {
         let policy = if fair_tree { Policy::FairTree } else { Policy::WeightedWalk };
-        let mut tree = build(&rows);
+        let mut tree = build_tree(&rows);
         let rank = |tree: &Tree| tree.rank(policy, &Options::default()).expect("a ranking");
         let leaves: Vec<NodeId> = tree.leaves().collect();
         for (a, b) in leaves.iter().flat_map(|a| leaves.iter().map(move |b| (*a, *b))) {
@@ -132,8 +132,8 @@ proptest! {
 
     /// With its even usage, a node's fraction of the usage equals its fraction of the shares.
     #[test]
-    fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in sites()) {
-        let mut tree = build(&rows);
+    fn the_even_usage_gives_equal_parts_of_usage_and_shares(rows in any_rows()) {
+        let mut tree = build_tree(&rows);
         let leaves: Vec<NodeId> = tree.leaves().collect();
         for leaf in leaves {
             let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");

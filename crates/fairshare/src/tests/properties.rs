@@ -21,7 +21,7 @@ pub(super) enum Kind {
     WithParent,
 }
 
-fn shares(kind: Kind) -> BoxedStrategy<Shares> {
+fn any_shares(kind: Kind) -> BoxedStrategy<Shares> {
     let count = prop_oneof![Just(0), Just(1), Just(1), Just(2), Just(4), 0..10u64].prop_map(Shares::Count);
     match kind {
         Kind::Counted => count.boxed(),
@@ -29,15 +29,15 @@ fn shares(kind: Kind) -> BoxedStrategy<Shares> {
     }
 }
 
-fn usage() -> impl Strategy<Value = f64> {
+fn any_usage() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0), Just(0), Just(1), Just(2), Just(4), Just(8), 0..100u32].prop_map(f64::from)
 }
 
-fn site(kind: Kind) -> impl Strategy<Value = Site> {
-    let own = prop_oneof![6 => Just(None), 1 => usage().prop_map(Some)];
-    let banks = prop::collection::vec((any::<prop::sample::Index>(), shares(kind), own), 0..9);
-    let recorded = prop_oneof![1 => Just(None), 9 => usage().prop_map(Some)];
-    let leaf = (any::<prop::sample::Index>(), 0..6u8, shares(kind), recorded, prop::bool::weighted(0.9));
+fn any_site(kind: Kind) -> impl Strategy<Value = Site> {
+    let own = prop_oneof![6 => Just(None), 1 => any_usage().prop_map(Some)];
+    let banks = prop::collection::vec((any::<prop::sample::Index>(), any_shares(kind), own), 0..9);
+    let recorded = prop_oneof![1 => Just(None), 9 => any_usage().prop_map(Some)];
+    let leaf = (any::<prop::sample::Index>(), 0..6u8, any_shares(kind), recorded, prop::bool::weighted(0.9));
     (banks, prop::collection::vec(leaf, 1..28)).prop_map(|(banks, leaves)| {
         let mut site = Site::default();
         site.banks.push(Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None });
@@ -61,7 +61,7 @@ fn site(kind: Kind) -> impl Strategy<Value = Site> {
     })
 }
 
-pub(super) fn options() -> impl Strategy<Value = Options> {
+pub(super) fn any_options() -> impl Strategy<Value = Options> {
     (any::<bool>(), any::<bool>(), prop_oneof![Just(0.0), Just(1.0)], prop_oneof![Just(1.0), Just(3.0)])
         .prop_map(|(ties, inactive, pbs_min_usage, dampening)| Options {
             ties: if ties { Ties::SlurmProgram } else { Ties::Documented },
@@ -72,35 +72,35 @@ pub(super) fn options() -> impl Strategy<Value = Options> {
 }
 
 /// Returns the policies that can rank a site of this kind.
-pub(super) fn policies(kind: Kind) -> impl Iterator<Item = Policy> {
+pub(super) fn policies_for(kind: Kind) -> impl Iterator<Item = Policy> {
     Policy::ALL
         .into_iter()
         .filter(move |policy| kind == Kind::Counted || ![Policy::WeightedWalk, Policy::Pbs].contains(policy))
 }
 
-fn ranked(site: &Site, policy: Policy, options: &Options) -> (Tree, Ranking) {
+fn rank_site(site: &Site, policy: Policy, options: &Options) -> (Tree, Ranking) {
     let tree = Tree::build(site).expect("a tree");
     let ranking = tree.rank(policy, options).expect("a ranking");
     (tree, ranking)
 }
 
-fn by_name(tree: &Tree, ranking: &Ranking) -> BTreeMap<(String, String), f64> {
+fn fairshares_by_name(tree: &Tree, ranking: &Ranking) -> BTreeMap<(String, String), f64> {
     let key = |node: NodeId| (tree.name(tree.parent(node).expect("bank")).into(), tree.name(node).into());
     tree.leaves().filter_map(|node| Some((key(node), ranking.fairshare(node)?))).collect()
 }
 
-fn fairshares(site: &Site, policy: Policy, options: &Options) -> BTreeMap<(String, String), f64> {
-    let (tree, ranking) = ranked(site, policy, options);
-    by_name(&tree, &ranking)
+fn compute_fairshares(site: &Site, policy: Policy, options: &Options) -> BTreeMap<(String, String), f64> {
+    let (tree, ranking) = rank_site(site, policy, options);
+    fairshares_by_name(&tree, &ranking)
 }
 
-fn documented(options: Options) -> Options {
+fn use_documented_ties(options: Options) -> Options {
     Options { ties: Ties::Documented, ..options }
 }
 
 pub(super) fn any_kind() -> impl Strategy<Value = (Kind, Site)> {
     prop_oneof![Just(Kind::Counted), Just(Kind::WithParent)]
-        .prop_flat_map(|kind| site(kind).prop_map(move |site| (kind, site)))
+        .prop_flat_map(|kind| any_site(kind).prop_map(move |site| (kind, site)))
 }
 
 /// Returns the ranks of the active associations at or below a node.
@@ -118,9 +118,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn fair_shares_are_between_0_and_1_in_the_order_of_ranks((kind, site) in any_kind(), options in options()) {
-        for policy in policies(kind) {
-            let (tree, ranking) = ranked(&site, policy, &options);
+    fn fair_shares_are_between_0_and_1_in_the_order_of_ranks((kind, site) in any_kind(), options in any_options()) {
+        for policy in policies_for(kind) {
+            let (tree, ranking) = rank_site(&site, policy, &options);
             let n = ranking.ranked();
             prop_assert_eq!(n, site.associations.iter().filter(|leaf| leaf.active).count());
             prop_assert_eq!(ranking.order().len(), n);
@@ -149,7 +149,7 @@ proptest! {
     #[test]
     fn the_order_of_the_input_does_not_change_fair_shares(
         (kind, site) in any_kind(),
-        (seed, options) in (any::<u64>(), options()),
+        (seed, options) in (any::<u64>(), any_options()),
     ) {
         let mut shuffled = site.clone();
         let mix = |at: usize| (at as u64 + 1).wrapping_mul(seed | 1).rotate_left(23);
@@ -159,11 +159,11 @@ proptest! {
         for at in (1..shuffled.associations.len()).rev() {
             shuffled.associations.swap(at, mix(at) as usize % (at + 1));
         }
-        for policy in policies(kind) {
-            let options = documented(options);
-            let (tree, ranking) = ranked(&site, policy, &options);
-            let (other_tree, other) = ranked(&shuffled, policy, &options);
-            prop_assert_eq!(by_name(&tree, &ranking), by_name(&other_tree, &other), "{}", policy);
+        for policy in policies_for(kind) {
+            let options = use_documented_ties(options);
+            let (tree, ranking) = rank_site(&site, policy, &options);
+            let (other_tree, other) = rank_site(&shuffled, policy, &options);
+            prop_assert_eq!(fairshares_by_name(&tree, &ranking), fairshares_by_name(&other_tree, &other), "{}", policy);
             let names = |tree: &Tree, order: &[NodeId]| -> Vec<String> {
                 order.iter().map(|&node| tree.describe(node)).collect()
             };
@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn scaling_all_usages_does_not_change_fair_shares(
         (kind, site) in any_kind(),
-        (options, scale) in (options(), prop_oneof![Just(2.0), Just(3.0), Just(1000.0), Just(2f64.powi(-40))]),
+        (options, scale) in (any_options(), prop_oneof![Just(2.0), Just(3.0), Just(1000.0), Just(2f64.powi(-40))]),
     ) {
         let mut scaled = site.clone();
         let usages = scaled.banks.iter_mut().map(|bank| &mut bank.usage);
@@ -183,16 +183,16 @@ proptest! {
         }
         // The initial usage of OpenPBS is an absolute number, so it is scaled too.
         let options = Options { pbs_min_usage: 0.0, ..options };
-        for policy in policies(kind) {
-            prop_assert_eq!(fairshares(&site, policy, &options), fairshares(&scaled, policy, &options), "{}", policy);
+        for policy in policies_for(kind) {
+            prop_assert_eq!(compute_fairshares(&site, policy, &options), compute_fairshares(&scaled, policy, &options), "{}", policy);
         }
     }
 
     #[test]
     fn scaling_the_shares_of_siblings_does_not_change_fair_shares(
         // The children of a bank with parent shares compete further up, so all siblings there are scaled.
-        site in site(Kind::Counted),
-        (options, bank, scale) in (options(), any::<prop::sample::Index>(), 2..1000u64),
+        site in any_site(Kind::Counted),
+        (options, bank, scale) in (any_options(), any::<prop::sample::Index>(), 2..1000u64),
     ) {
         let mut scaled = site.clone();
         let above = site.banks[bank.index(site.banks.len())].name.clone();
@@ -204,14 +204,14 @@ proptest! {
             }
         }
         for policy in Policy::ALL {
-            prop_assert_eq!(fairshares(&site, policy, &options), fairshares(&scaled, policy, &options), "{}", policy);
+            prop_assert_eq!(compute_fairshares(&site, policy, &options), compute_fairshares(&scaled, policy, &options), "{}", policy);
         }
     }
 
     #[test]
     fn more_usage_never_raises_a_rank(
-        mut site in site(Kind::Counted),
-        (options, leaf, more) in (options(), any::<prop::sample::Index>(), 1..50u32),
+        mut site in any_site(Kind::Counted),
+        (options, leaf, more) in (any_options(), any::<prop::sample::Index>(), 1..50u32),
     ) {
         let at = leaf.index(site.associations.len());
         site.associations[at].active = true;
@@ -220,16 +220,16 @@ proptest! {
         *usage = Some(usage.unwrap_or(0.0) + f64::from(more));
         let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
         for policy in RANK_POLICIES {
-            let options = documented(options);
-            let (before, after) = (fairshares(&site, policy, &options), fairshares(&busier, policy, &options));
+            let options = use_documented_ties(options);
+            let (before, after) = (compute_fairshares(&site, policy, &options), compute_fairshares(&busier, policy, &options));
             prop_assert!(after[&key] <= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
         }
     }
 
     #[test]
     fn more_shares_never_lower_a_rank(
-        mut site in site(Kind::Counted),
-        (options, leaf, more) in (options(), any::<prop::sample::Index>(), 1..50u64),
+        mut site in any_site(Kind::Counted),
+        (options, leaf, more) in (any_options(), any::<prop::sample::Index>(), 1..50u64),
     ) {
         let at = leaf.index(site.associations.len());
         site.associations[at].active = true;
@@ -239,17 +239,17 @@ proptest! {
         }
         let key = (site.associations[at].bank.clone(), site.associations[at].user.clone());
         for policy in RANK_POLICIES {
-            let options = documented(options);
-            let (before, after) = (fairshares(&site, policy, &options), fairshares(&richer, policy, &options));
+            let options = use_documented_ties(options);
+            let (before, after) = (compute_fairshares(&site, policy, &options), compute_fairshares(&richer, policy, &options));
             prop_assert!(after[&key] >= before[&key], "{policy} {key:?}: {} to {}", before[&key], after[&key]);
         }
     }
 
     /// If A outranks its sibling B, all associations below A outrank all below B.
     #[test]
-    fn associations_of_a_better_bank_outrank_those_of_a_worse_sibling((kind, site) in any_kind(), options in options()) {
-        for policy in policies(kind).filter(|policy| policy.is_rank()) {
-            let (tree, ranking) = ranked(&site, policy, &documented(options));
+    fn associations_of_a_better_bank_outrank_those_of_a_worse_sibling((kind, site) in any_kind(), options in any_options()) {
+        for policy in policies_for(kind).filter(|policy| policy.is_rank()) {
+            let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
             for bank in tree.banks() {
                 let siblings: Vec<NodeId> = tree.children(bank).collect();
                 for (&a, &b) in siblings.iter().flat_map(|a| siblings.iter().map(move |b| (a, b))) {
@@ -272,10 +272,10 @@ proptest! {
     }
 
     #[test]
-    fn fair_shares_equal_those_of_the_reference((kind, site) in any_kind(), options in options()) {
-        for policy in policies(kind) {
-            let ours = fairshares(&site, policy, &options);
-            let expected = reference::fairshare(&site, policy, &options);
+    fn fair_shares_equal_those_of_the_reference((kind, site) in any_kind(), options in any_options()) {
+        for policy in policies_for(kind) {
+            let ours = compute_fairshares(&site, policy, &options);
+            let expected = reference::compute_fairshares(&site, policy, &options);
             prop_assert_eq!(ours.len(), expected.len());
             for (key, expected) in expected {
                 let ours = ours[&key];
@@ -288,7 +288,7 @@ proptest! {
     #[test]
     fn a_tree_with_changed_usage_ranks_like_a_new_tree(
         (kind, site) in any_kind(),
-        (options, leaf, usage, shares) in (options(), any::<prop::sample::Index>(), usage(), shares(Kind::Counted)),
+        (options, leaf, usage, shares) in (any_options(), any::<prop::sample::Index>(), any_usage(), any_shares(Kind::Counted)),
     ) {
         let at = leaf.index(site.associations.len());
         let (user, bank) = (site.associations[at].user.clone(), site.associations[at].bank.clone());
@@ -298,22 +298,22 @@ proptest! {
         let mut tree = Tree::build(&site).expect("a tree");
         let mut ranking = Ranking::default();
         let node = tree.leaf(&user, &bank).expect("leaf");
-        for policy in policies(kind) {
+        for policy in policies_for(kind) {
             tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
         }
         tree.set_usage(node, usage).expect("a usage");
         tree.set_shares(node, shares);
-        for policy in policies(kind) {
+        for policy in policies_for(kind) {
             tree.rank_into(policy, &options, &mut ranking).expect("a ranking");
-            prop_assert_eq!(by_name(&tree, &ranking), fairshares(&changed, policy, &options));
+            prop_assert_eq!(fairshares_by_name(&tree, &ranking), compute_fairshares(&changed, policy, &options));
         }
     }
 
     /// Comparisons agree with ranks.
     #[test]
-    fn comparisons_explain_the_order((kind, site) in any_kind(), options in options()) {
-        for policy in policies(kind) {
-            let (tree, ranking) = ranked(&site, policy, &documented(options));
+    fn comparisons_explain_the_order((kind, site) in any_kind(), options in any_options()) {
+        for policy in policies_for(kind) {
+            let (tree, ranking) = rank_site(&site, policy, &use_documented_ties(options));
             for (a, b) in tree.leaves().flat_map(|a| tree.leaves().map(move |b| (a, b))) {
                 let Some(why) = ranking.compare(&tree, a, b) else {
                     prop_assert_eq!(a, b);

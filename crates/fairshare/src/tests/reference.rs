@@ -27,8 +27,9 @@ impl Node {
         self.own.unwrap_or(0.0) + self.children.iter().map(Node::usage).sum::<f64>()
     }
 
-    fn ranked(&self) -> usize {
-        usize::from(!self.is_bank && self.active) + self.children.iter().map(Node::ranked).sum::<usize>()
+    fn count_ranked(&self) -> usize {
+        usize::from(!self.is_bank && self.active)
+            + self.children.iter().map(Node::count_ranked).sum::<usize>()
     }
 
     /// Returns true if the children compete further up.
@@ -54,7 +55,7 @@ impl Node {
     }
 }
 
-fn tree(site: &Site, bank: &str, options: &Options) -> Node {
+fn build_node(site: &Site, bank: &str, options: &Options) -> Node {
     let list = site.banks.iter().position(|row| row.name == bank).expect("bank");
     let row = &site.banks[list];
     let mut children = Vec::new();
@@ -73,26 +74,32 @@ fn tree(site: &Site, bank: &str, options: &Options) -> Node {
         }
     }
     for below in site.banks.iter().filter(|below| below.parent.as_deref() == Some(bank)) {
-        children.push(tree(site, &below.name, options));
+        children.push(build_node(site, &below.name, options));
     }
     let key = (bank.into(), String::new());
     let is_entity = children.is_empty() && site.associations.iter().all(|leaf| leaf.bank != bank);
     Node { key, is_bank: true, shares: row.shares, own: row.usage, active: true, list, children, is_entity }
 }
 
-pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> FairShares {
+pub fn compute_fairshares(site: &Site, policy: Policy, options: &Options) -> FairShares {
     let root = site.banks.iter().find(|row| row.parent.is_none()).expect("root");
-    let root = tree(site, &root.name, options);
+    let root = build_node(site, &root.name, options);
     let mut out = FairShares::new();
     match policy.name() {
         "weighted-walk" | "fair-tree" => {
-            let mut walk = Walk { policy, ties: options.ties, left: root.ranked(), rank: root.ranked(), out };
-            let mut top = entries(policy, &root);
+            let mut walk = Walk {
+                policy,
+                ties: options.ties,
+                left: root.count_ranked(),
+                rank: root.count_ranked(),
+                out,
+            };
+            let mut top = list_competitors(policy, &root);
             if walk.is_program() {
-                top.extend(vanished(&root));
+                top.extend(list_vanished_banks(&root));
             }
             walk.visit(&mut top, false);
-            let ranked = root.ranked() as f64;
+            let ranked = root.count_ranked() as f64;
             return walk.out.into_iter().map(|(key, rank)| (key, rank / ranked)).collect();
         }
         "classic" => {
@@ -140,7 +147,7 @@ pub fn fairshare(site: &Site, policy: Policy, options: &Options) -> FairShares {
         }
         "pbs" => {
             let total = root.pbs_usage(options.pbs_min_usage);
-            pbs(&root, (1.0, 0.0), total, true, options.pbs_min_usage, &mut out);
+            descend_pbs(&root, (1.0, 0.0), total, true, options.pbs_min_usage, &mut out);
         }
         _ => panic!("policy {policy} has no reference"),
     }
@@ -218,7 +225,7 @@ impl Node {
     }
 }
 
-fn pbs(
+fn descend_pbs(
     node: &Node,
     (perc, tree_usage): (f64, f64),
     total: f64,
@@ -233,7 +240,7 @@ fn pbs(
         let usage = if below_root { own } else { own + (tree_usage - own) * part };
         let perc = part * perc;
         if child.is_bank {
-            pbs(child, (perc, usage), total, false, min, out);
+            descend_pbs(child, (perc, usage), total, false, min, out);
         } else if child.active {
             out.insert(child.key.clone(), if perc == 0.0 { 0.0 } else { 2f64.powf(-(usage / perc)) });
         }
@@ -241,7 +248,7 @@ fn pbs(
 }
 
 /// Returns all nodes that compete below a bank, in list order, each with its value.
-fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
+fn list_competitors(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
     let mut competitors = bank.competitors();
     competitors.sort_by_key(|node| node.list);
     let shares: f64 = competitors.iter().map(|node| node.share_count()).sum();
@@ -267,11 +274,11 @@ fn entries(policy: Policy, bank: &Node) -> Vec<(f64, Node)> {
 
 /// Returns the banks with parent shares below `bank`. Slurm's program visits them among the children of `bank`,
 /// without children.
-fn vanished(bank: &Node) -> Vec<(f64, Node)> {
+fn list_vanished_banks(bank: &Node) -> Vec<(f64, Node)> {
     let mut found = Vec::new();
     for child in bank.children.iter().filter(|child| child.vanishes()) {
         found.push((4_294_967_294.0, Node { children: Vec::new(), ..child.clone() }));
-        found.extend(vanished(child));
+        found.extend(list_vanished_banks(child));
     }
     found.sort_by_key(|(_, node)| node.list);
     found
@@ -291,7 +298,7 @@ impl Walk {
         self.policy == Policy::FairTree && self.ties == Ties::SlurmProgram
     }
 
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         if self.policy == Policy::FairTree {
             return a == b;
         }
@@ -300,18 +307,19 @@ impl Walk {
 
     fn visit(&mut self, siblings: &mut Vec<(f64, Node)>, inherited: bool) {
         let program = self.is_program();
-        siblings.retain(|(_, node)| if node.is_bank { program || node.ranked() > 0 } else { node.active });
+        siblings
+            .retain(|(_, node)| if node.is_bank { program || node.count_ranked() > 0 } else { node.active });
         // A stable sort keeps equal values in list order.
         siblings.sort_by(|a, b| b.0.total_cmp(&a.0));
         let mut sorted: Vec<(f64, Node)> = Vec::new();
-        for run in siblings.chunk_by(|a, b| self.equal(a.0, b.0)) {
+        for run in siblings.chunk_by(|a, b| self.is_equal(a.0, b.0)) {
             sorted.extend(run.iter().filter(|(_, node)| !node.is_bank).cloned());
             sorted.extend(run.iter().filter(|(_, node)| node.is_bank).cloned());
         }
         let mut at = 0;
         while let Some((value, node)) = sorted.get(at).cloned() {
             let before = at.checked_sub(1).map(|before| &sorted[before]);
-            let mut tied = before.map_or(inherited, |(before, _)| self.equal(*before, value));
+            let mut tied = before.map_or(inherited, |(before, _)| self.is_equal(*before, value));
             at += 1;
             if self.policy == Policy::WeightedWalk {
                 tied = tied && before.is_some_and(|(_, before)| !before.is_bank) && !node.is_bank;
@@ -324,14 +332,14 @@ impl Walk {
                 self.left -= 1;
                 continue;
             }
-            let mut below = entries(self.policy, &node);
+            let mut below = list_competitors(self.policy, &node);
             if program {
-                below.extend(vanished(&node));
+                below.extend(list_vanished_banks(&node));
             }
             let mut last = value;
-            while !program && at < sorted.len() && sorted[at].1.is_bank && self.equal(last, sorted[at].0) {
+            while !program && at < sorted.len() && sorted[at].1.is_bank && self.is_equal(last, sorted[at].0) {
                 last = sorted[at].0;
-                below.extend(entries(self.policy, &sorted[at].1));
+                below.extend(list_competitors(self.policy, &sorted[at].1));
                 at += 1;
             }
             self.visit(&mut below, tied);

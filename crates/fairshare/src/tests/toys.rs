@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Two ranking policies that exist in this file only. They show all that a new policy has to implement.
+//! Two ranking policies that exist in this file only. They show which methods a new policy must implement.
 
-use super::super::formula::{Formula, Numbers, Step, halved};
+use super::super::formula::{Formula, Numbers, Step, power_of_half};
 use super::super::policy::RankingPolicy;
 use super::super::sums::Sums;
 use super::super::walk::SiblingRule;
 use super::super::*;
-use super::tree;
+use super::make_tree;
 
 /// Visits siblings by ascending usage and ignores shares.
 struct LeastUsed;
@@ -47,12 +47,12 @@ impl SiblingRule for LeastUsed {
         1.0 / sums.usage_of(tree, node)
     }
 
-    fn equal(&self, a: f64, b: f64) -> bool {
+    fn is_equal(&self, a: f64, b: f64) -> bool {
         a == b
     }
 }
 
-/// F = 2^-(part of the site's usage).
+/// F = 2^-(fraction of the site's usage).
 struct UsageOnly;
 
 impl RankingPolicy for UsageOnly {
@@ -83,32 +83,32 @@ impl Formula for UsageOnly {
     }
 
     fn factor(&self, numbers: Numbers) -> f64 {
-        halved(numbers.effective_usage)
+        power_of_half(numbers.effective_usage)
     }
 }
 
-fn example() -> Tree {
-    tree("root - 1\nA root 9\nB root 1", "a A 1 6\nb A 9 2\nc B 1 3\n!d B 1 1")
+fn example_tree() -> Tree {
+    make_tree("root - 1\nA root 9\nB root 1", "a A 1 6\nb A 9 2\nc B 1 3\n!d B 1 1")
 }
 
-fn names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
+fn list_names(tree: &Tree, nodes: &[NodeId]) -> Vec<String> {
     nodes.iter().map(|node| tree.name(*node).to_owned()).collect()
 }
 
 #[test]
 fn a_new_policy_that_visits_siblings_needs_one_file() {
-    let (tree, policy, options) = (example(), Policy::new(&LeastUsed), Options::default());
+    let (tree, policy, options) = (example_tree(), Policy::new(&LeastUsed), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
     // B used 4 and A used 8.
-    assert_eq!(names(&tree, ranking.order()), ["c", "b", "a"]);
+    assert_eq!(list_names(&tree, ranking.order()), ["c", "b", "a"]);
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let (a, c) = (leaf("a", "A"), leaf("c", "B"));
     assert_eq!((ranking.fairshare(c), ranking.place(a)), (Some(1.0), Some(3)));
     let why = ranking.compare(&tree, c, a).expect("two leaves");
     assert_eq!((why.verdict, why.fork.0.value, why.equal), (Some(Verdict::First), Some(0.25), false));
-    assert_eq!(ranking.overtake(&why), None, "shares move nobody");
+    assert_eq!(ranking.overtake(&why), None, "no number of shares changes the order");
     assert_eq!(
-        names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),
+        list_names(&tree, &ranking.walk(&tree).iter().map(|(node, _)| *node).collect::<Vec<_>>()),
         ["root", "B", "c", "d", "A", "b", "a"]
     );
     // After B has used 9, A comes first.
@@ -120,9 +120,9 @@ fn a_new_policy_that_visits_siblings_needs_one_file() {
 
 #[test]
 fn a_new_policy_with_a_formula_needs_one_file() {
-    let (mut tree, policy, options) = (example(), Policy::new(&UsageOnly), Options::default());
+    let (mut tree, policy, options) = (example_tree(), Policy::new(&UsageOnly), Options::default());
     let ranking = tree.rank(policy, &options).expect("a ranking");
-    assert_eq!(names(&tree, ranking.order()), ["b", "c", "a"]);
+    assert_eq!(list_names(&tree, ranking.order()), ["b", "c", "a"]);
     let a = tree.leaf("a", "A").expect("leaf");
     assert_eq!(ranking.fairshare(a), Some((-0.5f64).exp2()));
     let detail = ranking.detail(&tree, a);
@@ -133,7 +133,7 @@ fn a_new_policy_with_a_formula_needs_one_file() {
     let charged = Charged::new(&tree, &ranking).fairshare(a, 12.0);
     tree.accrue(a, 12.0);
     assert_eq!(charged, tree.rank(policy, &options).expect("a ranking").fairshare(a));
-    let parent = super::tree("root - 1", "u root parent 1");
+    let parent = super::make_tree("root - 1", "u root parent 1");
     let error = parent.rank(policy, &options).expect_err("parent").to_string();
     assert!(error.contains("policy usage-only does not support shares \"parent\""), "{error}");
 }

@@ -2,7 +2,7 @@
 //! Comparisons of two associations: the deciding pair, and sums that add up.
 
 use super::super::*;
-use super::{flux_example, tree};
+use super::{flux_example, make_tree};
 
 #[test]
 fn compare_returns_the_fork_and_its_numbers() {
@@ -30,7 +30,7 @@ fn compare_returns_the_fork_and_its_numbers() {
 
 #[test]
 fn worst_is_none_if_no_level_used_more_than_its_share() {
-    let tree = tree("root - 1\nphys root 1\nchem root 1", "ann phys 1 1\nben phys 1 2\ncleo chem 1 9");
+    let tree = make_tree("root - 1\nphys root 1\nchem root 1", "ann phys 1 1\nben phys 1 2\ncleo chem 1 9");
     for policy in [Policy::FairTree, Policy::WeightedWalk] {
         let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
         let worst = |user, bank| ranking.explain(&tree, tree.leaf(user, bank).expect("leaf")).worst;
@@ -43,7 +43,7 @@ fn worst_is_none_if_no_level_used_more_than_its_share() {
 /// If banks were merged, the nodes below them decide.
 #[test]
 fn compare_descends_through_merged_banks() {
-    let tree = tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
+    let tree = make_tree("root - 1\na root 1\nb root 1", "a1 a 1 2\na2 a 1 8\nb1 b 1 1\nb2 b 1 9");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let why = ranking.compare(&tree, leaf("a1", "a"), leaf("b1", "b")).expect("two leaves");
@@ -64,11 +64,11 @@ fn assert_parts(tree: &Tree, policy: Policy, options: &Options, user: (&str, &st
 #[test]
 fn explain_divides_by_the_shown_usage_of_the_siblings() {
     let options = Options::default();
-    let pbs = tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
+    let pbs = make_tree("root - 1\nA root 1", "x A 1 5\ny A 1 1");
     assert_parts(&pbs, Policy::Pbs, &options, ("x", "A"), &[(6.0, 6.0), (5.0, 6.0)]);
     assert_parts(&pbs, Policy::Pbs, &options, ("y", "A"), &[(6.0, 6.0), (1.0, 6.0)]);
     // The sum excludes nodes with parent shares, but shows their own usage.
-    let parent = tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
+    let parent = make_tree("root - 1\np root parent", "u p parent 9\nv root 1 3");
     assert_parts(&parent, Policy::Classic, &options, ("u", "p"), &[(9.0, 12.0)]);
     let ranking = pbs.rank(Policy::Pbs, &options).expect("a ranking");
     let counted = ["x", "y"].map(|user| ranking.counted_usage(&pbs, pbs.leaf(user, "A").expect("leaf")));
@@ -77,7 +77,7 @@ fn explain_divides_by_the_shown_usage_of_the_siblings() {
 
 #[test]
 fn an_unranked_association_is_neither_ahead_nor_behind() {
-    let tree = tree("root - 1\nA root 1\nC root 3", "a1 A 1 9\n!c1 C 1 1\n!c2 C 1 0");
+    let tree = make_tree("root - 1\nA root 1\nC root 3", "a1 A 1 9\n!c1 C 1 1\n!c2 C 1 0");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     for policy in Policy::ALL {
         let ranking = tree.rank(policy, &Options::default()).expect("a ranking");
@@ -93,7 +93,7 @@ fn an_unranked_association_is_neither_ahead_nor_behind() {
 /// The policy treats weights that differ by one bit as equal.
 #[test]
 fn compare_treats_weights_within_the_tolerance_as_equal() {
-    let tree = tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
+    let tree = make_tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let leaf = |user, bank| tree.leaf(user, bank).expect("leaf");
     let why = ranking.compare(&tree, leaf("w", "b"), leaf("u", "root")).expect("two leaves");
