@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_read_back_what_they_print() {
+    fn a_printed_name_parses_to_itself() {
         for hold in RULES.names() {
             for use_count in [1, 2, 17, 70_000, u32::MAX] {
                 let name = HoldName { hold, use_count };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_was_removed_comes_back_fresh() {
+    fn a_removed_name_is_added_again_with_the_next_use_count() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
         assert!(!names.were_used());
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn an_eventlog_restores_names() {
         let mut names = HoldNames::default();
-        for (text, added) in [
+        for (text, is_added) in [
             ("max-resources-user-limit", true),
             ("max-running-jobs-user-limit", true),
             ("max-running-jobs-user-limit", false),
@@ -203,22 +203,22 @@ mod tests {
             ("max-sched-jobs-user-limit", false),
             ("max-sched-jobs-user-limit", true),
         ] {
-            names.replay(RULES.parse(text).unwrap(), added);
+            names.replay(RULES.parse(text).unwrap(), is_added);
         }
-        let shown: Vec<String> = names.iter(RULES).map(|n| n.to_string()).collect();
-        assert_eq!(shown, ["max-running-jobs-user-limit.2", "max-resources-user-limit"]);
+        let outstanding: Vec<String> = names.iter(RULES).map(|n| n.to_string()).collect();
+        assert_eq!(outstanding, ["max-running-jobs-user-limit.2", "max-resources-user-limit"]);
         let running = hold("max-running-jobs-user-limit");
         assert_eq!(names.remove(running).unwrap().use_count, 2);
         assert_eq!(names.add(running).unwrap().use_count, 3);
         assert!(names.remove(running).is_some());
         names.restore(HoldName { hold: running, use_count: 2 });
-        assert_eq!(names.current(running), None, "an older name is not what holds it");
+        assert_eq!(names.current(running), None, "a name with an older use count does not hold the job");
         names.restore(HoldName { hold: running, use_count: 3 });
         assert_eq!(names.current(running).unwrap().use_count, 3);
     }
 
     #[test]
-    fn names_that_run_out_still_hold() {
+    fn a_limit_without_unused_names_holds_under_another_name() {
         let sched = hold("max-sched-jobs-user-limit");
         let mut names = HoldNames::default();
         let last = HoldName { hold: sched, use_count: u32::MAX };
@@ -228,27 +228,27 @@ mod tests {
         assert_eq!(added.len(), 1);
         assert_ne!(added[0].hold, sched);
         assert!(!names.outstanding().is_empty());
-        assert_eq!(names.add_all(RULES, HoldSet::from_iter([sched])), [], "one name is enough");
+        assert_eq!(names.add_all(RULES, HoldSet::from_iter([sched])), [], "the job is already held");
         assert_eq!(
             HoldNames::default().add_all(RULES, HoldSet::NONE),
             [],
-            "and none is needed where there is room"
+            "a job that exceeds no limit gets no name"
         );
     }
 
     #[test]
-    fn where_only_outstanding_names_are_known_fresh_ones_are_far_beyond() {
+    fn new_names_exceed_all_earlier_use_counts_if_only_outstanding_names_are_restored() {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
         let mut names = HoldNames::only_outstanding(RULES, [second], 1_700_000_000.0);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
         assert!(names.were_used());
         let all = RULES.select(|_| true);
-        let fresh = |names: &mut HoldNames| {
+        let add_new_names = |names: &mut HoldNames| {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
         };
-        assert_eq!(fresh(&mut names), [1_700_000_001; 7]);
-        // The next instance of the plugin knows only the present names too.
+        assert_eq!(add_new_names(&mut names), [1_700_000_001; 7]);
+        // The next load of the plugin restores only the names that are outstanding then.
         let mut later = HoldNames::only_outstanding(RULES, [], 1_700_000_002.0);
-        assert_eq!(fresh(&mut later), [1_700_000_003; 8]);
+        assert_eq!(add_new_names(&mut later), [1_700_000_003; 8]);
     }
 }

@@ -135,27 +135,27 @@ mod tests {
         Size::new(nodes, cores, (nodes * cores) % 7)
     }
 
-    /// When the member with the least amount of a measure leaves, the least amount is that of another member.
+    /// Job 2 has the least amount of one measure. After its removal, the least size is that of job 1.
     #[test]
-    fn the_least_is_that_of_those_who_are_left() {
-        let of = Size::new;
-        for least in [of(1, 9, 9), of(9, 1, 9), of(9, 9, 1)] {
+    fn the_least_size_changes_when_its_member_is_removed() {
+        let make_size = Size::new;
+        for least in [make_size(1, 9, 9), make_size(9, 1, 9), make_size(9, 9, 1)] {
             let mut line = HeldLine::default();
-            line.insert(JobId(1), of(5, 5, 5));
+            line.insert(JobId(1), make_size(5, 5, 5));
             line.insert(JobId(2), least);
-            assert_eq!(line.least(), Some(least.min_of(of(5, 5, 5))));
+            assert_eq!(line.least(), Some(least.min_of(make_size(5, 5, 5))));
             line.remove(JobId(2));
-            assert_eq!(line.least(), Some(of(5, 5, 5)));
+            assert_eq!(line.least(), Some(make_size(5, 5, 5)));
         }
     }
 
-    /// Associations may be placed in any order of their priorities.
+    /// Members may be inserted in ascending order, in descending order, or from the middle outwards.
     #[test]
-    fn no_block_grows_without_end_in_whichever_order_members_come() {
-        let many = 8 * BLOCK as u64;
-        let rising: Vec<u64> = (0..many).collect();
-        let falling: Vec<u64> = (0..many).rev().collect();
-        let outwards: Vec<u64> = (0..many / 2).flat_map(|at| [many / 2 + at, many / 2 - 1 - at]).collect();
+    fn no_block_exceeds_its_capacity_in_any_order_of_insertions() {
+        let count = 8 * BLOCK as u64;
+        let rising: Vec<u64> = (0..count).collect();
+        let falling: Vec<u64> = (0..count).rev().collect();
+        let outwards: Vec<u64> = (0..count / 2).flat_map(|at| [count / 2 + at, count / 2 - 1 - at]).collect();
         for (what, ids) in [("rising", rising), ("falling", falling), ("outwards", outwards)] {
             let mut line = HeldLine::default();
             for id in ids {
@@ -163,21 +163,21 @@ mod tests {
                 let longest = line.blocks.values().map(|block| block.members.len()).max();
                 assert!(longest <= Some(BLOCK), "{what}: {longest:?}");
             }
-            assert!(line.ids().map(|id| id.0).eq(0..many), "{what}");
-            assert!(line.blocks.len() <= 1 + 2 * many as usize / BLOCK, "{what}");
+            assert!(line.ids().map(|id| id.0).eq(0..count), "{what}");
+            assert!(line.blocks.len() <= 1 + 2 * count as usize / BLOCK, "{what}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_line_finds_what_a_look_at_each_finds(
+        fn a_line_finds_the_same_members_as_a_search_of_all(
             ops in prop::collection::vec((0..3000u64, 1..40u64, 1..40u64, any::<bool>()), 1..2500),
-            ask in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64, 0..8u64), 20),
+            searches in prop::collection::vec((prop::option::of(0..3000u64), 0..40u64, 0..40u64, 0..8u64), 20),
         ) {
             let (mut line, mut plain) = (HeldLine::default(), BTreeMap::new());
-            for (id, nodes, cores, stays) in ops {
-                if stays || !plain.contains_key(&JobId(id)) {
-                    // A job's size never changes while it stands in a line.
+            for (id, nodes, cores, is_inserted) in ops {
+                if is_inserted || !plain.contains_key(&JobId(id)) {
+                    // The size of a job does not change while the job is in a line.
                     if plain.insert(JobId(id), size(nodes, cores)).is_some() {
                         line.remove(JobId(id));
                     }
@@ -190,13 +190,13 @@ mod tests {
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
             prop_assert_eq!(line.least(), plain.values().copied().reduce(Size::min_of));
-            // As long as no member leaves, there are no more blocks than if all were half full.
+            // Without removals, the blocks are at least half full on average.
             let mut filled = HeldLine::default();
             plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
             prop_assert!(filled.blocks.len() <= 1 + 2 * plain.len() / BLOCK);
-            // A search is cheap: no block is empty, and none is too long.
+            // Searches stay fast, because no block is empty or longer than `BLOCK`.
             prop_assert!(line.blocks.values().all(|block| (1..=BLOCK).contains(&block.members.len())));
-            for (after, nodes, cores, gpus) in ask {
+            for (after, nodes, cores, gpus) in searches {
                 let fits = |size: Size| size.nodes <= nodes && size.cores <= cores && size.gpus <= gpus;
                 let wanted = plain
                     .iter()

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_order_and_no_two_have_a_name() {
+    fn each_row_has_its_index_and_its_own_name() {
         for (index, row) in rows().enumerate() {
             assert_eq!((row.index(), Row::from_index(index)), (Some(index), Some(row)));
             let scope = match row.scope {

@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use Kind::{Core, Gpu, Node, Other, Slot};
 
-    fn tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), SizeError> {
+    fn measure_tree(vertices: &[(usize, Kind, u64)]) -> Result<(u64, u64), SizeError> {
         let vertices: Vec<Vertex> = vertices
             .iter()
             .map(|(depth, kind, count)| Vertex { depth: *depth, kind: *kind, count: *count })
@@ -218,13 +218,13 @@ mod tests {
             (&[(0, Node, Size::MOST + 1), (1, Slot, 1), (2, Core, 1)], Err(SizeError::TooLarge)),
             (&[(0, Slot, 1), (1, Core, u64::MAX), (1, Core, 1)], Err(SizeError::TooLarge)),
         ] {
-            assert_eq!(tree(vertices), size, "{vertices:?}");
+            assert_eq!(measure_tree(vertices), size, "{vertices:?}");
         }
     }
 
     #[test]
-    fn gpus_are_counted_as_cores_are_where_there_are_any() {
-        let gpus = |vertices: &[(usize, Kind, u64)]| {
+    fn gpus_of_a_slot_are_counted_like_its_cores() {
+        let count_gpus = |vertices: &[(usize, Kind, u64)]| {
             let vertex = |(depth, kind, count): &(usize, Kind, u64)| Vertex {
                 depth: *depth,
                 kind: *kind,
@@ -244,7 +244,7 @@ mod tests {
             (&[(0, Slot, 1), (1, Core, 1), (1, Gpu, u64::MAX), (1, Gpu, 1)], Err(SizeError::TooLarge)),
             (&[(0, Slot, 2), (1, Gpu, 1)], Err(SizeError::NoCore)),
         ] {
-            assert_eq!(gpus(vertices), count, "{vertices:?}");
+            assert_eq!(count_gpus(vertices), count, "{vertices:?}");
         }
     }
 
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn each_error_has_its_text() {
         for (error, text) in [
             (SizeError::NoSlot, "resources have no slot"),
             (SizeError::NoCore, "resources have no core in a slot"),

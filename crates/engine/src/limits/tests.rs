@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The footprints of jobs, and the decisions of release scans.
+//! Tests of the ledger: the footprints of jobs, the counters, and the order in which release scans release held jobs.
 
 mod excerpts;
 mod scans;
@@ -13,7 +13,7 @@ use crate::accounts::{AssociationId, Book};
 use crate::ids::{JobId, Limit, UserId};
 use std::collections::BTreeSet;
 
-fn book(max_running_jobs: i64) -> Book {
+fn make_book(max_running_jobs: i64) -> Book {
     let unlimited = Limit(2_147_483_647);
     let association = Association {
         user: UserId(1),
@@ -33,7 +33,7 @@ fn book(max_running_jobs: i64) -> Book {
     book
 }
 
-fn job(book: &Book, phase: Phase) -> Job {
+fn make_job(book: &Book, phase: Phase) -> Job {
     Job {
         user: UserId(1),
         submitted: None,
@@ -59,15 +59,15 @@ fn job(book: &Book, phase: Phase) -> Job {
     }
 }
 
-fn held(book: &Book) -> Job {
-    let mut job = job(book, Phase::Depend);
+fn make_held_job(book: &Book) -> Job {
+    let mut job = make_job(book, Phase::Depend);
     job.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
     job
 }
 
 #[test]
 fn a_footprint_is_a_function_of_phase_and_grant() {
-    let book = book(1);
+    let book = make_book(1);
     use Grant::{Blocked, Given, None};
     for (phase, grant, charged, reserved) in [
         (Phase::New, None, (0, 0), (0, 0)),
@@ -80,10 +80,10 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Run, Given, (0, 1), (0, 0)),
         (Phase::Cleanup, None, (0, 0), (0, 0)),
     ] {
-        let footprint = Job { grant, ..job(&book, phase) }.footprint();
-        let jobs = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
+        let footprint = Job { grant, ..make_job(&book, phase) }.footprint();
+        let job_counts = |counts: Counts| (counts.sched.jobs(), counts.run.jobs());
         assert_eq!(
-            (jobs(footprint.tally.charged), jobs(footprint.tally.reserved)),
+            (job_counts(footprint.tally.charged), job_counts(footprint.tally.reserved)),
             (charged, reserved),
             "{phase:?} {grant:?}"
         );
@@ -101,78 +101,85 @@ fn a_footprint_is_a_function_of_phase_and_grant() {
         (Phase::Priority, Grant::Awaited, Strict, (0, 0)),
         (Phase::Priority, Grant::Awaited, Upstream, (0, 0)),
     ] {
-        let footprint = Job { grant, running, ..job(&book, phase) }.footprint();
+        let footprint = Job { grant, running, ..make_job(&book, phase) }.footprint();
         let Counts { sched, run, .. } = footprint.tally.reserved;
         assert_eq!((sched.jobs(), run.jobs()), reserved, "{phase:?} {grant:?} {running:?}");
     }
-    let resting = Job { grant: Given, demand: Demand::Resting, ..job(&book, Phase::Sched) }.footprint();
-    assert_eq!(resting.tally.reserved, Counts::default(), "a job its user holds reserves no running slot");
-    let waiting = Job { admission: Admission::Waiting { was_passed_over: false }, ..job(&book, Phase::Run) }
-        .footprint();
-    assert!(waiting.active_jobs == 0 && waiting.is_idle());
+    let resting_footprint =
+        Job { grant: Given, demand: Demand::Resting, ..make_job(&book, Phase::Sched) }.footprint();
+    assert_eq!(
+        resting_footprint.tally.reserved,
+        Counts::default(),
+        "a job with urgency 0 has no reservation for RUN"
+    );
+    let waiting_footprint =
+        Job { admission: Admission::Waiting { was_passed_over: false }, ..make_job(&book, Phase::Run) }
+            .footprint();
+    assert!(waiting_footprint.active_jobs == 0 && waiting_footprint.is_idle());
 }
 
 #[test]
 fn a_job_past_depend_is_held_only_if_it_was_admitted() {
-    let book = book(1);
+    let book = make_book(1);
     let association = book.find(UserId(1), None).unwrap();
     for (admission, is_held) in [
         (Admission::Waiting { was_passed_over: false }, false),
         (Admission::Attached(association), false),
         (Admission::Admitted(association), true),
     ] {
-        let mut one = Job { admission, ..job(&book, Phase::Sched) };
-        assert!(!one.is_held() && !one.is_awaiting());
-        one.await_headroom();
-        assert!(one.is_awaiting());
-        assert_eq!(one.is_held(), is_held, "{admission:?}");
-        assert!(one.footprint().is_idle());
+        let mut job = Job { admission, ..make_job(&book, Phase::Sched) };
+        assert!(!job.is_held() && !job.is_awaiting());
+        job.await_headroom();
+        assert!(job.is_awaiting());
+        assert_eq!(job.is_held(), is_held, "{admission:?}");
+        assert!(job.footprint().is_idle());
     }
 }
 
-fn release(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
-    let mut walk = ScanCursor::new(association, Line::All);
-    std::iter::from_fn(|| walk.release_next(ledger, book, &BTreeSet::new()))
+/// Runs a release scan from `association` to its end. Returns the ids of the released jobs in order.
+fn release_held_jobs(ledger: &mut Ledger, book: &Book, association: AssociationId) -> Vec<u64> {
+    let mut cursor = ScanCursor::new(association, Line::All);
+    std::iter::from_fn(|| cursor.release_next(ledger, book, &BTreeSet::new()))
         .map(|released| released.id.0)
         .collect()
 }
 
 #[test]
 fn a_release_scan_reserves_headroom_for_each_job_in_order() {
-    let book = book(2);
+    let book = make_book(2);
     let mut ledger = Ledger::new(RULES);
     for id in [30, 10, 20] {
-        ledger.insert(JobId(id), held(&book));
+        ledger.insert(JobId(id), make_held_job(&book));
     }
     let association = book.find(UserId(1), None).unwrap();
-    let freed = release(&mut ledger, &book, association);
-    assert_eq!(freed, [10, 20]);
-    assert!(release(&mut ledger, &book, association).is_empty(), "reservations count");
+    let released = release_held_jobs(&mut ledger, &book, association);
+    assert_eq!(released, [10, 20]);
+    assert!(release_held_jobs(&mut ledger, &book, association).is_empty(), "reservations take the headroom");
     assert_eq!(ledger.drift(), []);
     ledger.remove(JobId(10));
-    let freed = release(&mut ledger, &book, association);
-    assert_eq!(freed, [30]);
+    let released = release_held_jobs(&mut ledger, &book, association);
+    assert_eq!(released, [30]);
     assert_eq!(ledger.associations_with_held().count(), 0);
 }
 
 #[test]
 fn no_job_is_released_while_an_eventlog_is_unread() {
-    let book = book(1);
+    let book = make_book(1);
     let mut ledger = Ledger::new(RULES);
-    ledger.insert(JobId(1), held(&book));
-    ledger.insert(JobId(2), Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Sched) });
+    ledger.insert(JobId(1), make_held_job(&book));
+    ledger.insert(JobId(2), Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Sched) });
     let association = book.find(UserId(1), None).unwrap();
     assert!(ledger.accounts.is_unread(association));
-    assert!(release(&mut ledger, &book, association).is_empty());
+    assert!(release_held_jobs(&mut ledger, &book, association).is_empty());
     ledger.change(JobId(2), |job| job.knowledge = Knowledge::Known);
-    assert_eq!(release(&mut ledger, &book, association).len(), 1);
+    assert_eq!(release_held_jobs(&mut ledger, &book, association).len(), 1);
 }
 
 #[test]
 fn a_recount_repairs_counters_and_drift_reports_them() {
-    let book = book(1);
+    let book = make_book(1);
     let mut ledger = Ledger::new(RULES);
-    ledger.insert(JobId(1), job(&book, Phase::Run));
+    ledger.insert(JobId(1), make_job(&book, Phase::Run));
     let association = book.find(UserId(1), None).unwrap();
     ledger.corrupt(JobId(1), |job| job.phase = Phase::Sched);
     assert_eq!(ledger.drift().len(), 1);
@@ -180,90 +187,94 @@ fn a_recount_repairs_counters_and_drift_reports_them() {
     assert_eq!(ledger.drift(), []);
     assert_eq!(ledger.accounts.usage(association).unwrap().total.charged.sched.jobs(), 1);
     ledger.forget_jobs();
-    assert_eq!(ledger.drift().len(), 1, "counts without jobs are drift too");
+    assert_eq!(ledger.drift().len(), 1, "counters without jobs differ too");
 }
 
-/// Each row changes a stored job without its counters. The recount must report one difference of the right kind, or none if nothing counts
-/// that value.
+/// Each case changes a stored job without the counters. `drift` must report one difference of the kind `wanted`, or none if no counter
+/// contains the changed value.
 #[test]
 fn drift_names_the_kind_of_counter_that_differs() {
-    let book = book(1);
-    let unread = Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) };
-    for (one, change, wanted) in [
+    let book = make_book(1);
+    let unread = Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) };
+    for (job, change, wanted) in [
         (unread, (|job| job.knowledge = Knowledge::Known) as fn(&mut Job), "lines of held jobs"),
-        (held(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),
-        (job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
-        (job(&book, Phase::Sched), |job| job.queue = None, "counters"),
-        (Job { queue: None, ..job(&book, Phase::Sched) }, |job| job.queue = Some("q".into()), "counters"),
-        (Job { queue: None, ..job(&book, Phase::Sched) }, |job| job.size.nodes = 9, "counters"),
-        (held(&book), |job| job.size.nodes = 1, "none"),
-        (held(&book), |job| job.grant = Grant::Blocked, "none"),
+        (make_held_job(&book), |job| job.keepers = Keepers::Others, "lines of held jobs"),
+        (make_job(&book, Phase::Depend), |job| job.phase = Phase::New, "lists of jobs"),
+        (make_job(&book, Phase::Sched), |job| job.queue = None, "counters"),
+        (
+            Job { queue: None, ..make_job(&book, Phase::Sched) },
+            |job| job.queue = Some("q".into()),
+            "counters",
+        ),
+        (Job { queue: None, ..make_job(&book, Phase::Sched) }, |job| job.size.nodes = 9, "counters"),
+        (make_held_job(&book), |job| job.size.nodes = 1, "none"),
+        (make_held_job(&book), |job| job.grant = Grant::Blocked, "none"),
     ] {
         let mut ledger = Ledger::new(RULES);
-        ledger.insert(JobId(1), one);
+        ledger.insert(JobId(1), job);
         ledger.corrupt(JobId(1), change);
         let drift = ledger.drift().into_iter();
-        let kinds: Vec<String> = drift.map(|(_, what)| what.split(':').next().unwrap().to_owned()).collect();
+        let kinds: Vec<String> = drift.map(|(_, text)| text.split(':').next().unwrap().to_owned()).collect();
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
         assert_eq!(kinds, wanted);
     }
-    // The same for one of two held jobs of a class.
+    // The recount also finds a difference in one of two held jobs of a class.
     let mut ledger = Ledger::new(RULES);
-    [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), held(&book)));
+    [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
     ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
-    let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, what)| what).collect();
+    let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, text)| text).collect();
     assert_eq!(kinds, ["lines of held jobs"]);
 }
 
-/// The scan finds the candidates of both queues before it releases job 1. Then job 2 is removed.
+/// The scan finds the candidates of both queues before it releases job 1. If job 2 is removed afterwards, job 3 is next.
 #[test]
 fn a_scan_skips_a_job_that_is_no_longer_held() {
-    let book = book(9);
-    for leaves in [false, true] {
+    let book = make_book(9);
+    for is_removed in [false, true] {
         let mut ledger = Ledger::new(RULES);
         for (id, queue) in [(1, "q"), (2, "other"), (3, "other")] {
-            ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..held(&book) });
+            ledger.insert(JobId(id), Job { queue: Some(queue.into()), ..make_held_job(&book) });
         }
-        let mut walk = ScanCursor::new(book.find(UserId(1), None).unwrap(), Line::All);
-        let mut next = |ledger: &mut Ledger| {
-            walk.release_next(ledger, &book, &BTreeSet::new()).map(|released| released.id.0)
+        let mut cursor = ScanCursor::new(book.find(UserId(1), None).unwrap(), Line::All);
+        let mut release_next = |ledger: &mut Ledger| {
+            cursor.release_next(ledger, &book, &BTreeSet::new()).map(|released| released.id.0)
         };
-        assert_eq!(next(&mut ledger), Some(1));
-        if leaves {
+        assert_eq!(release_next(&mut ledger), Some(1));
+        if is_removed {
             ledger.remove(JobId(2));
         }
-        assert_eq!(next(&mut ledger), Some(if leaves { 3 } else { 2 }));
+        assert_eq!(release_next(&mut ledger), Some(if is_removed { 3 } else { 2 }));
     }
 }
 
 #[test]
 fn a_job_is_charged_in_sched_and_run() {
-    let book = book(1);
+    let book = make_book(1);
     let all = [Phase::New, Phase::Depend, Phase::Priority, Phase::Sched, Phase::Run, Phase::Cleanup];
-    let is_charged = all.map(|phase| job(&book, phase).is_charged());
+    let is_charged = all.map(|phase| make_job(&book, phase).is_charged());
     assert_eq!(is_charged, [false, false, false, true, true, false]);
 }
 
 #[test]
 fn a_ledger_counts_its_jobs() {
-    let book = book(1);
+    let book = make_book(1);
     let mut ledger = Ledger::new(RULES);
     assert_eq!(ledger.job_count(), 0);
-    ledger.insert(JobId(1), job(&book, Phase::New));
+    ledger.insert(JobId(1), make_job(&book, Phase::New));
     assert_eq!(ledger.job_count(), 1);
 }
 
 #[test]
 fn only_a_job_in_depend_can_be_blocked_by_other_plugins() {
-    let book = book(1);
-    let known = |phase| Job { knowledge: Knowledge::Known, ..job(&book, phase) };
+    let book = make_book(1);
+    let make_known_job = |phase| Job { knowledge: Knowledge::Known, ..make_job(&book, phase) };
     for (job, wanted) in [
-        (known(Phase::Depend), true),
-        (known(Phase::New), false),
-        (known(Phase::Priority), false),
-        (known(Phase::Sched), false),
-        (held(&book), false),
-        (Job { knowledge: Knowledge::Unread, ..job(&book, Phase::Depend) }, false),
+        (make_known_job(Phase::Depend), true),
+        (make_known_job(Phase::New), false),
+        (make_known_job(Phase::Priority), false),
+        (make_known_job(Phase::Sched), false),
+        (make_held_job(&book), false),
+        (Job { knowledge: Knowledge::Unread, ..make_job(&book, Phase::Depend) }, false),
     ] {
         assert_eq!(job.is_only_blocked(), wanted, "{:?}", job.phase);
     }

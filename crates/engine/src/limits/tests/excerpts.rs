@@ -5,24 +5,21 @@ use super::*;
 use crate::ids::{Measure, Stage};
 use proptest::prelude::*;
 
-/// One job runs, one is in SCHED, and one has reservations for SCHED and RUN.
+/// One job runs, one is in SCHED, one has reservations for SCHED and RUN, and one is held.
 #[test]
 fn the_use_of_a_limit_includes_reservations() {
-    let mut book = book(5);
+    let mut book = make_book(5);
     let id = book.find(UserId(1), None).unwrap();
-    let mut one = book.association(id).unwrap().clone();
-    (one.max_nodes, one.max_sched_jobs) = (Limit(9), Limit(7));
-    book.upsert(
-        vec![AssociationRecord { association: one, fairshare: 0.5, def_bank: "A".into() }],
-        UserId(0),
-    );
+    let mut association = book.association(id).unwrap().clone();
+    (association.max_nodes, association.max_sched_jobs) = (Limit(9), Limit(7));
+    book.upsert(vec![AssociationRecord { association, fairshare: 0.5, def_bank: "A".into() }], UserId(0));
     let mut ledger = Ledger::new(RULES);
-    ledger.insert(JobId(1), job(&book, Phase::Run));
-    ledger.insert(JobId(2), job(&book, Phase::Sched));
-    ledger.insert(JobId(3), Job { grant: Grant::Given, ..job(&book, Phase::Priority) });
-    ledger.insert(JobId(4), held(&book));
-    let found = Limits::new(&ledger, &book).pressures(id, None);
-    let found: Vec<_> = found
+    ledger.insert(JobId(1), make_job(&book, Phase::Run));
+    ledger.insert(JobId(2), make_job(&book, Phase::Sched));
+    ledger.insert(JobId(3), Job { grant: Grant::Given, ..make_job(&book, Phase::Priority) });
+    ledger.insert(JobId(4), make_held_job(&book));
+    let pressures = Limits::new(&ledger, &book).pressures(id, None);
+    let found: Vec<_> = pressures
         .iter()
         .filter(|it| !it.limit.is_unlimited())
         .map(|it| (it.hold.name(), it.amount.stage, it.amount.measure, (it.used, it.reserved, it.limit.0)))
@@ -41,81 +38,84 @@ fn the_use_of_a_limit_includes_reservations() {
 /// An unread eventlog may show that there is no headroom, so an excerpt releases no job either.
 #[test]
 fn an_excerpt_releases_no_job_while_an_eventlog_is_unread() {
-    let book = book(5);
+    let book = make_book(5);
     let id = book.find(UserId(1), None).unwrap();
-    for (knowledge, free) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
+    for (knowledge, released) in [(Knowledge::Known, vec![JobId(2)]), (Knowledge::Unread, Vec::new())] {
         let mut ledger = Ledger::new(RULES);
-        ledger.insert(JobId(1), Job { knowledge, ..job(&book, Phase::Sched) });
-        ledger.insert(JobId(2), held(&book));
+        ledger.insert(JobId(1), Job { knowledge, ..make_job(&book, Phase::Sched) });
+        ledger.insert(JobId(2), make_held_job(&book));
         let mut excerpt = ledger.excerpt(id, [JobId(2)].into_iter());
-        assert_eq!(ScanCursor::release_all(&mut excerpt, &book, id).0, free, "{knowledge:?}");
+        assert_eq!(ScanCursor::release_all(&mut excerpt, &book, id).0, released, "{knowledge:?}");
     }
 }
 
-/// Blocked jobs come after jobs that are not blocked, whatever their queue. Otherwise the lower id comes first.
+/// Blocked jobs of any queue come after jobs that are not blocked. Otherwise the lower id comes first.
 #[test]
 fn the_place_of_a_held_job_is_by_keepers_and_id() {
-    let book = book(0);
+    let book = make_book(0);
     let mut ledger = Ledger::new(RULES);
-    let other = || Some("other".into());
+    let other_queue = || Some("other".into());
     for (id, keepers, queue) in [
         (1, Keepers::Others, None),
         (2, Keepers::NobodyElse, None),
-        (3, Keepers::NobodyElse, other()),
-        (4, Keepers::Others, other()),
+        (3, Keepers::NobodyElse, other_queue()),
+        (4, Keepers::Others, other_queue()),
         (5, Keepers::NobodyElse, None),
     ] {
-        ledger.insert(JobId(id), Job { keepers, queue, ..held(&book) });
+        ledger.insert(JobId(id), Job { keepers, queue, ..make_held_job(&book) });
     }
-    ledger.insert(JobId(6), job(&book, Phase::Sched));
-    let found =
+    ledger.insert(JobId(6), make_job(&book, Phase::Sched));
+    let find_place =
         |id| ledger.accounts.place_in_line(JobId(id), ledger.job(JobId(id))?).map(|at| (at.place, at.of));
     let wanted = [(1, 4), (2, 1), (3, 2), (4, 5), (5, 3)].map(|(id, place)| (id, Some((place, 5))));
-    assert_eq!([1, 2, 3, 4, 5].map(|id| (id, found(id))), wanted);
-    assert_eq!(found(6), None);
+    assert_eq!([1, 2, 3, 4, 5].map(|id| (id, find_place(id))), wanted);
+    assert_eq!(find_place(6), None, "a job in SCHED has no place");
 }
 
 /// A generated held job.
 #[derive(Clone, Debug)]
 struct HeldJob {
     is_blocked: bool,
-    queue: bool,
+    is_in_other_queue: bool,
     nodes: u64,
     cores: u64,
 }
 
 fn any_held_job() -> impl Strategy<Value = HeldJob> {
-    (any::<bool>(), any::<bool>(), 1..4u64, 1..4u64).prop_map(|(is_blocked, queue, nodes, cores)| HeldJob {
-        is_blocked,
-        queue,
-        nodes,
-        cores,
-    })
+    (any::<bool>(), any::<bool>(), 1..4u64, 1..4u64).prop_map(
+        |(is_blocked, is_in_other_queue, nodes, cores)| HeldJob {
+            is_blocked,
+            is_in_other_queue,
+            nodes,
+            cores,
+        },
+    )
 }
 
 proptest! {
-    /// The rivals of a job are all earlier jobs, and later jobs that request less or are of another class. A blocked job is not a rival of a
-    /// job that is not blocked.
+    /// The rivals of a job are all earlier jobs, and the later jobs that request less or belong to another class. A blocked job is not a rival
+    /// of a job that is not blocked.
     #[test]
     fn the_rivals_of_a_job_are_all_jobs_that_may_be_released_before_it(all in prop::collection::vec(any_held_job(), 1..20), at in 0..20usize, most in 0..20usize) {
-        let book = book(0);
+        let book = make_book(0);
         let at = at % all.len();
         let mut ledger = Ledger::new(RULES);
         for (id, it) in all.iter().enumerate() {
             let keepers = if it.is_blocked { Keepers::Others } else { Keepers::NobodyElse };
             let size = Size::new(it.nodes, it.cores, 0);
-            let queue = it.queue.then(|| "other".into());
-            ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..held(&book) });
+            let queue = it.is_in_other_queue.then(|| "other".into());
+            ledger.insert(JobId(id as u64), Job { keepers, size, queue, ..make_held_job(&book) });
         }
-        let own = &all[at];
-        let may = |id: usize, it: &HeldJob| {
-            let is_like = (it.is_blocked, it.queue) == (own.is_blocked, own.queue);
+        let job = &all[at];
+        let is_rival = |id: usize, it: &HeldJob| {
+            let is_same_class =
+                (it.is_blocked, it.is_in_other_queue) == (job.is_blocked, job.is_in_other_queue);
             id != at
-                && (!it.is_blocked || own.is_blocked)
-                && (id < at || !is_like || it.nodes < own.nodes || it.cores < own.cores)
+                && (!it.is_blocked || job.is_blocked)
+                && (id < at || !is_same_class || it.nodes < job.nodes || it.cores < job.cores)
         };
         let mut wanted: Vec<u64> =
-            all.iter().enumerate().filter(|(id, it)| may(*id, it)).map(|(id, _)| id as u64).collect();
+            all.iter().enumerate().filter(|(id, it)| is_rival(*id, it)).map(|(id, _)| id as u64).collect();
         wanted.sort_unstable();
         let found = ledger.rivals(JobId(at as u64), most).map(|rivals| {
             let mut rivals: Vec<u64> = rivals.into_iter().map(|id| id.0).collect();

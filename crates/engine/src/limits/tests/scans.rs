@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A scan that skips associations releases the same jobs in the same order as a scan that visits all, and leaves the same places in all
-//! scopes.
+//! Compares scans that skip associations with scans that visit all associations: both must release the same jobs in the same order, and
+//! leave the same places in all scopes.
 
 use super::super::place::Key;
 use super::super::scope::ScopeId;
@@ -14,12 +14,14 @@ const USERS: u32 = 8;
 const QUEUES: [Option<&str>; 2] = [None, Some("q1")];
 
 /// Returns a site with `users` users in two banks. `caps` are the limits on each bank, on both banks together, and on each user.
-fn book_of(users: u32, caps: [i64; 6]) -> Book {
+fn make_book_with_caps(users: u32, caps: [i64; 6]) -> Book {
     let record = |user: u32| {
-        let mut one = book(9).association(book(9).find(UserId(1), None).unwrap()).unwrap().clone();
-        (one.user, one.bank) = (UserId(user), if user.is_multiple_of(2) { "A" } else { "B" }.into());
-        one.max_running_jobs = Limit(if user == 3 { 1 } else { 5 });
-        AssociationRecord { def_bank: one.bank.clone(), association: one, fairshare: 0.5 }
+        let mut association =
+            make_book(9).association(make_book(9).find(UserId(1), None).unwrap()).unwrap().clone();
+        (association.user, association.bank) =
+            (UserId(user), if user.is_multiple_of(2) { "A" } else { "B" }.into());
+        association.max_running_jobs = Limit(if user == 3 { 1 } else { 5 });
+        AssociationRecord { def_bank: association.bank.clone(), association, fairshare: 0.5 }
     };
     let limit = |target, queue: Option<&str>, amount: &str, cap| SiteLimit {
         target,
@@ -47,36 +49,36 @@ fn book_of(users: u32, caps: [i64; 6]) -> Book {
 
 #[derive(Clone, Debug)]
 enum Op {
-    Come {
+    Submit {
         user: u32,
         queue: usize,
         nodes: u64,
         cores: u64,
-        is_kept: bool,
+        is_blocked: bool,
         runs: bool,
     },
     End(usize),
-    /// In each scope, this number of jobs takes headroom.
-    Overtaken(u64),
-    Prices,
-    /// Consecutive scans. They release no job of the users in the set.
-    Walks(Vec<(u32, Line)>, BTreeSet<u32>),
-    /// All associations are placed again. Then each association with held jobs has a scan.
-    All,
+    /// In each scope, the counter of jobs that took headroom increases by this number.
+    TakeHeadroom(u64),
+    ChangePriorities,
+    /// Consecutive scans, each from a user's association. They release no job of the users in the set.
+    Scans(Vec<(u32, Line)>, BTreeSet<u32>),
+    /// Places all associations again, then scans from each association with held jobs.
+    ScanAll,
 }
 
-fn op() -> impl Strategy<Value = Op> {
+fn any_op() -> impl Strategy<Value = Op> {
     let line = || prop_oneof![4 => Just(Line::All), 1 => Just(Line::KeptByNobodyElse)];
-    let roots = prop::collection::vec((1..=USERS, line()), 1..6);
+    let scans = prop::collection::vec((1..=USERS, line()), 1..6);
     prop_oneof![
         8 => (1..=USERS, 0..2usize, 0..4u64, 0..4u64, any::<bool>(), any::<bool>()).prop_map(
-            |(user, queue, nodes, cores, is_kept, runs)| Op::Come { user, queue, nodes, cores, is_kept, runs }
+            |(user, queue, nodes, cores, is_blocked, runs)| Op::Submit { user, queue, nodes, cores, is_blocked, runs }
         ),
         3 => (0..32usize).prop_map(Op::End),
-        1 => (40..OVERTAKEN + 10).prop_map(Op::Overtaken),
-        1 => Just(Op::Prices),
-        3 => (roots, prop::collection::btree_set(1..=USERS, 0..2)).prop_map(|(roots, not)| Op::Walks(roots, not)),
-        2 => Just(Op::All),
+        1 => (40..OVERTAKEN + 10).prop_map(Op::TakeHeadroom),
+        1 => Just(Op::ChangePriorities),
+        3 => (scans, prop::collection::btree_set(1..=USERS, 0..2)).prop_map(|(scans, not)| Op::Scans(scans, not)),
+        2 => Just(Op::ScanAll),
     ]
 }
 
@@ -84,22 +86,22 @@ fn op() -> impl Strategy<Value = Op> {
 struct World {
     book: Book,
     ledger: Ledger,
-    /// Whether each scan visits all associations.
-    is_plain: bool,
-    /// A number that increases when the priorities change.
+    /// True if each scan visits all associations.
+    visits_all: bool,
+    /// Increases when the priorities change, which are computed from this number and the job ids.
     shift: u64,
-    /// The cost of all scans until now.
-    looks: usize,
+    /// The number of comparisons in all scans until now.
+    comparisons: usize,
 }
 
 /// The places in each scope, and the overtaken jobs in the order of their overtaking.
 type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
 
 impl World {
-    fn new(book: &Book, is_plain: bool) -> World {
+    fn new(book: &Book, visits_all: bool) -> World {
         let mut ledger = Ledger::new(RULES);
         ledger.regroup(book);
-        World { book: book.clone(), ledger, is_plain, shift: 0, looks: 0 }
+        World { book: book.clone(), ledger, visits_all, shift: 0, comparisons: 0 }
     }
 
     fn find_association(&self, user: u32) -> AssociationId {
@@ -115,46 +117,49 @@ impl World {
     }
 
     /// Adds a job. If it exceeds a limit, it is held; otherwise it is in SCHED or, if `runs`, in RUN.
-    fn add_job(&mut self, id: u64, one: Job, runs: bool) {
-        let association = one.association().unwrap();
+    fn add_job(&mut self, id: u64, mut job: Job, runs: bool) {
+        let association = job.association().unwrap();
         self.ledger.assign_scopes(&self.book, association);
-        let headroom = Limits::new(&self.ledger, &self.book).headroom(association, one.queue.as_ref());
-        let exceeded = headroom.exceeded(one.size);
-        let mut one = one;
+        let headroom = Limits::new(&self.ledger, &self.book).headroom(association, job.queue.as_ref());
+        let exceeded = headroom.exceeded(job.size);
         if exceeded.is_empty() {
-            one.phase = if runs { Phase::Run } else { Phase::Sched };
+            job.phase = if runs { Phase::Run } else { Phase::Sched };
         } else {
-            one.names.add_all(RULES, exceeded);
+            job.names.add_all(RULES, exceeded);
         }
-        self.ledger.insert(JobId(id), one);
+        self.ledger.insert(JobId(id), job);
     }
 
-    fn end(&mut self, at: usize) {
+    fn end_job(&mut self, at: usize) {
         let count = self.ledger.job_count().max(1);
         let id = self.ledger.jobs().nth(at % count).map(|(id, _)| id);
         id.into_iter().for_each(|id| drop(self.ledger.remove(id)));
     }
 
-    fn step(&mut self, walk: &mut ScanCursor, undecided: &BTreeSet<AssociationId>) -> Option<Released> {
-        self.forget_results(walk);
-        for unplaced in walk.unplaced(&mut self.ledger, &self.book) {
+    fn release_next(
+        &mut self,
+        cursor: &mut ScanCursor,
+        undecided: &BTreeSet<AssociationId>,
+    ) -> Option<Released> {
+        self.discard_results(cursor);
+        for unplaced in cursor.unplaced(&mut self.ledger, &self.book) {
             let priority = |id: JobId| (id, ((id.0 + self.shift) * 7_919 % 5) as u32);
             let priorities: Vec<(JobId, u32)> = unplaced.heads().into_iter().map(priority).collect();
-            walk.place_association(&mut self.ledger, &self.book, unplaced, &priorities);
+            cursor.place_association(&mut self.ledger, &self.book, unplaced, &priorities);
         }
-        self.forget_results(walk);
-        walk.release_next(&mut self.ledger, &self.book, undecided)
+        self.discard_results(cursor);
+        cursor.release_next(&mut self.ledger, &self.book, undecided)
     }
 
-    fn forget_results(&mut self, walk: &mut ScanCursor) {
-        if self.is_plain {
+    fn discard_results(&mut self, cursor: &mut ScanCursor) {
+        if self.visits_all {
             self.ledger.note_any_change();
-            walk.restart_lines();
+            cursor.restart_lines();
         }
     }
 
     /// Moves a released job to its next state. Depending on the id, the job stays in DEPEND, cannot be scheduled, or ends other jobs.
-    fn move_on(&mut self, id: JobId) {
+    fn advance_released_job(&mut self, id: JobId) {
         match id.0 % 5 {
             0 => {}
             1 => {
@@ -162,7 +167,7 @@ impl World {
             }
             2 => {
                 self.ledger.change(id, |job| job.phase = Phase::Sched);
-                self.end(id.0 as usize);
+                self.end_job(id.0 as usize);
             }
             _ => {
                 self.ledger.change(id, |job| job.phase = Phase::Sched);
@@ -170,25 +175,25 @@ impl World {
         }
     }
 
-    fn walk(
+    fn run_scan(
         &mut self,
         user: u32,
         line: Line,
         undecided: &BTreeSet<AssociationId>,
     ) -> Vec<(Released, Places)> {
-        let mut walk = ScanCursor::new(self.find_association(user), line);
+        let mut cursor = ScanCursor::new(self.find_association(user), line);
         let mut all = Vec::new();
-        while let Some(released) = self.step(&mut walk, undecided) {
+        while let Some(released) = self.release_next(&mut cursor, undecided) {
             if released.is_free {
-                self.move_on(released.id);
+                self.advance_released_job(released.id);
             }
             all.push((released, self.places()));
         }
-        self.looks += walk.comparisons();
-        // Reservations end with the scan for jobs that other plugins hold.
+        self.comparisons += cursor.comparisons();
+        // If another plugin blocks a released job, its reservation ends with the scan.
         for (released, _) in &all {
-            let stays = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
-            if self.ledger.job(released.id).filter(stays).is_some() {
+            let is_blocked = |job: &&Job| job.phase == Phase::Depend && job.grant == Grant::Given;
+            if self.ledger.job(released.id).filter(is_blocked).is_some() {
                 self.ledger.change(released.id, |job| job.grant = Grant::Blocked);
             }
         }
@@ -196,36 +201,39 @@ impl World {
     }
 
     fn apply(&mut self, id: u64, op: &Op) -> Vec<Vec<(Released, Places)>> {
-        // The engine makes this call at each event.
+        // The engine calls `note_any_change` at each event.
         self.ledger.note_any_change();
         match op {
-            Op::Come { user, queue, nodes, cores, is_kept, runs } => {
+            Op::Submit { user, queue, nodes, cores, is_blocked, runs } => {
                 let one = Job {
                     user: UserId(*user),
                     admission: Admission::Admitted(self.find_association(*user)),
                     queue: QUEUES[*queue].map(Into::into),
                     size: Size::new(*nodes, *cores, 0),
-                    keepers: if *is_kept { Keepers::Others } else { Keepers::NobodyElse },
-                    ..job(&self.book, Phase::Depend)
+                    keepers: if *is_blocked { Keepers::Others } else { Keepers::NobodyElse },
+                    ..make_job(&self.book, Phase::Depend)
                 };
                 self.add_job(id, one, *runs);
             }
-            Op::End(at) => self.end(*at),
-            Op::Overtaken(many) => self.ledger.overtake(*many),
-            Op::Prices => {
+            Op::End(at) => self.end_job(*at),
+            Op::TakeHeadroom(many) => self.ledger.take_headroom(*many),
+            Op::ChangePriorities => {
                 self.shift += 1;
                 self.ledger.note_priorities_changed();
             }
-            Op::Walks(roots, undecided) => {
+            Op::Scans(scans, undecided) => {
                 let undecided = undecided.iter().map(|user| self.find_association(*user)).collect();
-                return roots.iter().map(|(user, line)| self.walk(*user, *line, &undecided)).collect();
+                return scans.iter().map(|(user, line)| self.run_scan(*user, *line, &undecided)).collect();
             }
-            Op::All => {
+            Op::ScanAll => {
                 self.ledger.recompute_all_places();
                 let all: BTreeSet<AssociationId> = self.ledger.associations_with_held().collect();
                 let users = (1..=USERS).filter(|user| all.contains(&self.find_association(*user)));
                 let users: Vec<u32> = users.collect();
-                return users.into_iter().map(|user| self.walk(user, Line::All, &BTreeSet::new())).collect();
+                return users
+                    .into_iter()
+                    .map(|user| self.run_scan(user, Line::All, &BTreeSet::new()))
+                    .collect();
             }
         }
         Vec::new()
@@ -233,10 +241,10 @@ impl World {
 }
 
 impl Ledger {
-    fn overtake(&mut self, many: u64) {
+    fn take_headroom(&mut self, count: u64) {
         let ids: Vec<ScopeId> = self.accounts.scopes.iter().map(|(id, _)| id).collect();
         for id in ids {
-            self.accounts.scopes.get_mut(id).into_iter().for_each(|scope| scope.taken += many);
+            self.accounts.scopes.get_mut(id).into_iter().for_each(|scope| scope.taken += count);
         }
     }
 }
@@ -245,29 +253,30 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_scan_that_skips_associations_releases_the_same_jobs_as_one_that_looks_at_all(
-        caps in prop::array::uniform6(1..7i64), ops in prop::collection::vec(op(), 1..120),
+    fn a_scan_that_skips_associations_releases_the_same_jobs_as_a_scan_that_visits_all(
+        caps in prop::array::uniform6(1..7i64), ops in prop::collection::vec(any_op(), 1..120),
     ) {
-        let book = book_of(USERS, caps);
-        let (mut ours, mut plain) = (World::new(&book, false), World::new(&book, true));
+        let book = make_book_with_caps(USERS, caps);
+        let (mut skipping, mut visiting) = (World::new(&book, false), World::new(&book, true));
         for (id, op) in (1..).zip(&ops) {
-            let (taken, wanted) = (ours.apply(id, op), plain.apply(id, op));
+            let (taken, wanted) = (skipping.apply(id, op), visiting.apply(id, op));
             prop_assert_eq!(taken, wanted, "{:?}", op);
-            prop_assert_eq!(ours.places(), plain.places(), "{:?}", op);
-            prop_assert_eq!(ours.ledger.drift(), []);
+            prop_assert_eq!(skipping.places(), visiting.places(), "{:?}", op);
+            prop_assert_eq!(skipping.ledger.drift(), []);
         }
-        prop_assert!(ours.looks <= plain.looks);
+        prop_assert!(skipping.comparisons <= visiting.comparisons);
     }
 }
 
-/// Returns a site with one running job. Each user has a held job that lacks nodes and one that lacks cores. A job with the smaller nodes
-/// and the smaller cores of the two would fit.
+/// Returns a site with one running job. Each other user has a held job that lacks nodes and a held job that lacks cores. The least nodes
+/// and the least cores of the two together would fit.
 fn world_without_headroom(users: u32) -> World {
-    let mut world = World::new(&book_of(users, [9, 9, 999, 999, 999, 999]), false);
+    let mut world = World::new(&make_book_with_caps(users, [9, 9, 999, 999, 999, 999]), false);
     let mut add_job = |id: u64, user: u32, nodes, cores| {
         let admission = Admission::Admitted(world.find_association(user));
         let size = Size::new(nodes, cores, 0);
-        let one = Job { user: UserId(user), admission, queue: None, size, ..job(&world.book, Phase::Depend) };
+        let one =
+            Job { user: UserId(user), admission, queue: None, size, ..make_job(&world.book, Phase::Depend) };
         world.add_job(id, one, true);
     };
     add_job(1, 1, 8, 8);
@@ -278,41 +287,41 @@ fn world_without_headroom(users: u32) -> World {
     world
 }
 
-/// Returns the cost of a scan that releases no job.
-fn cost(world: &mut World, user: u32) -> usize {
-    let before = world.looks;
-    assert_eq!(world.walk(user, Line::All, &BTreeSet::new()), []);
-    world.looks - before
+/// Runs a scan, which must release no job. Returns its number of comparisons.
+fn measure_scan_cost(world: &mut World, user: u32) -> usize {
+    let before = world.comparisons;
+    assert_eq!(world.run_scan(user, Line::All, &BTreeSet::new()), []);
+    world.comparisons - before
 }
 
-/// Many associations wait for the same headroom. The first scan visits each of them. Later scans only read the scope's list.
+/// Many associations wait for the same headroom. The first scan visits each association, and later scans only read the list of the scope.
 #[test]
-fn a_scan_looks_at_no_association_twice_while_nothing_changes() {
+fn no_scan_visits_an_association_again_while_nothing_changes() {
     let mut world = world_without_headroom(USERS);
-    let first = cost(&mut world, 2);
-    let others: Vec<usize> = (3..=USERS).map(|user| cost(&mut world, user)).collect();
+    let first = measure_scan_cost(&mut world, 2);
+    let others: Vec<usize> = (3..=USERS).map(|user| measure_scan_cost(&mut world, user)).collect();
     assert!(others.iter().all(|cost| cost * 4 < first), "{first} {others:?}");
-    // After a job was added or ended, a scan visits each association again.
+    // After the addition and the removal of a job, a scan visits each association again.
     add_and_remove_job(&mut world);
-    let again = cost(&mut world, 3);
+    let again = measure_scan_cost(&mut world, 3);
     assert!(again * 2 > first, "{first} {again}");
 }
 
-/// A scan that restarted at the front of the list for each association would cost a quadratic time.
+/// If a scan restarted at the front of the list for each association, its cost would be quadratic in the number of users.
 #[test]
-fn a_scan_goes_through_the_associations_of_a_scope_once() {
-    let of = |users: u32| {
+fn a_scan_visits_each_association_of_a_scope_once() {
+    let measure_costs = |users: u32| {
         let mut world = world_without_headroom(users);
         // The first scan places the associations.
-        (cost(&mut world, 2), add_and_remove_job(&mut world), cost(&mut world, 3))
+        (measure_scan_cost(&mut world, 2), add_and_remove_job(&mut world), measure_scan_cost(&mut world, 3))
     };
-    let ((_, (), few), (_, (), many)) = (of(100), of(400));
+    let ((_, (), few), (_, (), many)) = (measure_costs(100), measure_costs(400));
     assert!(many < 5 * few, "{few} {many}");
 }
 
 fn add_and_remove_job(world: &mut World) {
     let admission = Admission::Admitted(world.find_association(1));
-    let one = Job { admission, size: Size::new(0, 0, 0), ..job(&world.book, Phase::Sched) };
+    let one = Job { admission, size: Size::new(0, 0, 0), ..make_job(&world.book, Phase::Sched) };
     world.ledger.insert(JobId(99), one);
     world.ledger.remove(JobId(99));
 }
