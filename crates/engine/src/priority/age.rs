@@ -106,8 +106,8 @@ mod tests {
     #[test]
     fn an_age_is_capped_without_max_wait_behind() {
         let capped = Ages::default().at_time(1_000.0, 100.0, true);
-        let free = Ages::default().at_time(1_000.0, 100.0, false);
-        for (since, now, with_cap, without) in [
+        let uncapped = Ages::default().at_time(1_000.0, 100.0, false);
+        for (since, now, capped_value, uncapped_value) in [
             (1_000.0, 1_000.0, 1.0, 1.0),
             (950.0, 1_000.0, 1.5, 1.5),
             (900.0, 1_000.0, 2.0, 2.0),
@@ -116,8 +116,8 @@ mod tests {
             (1_200.0, 1_200.0, 0.0, 0.0),
         ] {
             assert_eq!(
-                (capped.value(since, now), free.value(since, now)),
-                (with_cap, without),
+                (capped.value(since, now), uncapped.value(since, now)),
+                (capped_value, uncapped_value),
                 "{since} {now}"
             );
         }
@@ -131,24 +131,24 @@ mod tests {
             let now = began + passed * age_max * 0.999;
             let ages = Ages::default().at_time(began, age_max, true).at_time(now, age_max, true);
             prop_assert_eq!(ages.reference(), began + age_max);
-            let [one, other] = waited.map(|waited| ages.value(now - waited * age_max, now));
-            let [young, old] = waited.map(|waited| waited.min(1.0));
-            prop_assert!(((one - other) - (young - old)).abs() < 1e-6, "{} {} {} {}", one, other, young, old);
-            prop_assert!((0.0..=2.0 + 1e-6).contains(&one));
+            let [first, second] = waited.map(|waited| ages.value(now - waited * age_max, now));
+            let [first_age, second_age] = waited.map(|waited| waited.min(1.0));
+            prop_assert!(((first - second) - (first_age - second_age)).abs() < 1e-6, "{} {} {} {}", first, second, first_age, second_age);
+            prop_assert!((0.0..=2.0 + 1e-6).contains(&first));
         }
 
-        /// The other terms may have any values within the spread.
+        /// The other terms of the two jobs differ by at most `spread`.
         #[test]
         fn a_job_is_not_overtaken_by_jobs_beyond_max_wait_behind(
-            spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, part in 0.0..1.0f64,
+            spread in 0.0..1e6f64, wait in 60.0..1e7f64, age_max in 60.0..1e7f64, more in 0.0..1e6f64, fraction in 0.0..1.0f64,
             base in 1.0..1e5f64,
         ) {
             let weight = age_weight_for_wait(spread, wait, age_max) as f64;
             let now = 1e9 + wait + more;
             let ages = Ages::default().at_time(now, age_max, false);
             let priority = |others: f64, since: f64| (others + weight * ages.value(since, now)).round();
-            let (waits, later) = (priority(base, 1e9), priority(base + part * spread, 1e9 + wait + more));
-            prop_assert!(waits >= later, "{} {}", waits, later);
+            let (early_priority, late_priority) = (priority(base, 1e9), priority(base + fraction * spread, 1e9 + wait + more));
+            prop_assert!(early_priority >= late_priority, "{} {}", early_priority, late_priority);
         }
     }
 }

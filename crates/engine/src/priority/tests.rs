@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The priority that a score gives, and its explanation.
+//! Tests of the priority that a score gives, and of its explanation.
 
 use super::*;
 use crate::accounts::{Weights, ZeroScore};
@@ -14,7 +14,7 @@ fn explain_terms(terms: [(i64, f64); 4], zero: ZeroScore) -> Explanation {
 fn a_score_becomes_a_priority() {
     use Outcome::{HeldByScore, Lowered, Raised, Taken};
     let none = (0, 0.0);
-    for (what, terms, (held, hold), (raised, floor)) in [
+    for (what, terms, (hold_outcome, hold_priority), (floor_outcome, floor_priority)) in [
         ("t1001", [(100_000, 0.45321), none, none, (1, -1.0)], (Taken, 45_320), (Taken, 45_320)),
         (
             "t1013",
@@ -43,11 +43,14 @@ fn a_score_becomes_a_priority() {
             (Raised, 1),
         ),
     ] {
-        for (zero, outcome, priority) in [(ZeroScore::Hold, held, hold), (ZeroScore::Floor, raised, floor)] {
-            let explain_terms = explain_terms(terms, zero);
-            assert_eq!((explain_terms.outcome, explain_terms.priority), (outcome, priority), "{what}");
-            assert_eq!(explain_terms.rounded, explain_terms.sum.round(), "{what}");
-            assert_eq!(explain_terms.terms().len(), 4, "{what}");
+        for (zero, outcome, priority) in [
+            (ZeroScore::Hold, hold_outcome, hold_priority),
+            (ZeroScore::Floor, floor_outcome, floor_priority),
+        ] {
+            let explanation = explain_terms(terms, zero);
+            assert_eq!((explanation.outcome, explanation.priority), (outcome, priority), "{what}");
+            assert_eq!(explanation.rounded, explanation.sum.round(), "{what}");
+            assert_eq!(explanation.terms().len(), 4, "{what}");
         }
     }
 }
@@ -55,37 +58,37 @@ fn a_score_becomes_a_priority() {
 #[test]
 fn terms_are_summed_in_the_order_of_the_table() {
     // In another order, the small products would be lost in the rounding of the large one.
-    let explain_terms = explain_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
-    assert_eq!((explain_terms.sum, explain_terms.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
-    let products: Vec<f64> = explain_terms.terms().iter().map(|term| term.product).collect();
+    let explanation = explain_terms([(1, 1.0), (1, 1e16), (1, -1e16), (1, 1.0)], ZeroScore::Hold);
+    assert_eq!((explanation.sum, explanation.priority), (1.0 + 1e16 - 1e16 + 1.0, 1));
+    let products: Vec<f64> = explanation.terms().iter().map(|term| term.product).collect();
     assert_eq!(products, [1.0, 1e16, -1e16, 1.0]);
 }
 
 #[test]
 fn opposite_infinities_make_a_score_of_0() {
-    let explain_terms =
+    let explanation =
         explain_terms([(i64::MAX, f64::MAX), (i64::MIN, f64::MAX), (0, 0.0), (0, 0.0)], ZeroScore::Hold);
-    assert_eq!((explain_terms.sum, explain_terms.priority), (0.0, 0));
+    assert_eq!((explanation.sum, explanation.priority), (0.0, 0));
 }
 
 #[test]
 fn urgency_alone_decides_without_terms() {
-    for (explain_terms, outcome, priority) in [
+    for (explanation, outcome, priority) in [
         (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
         (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
     ] {
-        assert!(explain_terms.terms().is_empty() && !explain_terms.is_by_terms());
-        assert_eq!((explain_terms.outcome, explain_terms.priority), (outcome, priority));
+        assert!(explanation.terms().is_empty() && !explanation.is_by_terms());
+        assert_eq!((explanation.outcome, explanation.priority), (outcome, priority));
     }
 }
 
 #[test]
 fn a_weight_is_pushed_or_configured_or_the_default() {
-    let mut given = Weights::default();
-    given.set("bank", 5);
-    given.set("later", 1);
-    let weighed = WeightedFactors::new(Factors::default(), &given, &[("size", 3), ("bank", 9)]);
-    let all: Vec<_> = weighed.all().map(|(factor, weight)| (factor.name, weight)).collect();
+    let mut pushed = Weights::default();
+    pushed.set("bank", 5);
+    pushed.set("later", 1);
+    let weighted = WeightedFactors::new(Factors::default(), &pushed, &[("size", 3), ("bank", 9)]);
+    let all: Vec<_> = weighted.all().map(|(factor, weight)| (factor.name, weight)).collect();
     assert_eq!(
         all,
         [("fairshare", 100_000), ("queue", 10_000), ("bank", 5), ("urgency", 1_000), ("age", 0), ("size", 3)]
@@ -102,8 +105,8 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
-    for (urgency, explain_terms) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
-        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explain_terms);
+    for (urgency, explanation) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
+        assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explanation);
     }
     let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);
     assert_eq!((by_terms.outcome, by_terms.terms().len()), (Outcome::HeldByScore, 6));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Checks the order after a plan by sorting all jobs, and the size of a plan by trying all sets of jobs.
+//! Tests of plans: sorting all jobs checks the order after a plan, and trying all sets of jobs checks the size of a plan.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn job(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { id: JobId(id), posted, current, is_incomparable: false }
 }
 
-fn incomparable(id: u64, posted: u32, current: u32) -> PendingJob {
+fn incomparable_job(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { is_incomparable: true, ..job(id, posted, current) }
 }
 
@@ -21,42 +21,44 @@ fn sort_ids(jobs: &[PendingJob], priority: impl Fn(&PendingJob) -> u32) -> Vec<J
     jobs.iter().map(|job| job.id).collect()
 }
 
-/// Returns true for the priorities of held and expedited jobs.
+/// Returns true if `priority` is the priority of held jobs or of expedited jobs.
 fn is_special(priority: u32) -> bool {
     priority == 0 || priority == u32::MAX
 }
 
-/// Returns true if the first `depth` jobs are in the order of their current priorities once the touched jobs are posted. Special priorities
-/// must be up to date in the whole queue.
-fn is_correct(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+/// Returns true if the first `depth` jobs are in the order of their current priorities after the jobs for which `is_posted` is true have
+/// been posted. Special priorities must be up to date in the whole queue.
+fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let after: Vec<PendingJob> = jobs
         .iter()
-        .map(|job| if touched(job) { PendingJob { posted: job.current, ..*job } } else { *job })
+        .map(|job| if is_posted(job) { PendingJob { posted: job.current, ..*job } } else { *job })
         .collect();
-    let head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
-    let settled = after
+    let take_head = |ids: Vec<JobId>| ids.into_iter().take(depth).collect::<Vec<_>>();
+    let are_specials_current = after
         .iter()
         .all(|job| job.posted == job.current || !is_special(job.posted) && !is_special(job.current));
-    settled && head(sort_ids(&after, |job| job.posted)) == head(sort_ids(&after, |job| job.current))
+    are_specials_current
+        && take_head(sort_ids(&after, |job| job.posted)) == take_head(sort_ids(&after, |job| job.current))
 }
 
-/// Returns true if none of the first `depth` jobs by current priority keeps a stale and incomparable posted priority.
-fn is_head_comparable(jobs: &[PendingJob], touched: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
+/// Returns true if, after the posts, none of the first `depth` jobs by current priority has a posted priority that is both stale and
+/// incomparable.
+fn is_head_comparable(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let mut jobs = jobs.to_vec();
     jobs.sort_by(|a, b| b.current.cmp(&a.current).then(a.id.cmp(&b.id)));
-    jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || touched(job))
+    jobs.iter().take(depth).all(|job| !job.is_incomparable || !job.is_stale() || is_posted(job))
 }
 
 /// Returns the size of the smallest set of jobs whose posts give a correct order.
-fn smallest_plan_size(jobs: &[PendingJob], depth: usize) -> usize {
+fn find_smallest_plan_size(jobs: &[PendingJob], depth: usize) -> usize {
     (0u32..1 << jobs.len())
         .filter(|set| {
-            let touched = |job: &PendingJob| set >> job.id.0 & 1 == 1;
-            is_correct(jobs, touched, depth) && is_head_comparable(jobs, touched, depth)
+            let is_posted = |job: &PendingJob| set >> job.id.0 & 1 == 1;
+            is_correct(jobs, is_posted, depth) && is_head_comparable(jobs, is_posted, depth)
         })
         .map(u32::count_ones)
         .min()
-        .expect("all of them") as usize
+        .expect("posting all jobs gives a correct order") as usize
 }
 
 fn any_priority() -> impl Strategy<Value = u32> {
@@ -64,18 +66,17 @@ fn any_priority() -> impl Strategy<Value = u32> {
 }
 
 fn any_jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
-    let one = (any_priority(), prop::option::of(any_priority()), prop::bool::weighted(0.2));
-    prop::collection::vec(one, 0..most).prop_map(|rows| {
-        let numbered = rows.into_iter().enumerate();
-        let row = |(id, (posted, current, is_incomparable)): (usize, (u32, Option<u32>, bool))| PendingJob {
-            is_incomparable,
-            ..job(id as u64, posted, current.unwrap_or(posted))
+    let any_job = (any_priority(), prop::option::of(any_priority()), prop::bool::weighted(0.2));
+    prop::collection::vec(any_job, 0..most).prop_map(|generated| {
+        let numbered = generated.into_iter().enumerate();
+        let number_job = |(id, (posted, current, is_incomparable)): (usize, (u32, Option<u32>, bool))| {
+            PendingJob { is_incomparable, ..job(id as u64, posted, current.unwrap_or(posted)) }
         };
-        numbered.map(row).collect()
+        numbered.map(number_job).collect()
     })
 }
 
-fn pending(jobs: &[PendingJob]) -> Pending<()> {
+fn make_pending(jobs: &[PendingJob]) -> Pending<()> {
     let mut pending = Pending::default();
     for &job in jobs {
         pending.put(None, job, ());
@@ -83,21 +84,31 @@ fn pending(jobs: &[PendingJob]) -> Pending<()> {
     pending
 }
 
-const NO_END: usize = usize::MAX;
+const UNLIMITED_DEPTH: usize = usize::MAX;
 
 #[test]
 fn small_queues_have_the_expected_plans() {
     for (what, jobs, depth, touch) in [
-        ("no priority is stale", vec![job(1, 5, 5), job(2, 4, 4)], NO_END, vec![]),
+        ("no priority is stale", vec![job(1, 5, 5), job(2, 4, 4)], UNLIMITED_DEPTH, vec![]),
         (
             "all are stale in the same order",
             vec![job(1, 50, 40), job(2, 30, 20), job(3, 10, 5)],
-            NO_END,
+            UNLIMITED_DEPTH,
             vec![],
         ),
-        ("two jobs change places", vec![job(1, 50, 40), job(2, 45, 45)], NO_END, vec![(1, 40)]),
-        ("equal priorities, the earlier id first", vec![job(1, 50, 40), job(2, 40, 40)], NO_END, vec![]),
-        ("equal priorities, the later id first", vec![job(2, 50, 40), job(1, 40, 40)], NO_END, vec![(2, 40)]),
+        ("two jobs change places", vec![job(1, 50, 40), job(2, 45, 45)], UNLIMITED_DEPTH, vec![(1, 40)]),
+        (
+            "equal priorities, the earlier id first",
+            vec![job(1, 50, 40), job(2, 40, 40)],
+            UNLIMITED_DEPTH,
+            vec![],
+        ),
+        (
+            "equal priorities, the later id first",
+            vec![job(2, 50, 40), job(1, 40, 40)],
+            UNLIMITED_DEPTH,
+            vec![(2, 40)],
+        ),
         ("stale jobs behind the head", vec![job(1, 9, 9), job(2, 8, 5), job(3, 7, 6)], 1, vec![]),
         ("a job enters the head", vec![job(1, 9, 9), job(2, 8, 10), job(3, 7, 6)], 1, vec![(2, 10)]),
         (
@@ -120,58 +131,58 @@ fn small_queues_have_the_expected_plans() {
         ),
         ("expedited jobs are posted at any depth", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
-        let ours: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
-        assert_eq!(ours, touch, "{what}");
+        let posts: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
+        assert_eq!(posts, touch, "{what}");
     }
 }
 
 #[test]
-fn queues_share_a_budget_and_each_is_correct_to_a_depth() {
-    let mut both = Pending::default();
+fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
+    let mut pending = Pending::default();
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
     // The order of each queue is reversed. The queue batch has ten times as many jobs.
     for id in 0..10 {
-        both.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32), ());
+        pending.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32), ());
     }
     for id in 10..110 {
-        both.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
+        pending.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
     }
-    assert_eq!(both.stale_count(), 110);
-    let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
+    assert_eq!(pending.stale_count(), 110);
+    let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
     assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.correct_depth.is_some_and(|to| to < 50));
-    // Further plans post the rest.
+    // Further plans post the other stale jobs.
     let mut rounds = 0;
     loop {
-        let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
+        let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
         for &(id, priority) in &plan.touch {
-            assert_eq!(both.get(id).map(|(job, _)| job.current), Some(priority));
-            both.set_posted(id, priority, ());
+            assert_eq!(pending.get(id).map(|(job, _)| job.current), Some(priority));
+            pending.set_posted(id, priority, ());
         }
-        assert_eq!(both.stale_count(), plan.stale);
+        assert_eq!(pending.stale_count(), plan.stale);
         rounds += 1;
         if plan.correct_depth.is_none() {
             break;
         }
     }
     assert!((2..=4).contains(&rounds), "{rounds}");
-    assert!(both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
+    assert!(pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
 }
 
 /// 100 jobs at the head of a queue must fall behind job 200. Each plan may post 30 jobs.
 #[test]
-fn a_first_place_that_needs_more_posts_than_the_budget_is_correct_after_several_plans() {
+fn several_plans_correct_a_first_place_that_needs_more_posts_than_the_budget() {
     let mut pending = Pending::default();
     for id in 0..100 {
         pending.put(None, job(id, 1_000 - id as u32, 500 - id as u32), ());
     }
     pending.put(None, job(200, 600, 600), ());
-    for (left, correct_depth, lowest) in
+    for (stale, correct_depth, last_id) in
         [(70, Some(0), 99), (40, Some(0), 69), (10, Some(0), 39), (0, None, 9)]
     {
         let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
         let last = plan.touch.iter().map(|(id, _)| id.0).max();
-        assert_eq!((plan.stale, plan.correct_depth, last), (left, correct_depth, Some(lowest)));
+        assert_eq!((plan.stale, plan.correct_depth, last), (stale, correct_depth, Some(last_id)));
         for &(id, priority) in &plan.touch {
             pending.set_posted(id, priority, ());
         }
@@ -183,9 +194,9 @@ fn a_first_place_that_needs_more_posts_than_the_budget_is_correct_after_several_
 fn a_moved_job_is_compared_with_its_new_queue() {
     let [a, b] = ["a", "b"].map(QueueName::from);
     let mut pending = Pending::default();
-    let touched = |pending: &Pending<()>| {
+    let list_posts = |pending: &Pending<()>| {
         pending
-            .plan(Bounds { depth: NO_END, budget: NO_END, refreshes_stale: false })
+            .plan(Bounds { depth: UNLIMITED_DEPTH, budget: UNLIMITED_DEPTH, refreshes_stale: false })
             .touch
             .iter()
             .map(|(id, _)| id.0)
@@ -193,79 +204,86 @@ fn a_moved_job_is_compared_with_its_new_queue() {
     };
     pending.put(Some(&a), job(1, 5, 5), ());
     pending.put(Some(&b), job(2, 5, 9), ());
-    assert_eq!(touched(&pending), [0u64; 0]);
+    assert_eq!(list_posts(&pending), [0u64; 0]);
     pending.put(Some(&a), job(2, 5, 9), ());
-    assert_eq!(touched(&pending), [2]);
+    assert_eq!(list_posts(&pending), [2]);
     pending.put(Some(&b), job(2, 5, 9), ());
-    assert_eq!(touched(&pending), [0u64; 0]);
+    assert_eq!(list_posts(&pending), [0u64; 0]);
 }
 
-/// All priorities rose or fell by the same amount, so the order is right without a post. Incomparable priorities must be posted all the same.
+/// All priorities rose or fell by the same amount, so the order is right without a post. A plan must still post incomparable priorities in
+/// the head.
 #[test]
 fn incomparable_priorities_do_not_stay_in_the_head() {
-    let rose = [incomparable(1, 50, 150), incomparable(2, 40, 140), incomparable(3, 30, 130)];
-    let fell = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 30)];
-    let one_passed = [incomparable(1, 150, 50), incomparable(2, 140, 40), incomparable(3, 130, 45)];
-    let reversed_jobs = [incomparable(1, 110, 50), incomparable(2, 120, 40), incomparable(3, 130, 30)];
-    let held = [
-        incomparable(1, 150, 50),
-        incomparable(2, 140, 40),
-        incomparable(3, 130, 0),
-        incomparable(4, 120, 0),
+    let risen_jobs =
+        [incomparable_job(1, 50, 150), incomparable_job(2, 40, 140), incomparable_job(3, 30, 130)];
+    let fallen_jobs =
+        [incomparable_job(1, 150, 50), incomparable_job(2, 140, 40), incomparable_job(3, 130, 30)];
+    let jobs_with_one_overtaken =
+        [incomparable_job(1, 150, 50), incomparable_job(2, 140, 40), incomparable_job(3, 130, 45)];
+    let reversed_jobs =
+        [incomparable_job(1, 110, 50), incomparable_job(2, 120, 40), incomparable_job(3, 130, 30)];
+    let jobs_with_holds = [
+        incomparable_job(1, 150, 50),
+        incomparable_job(2, 140, 40),
+        incomparable_job(3, 130, 0),
+        incomparable_job(4, 120, 0),
     ];
     for (what, jobs, depth, budget, touch, correct_depth) in [
-        ("the head", &rose[..], 2, 2, vec![1, 2], None),
-        ("a part of the head", &rose, 2, 1, vec![1], Some(1)),
-        ("all jobs within the budget", &rose, 2, 3, vec![1, 2, 3], None),
-        ("all jobs that fell", &fell, 2, 3, vec![1, 2, 3], None),
-        ("no job, to keep the head before the others", &fell, 2, 2, vec![], None),
-        ("a job that changes places", &one_passed, 2, 2, vec![2], None),
+        ("the head", &risen_jobs[..], 2, 2, vec![1, 2], None),
+        ("a part of the head", &risen_jobs, 2, 1, vec![1], Some(1)),
+        ("all jobs within the budget", &risen_jobs, 2, 3, vec![1, 2, 3], None),
+        ("all jobs that fell", &fallen_jobs, 2, 3, vec![1, 2, 3], None),
+        ("no job, to keep the head before the others", &fallen_jobs, 2, 2, vec![], None),
+        ("a job that changes places", &jobs_with_one_overtaken, 2, 2, vec![2], None),
         ("too many jobs change places: the last of them", &reversed_jobs, 2, 1, vec![2], Some(0)),
-        ("held jobs come first", &held, 2, 1, vec![3], Some(0)),
+        ("held jobs come first", &jobs_with_holds, 2, 1, vec![3], Some(0)),
     ] {
-        let plan = pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
-        let ours: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
-        assert_eq!((ours, plan.correct_depth), (touch, correct_depth), "{what}");
+        let plan = make_pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
+        let posted_ids: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
+        assert_eq!((posted_ids, plan.correct_depth), (touch, correct_depth), "{what}");
     }
 }
 
 #[test]
 fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one() {
-    let mut all = pending(&[job(1, 5, 5), job(2, 4, 4)]);
-    let are = |all: &Pending<()>| [1, 2].map(|id| all.get(JobId(id)).unwrap().0.is_incomparable);
-    all.mark_incomparable();
-    all.set_current(JobId(1), 7);
-    all.set_current(JobId(2), 4);
-    assert_eq!(are(&all), [true, false]);
-    let (before, ()) = all.set_posted(JobId(1), 7, ()).unwrap();
-    assert_eq!(are(&all), [false, false]);
-    all.restore_posted(before, ());
-    assert_eq!((are(&all), all.stale_count()), ([true, false], 1));
+    let mut pending = make_pending(&[job(1, 5, 5), job(2, 4, 4)]);
+    let read_flags =
+        |pending: &Pending<()>| [1, 2].map(|id| pending.get(JobId(id)).unwrap().0.is_incomparable);
+    pending.mark_incomparable();
+    pending.set_current(JobId(1), 7);
+    pending.set_current(JobId(2), 4);
+    assert_eq!(read_flags(&pending), [true, false]);
+    let (before, ()) = pending.set_posted(JobId(1), 7, ()).unwrap();
+    assert_eq!(read_flags(&pending), [false, false]);
+    pending.restore_posted(before, ());
+    assert_eq!((read_flags(&pending), pending.stale_count()), ([true, false], 1));
 }
 
 #[test]
 fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
-    let plan = pending(&jobs).plan(Bounds { depth: NO_END, budget: 1, refreshes_stale: false });
+    let plan = make_pending(&jobs).plan(Bounds { depth: UNLIMITED_DEPTH, budget: 1, refreshes_stale: false });
     assert_eq!((plan.touch, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
-/// Returns `many` jobs with ids from `first` on whose order is reversed. To correct the first N places, a plan must post N jobs.
-fn reversed_jobs(first: u64, many: u64, base: u32) -> Vec<PendingJob> {
-    (0..many).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
+/// Returns `count` jobs with ids from `first` on. Their order by current priority is the reverse of their order by posted priority. To
+/// correct the first N places, a plan must post N jobs.
+fn reversed_jobs(first: u64, count: u64, base: u32) -> Vec<PendingJob> {
+    (0..count).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
 
 #[test]
 fn queues_with_equal_needs_share_the_budget_equally() {
-    let mut both = Pending::default();
+    let mut pending = Pending::default();
     for (name, first) in [("debug", 0), ("batch", 100)] {
         for job in reversed_jobs(first, 20, 100) {
-            both.put(Some(&QueueName::from(name)), job, ());
+            pending.put(Some(&QueueName::from(name)), job, ());
         }
     }
-    let plan = both.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-    let of_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
-    assert_eq!((of_debug, plan.touch.len(), plan.correct_depth), (15, 30, Some(15)));
+    let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
+    let posts_in_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
+    assert_eq!((posts_in_debug, plan.touch.len(), plan.correct_depth), (15, 30, Some(15)));
 }
 
 #[test]
@@ -273,16 +291,16 @@ fn a_queue_within_the_budget_does_not_limit_the_depth() {
     let small = reversed_jobs(0, 6, 100);
     let need = least(&small, 500).len();
     // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
-    let right = (100..200).map(|id| job(id, 9_000, 9_000));
-    let large: Vec<PendingJob> = right.chain(reversed_jobs(200, 40, 100)).collect();
-    let mut both = Pending::default();
+    let current_jobs = (100..200).map(|id| job(id, 9_000, 9_000));
+    let large: Vec<PendingJob> = current_jobs.chain(reversed_jobs(200, 40, 100)).collect();
+    let mut pending = Pending::default();
     for (name, jobs) in [("small", small), ("large", large)] {
         for job in jobs {
-            both.put(Some(&QueueName::from(name)), job, ());
+            pending.put(Some(&QueueName::from(name)), job, ());
         }
     }
-    assert!(!both.is_empty() && Pending::<()>::default().is_empty());
-    let plan = both.plan(Bounds { depth: 500, budget: 2 * need, refreshes_stale: false });
+    assert!(!pending.is_empty() && Pending::<()>::default().is_empty());
+    let plan = pending.plan(Bounds { depth: 500, budget: 2 * need, refreshes_stale: false });
     assert_eq!((plan.touch.len(), plan.correct_depth), (2 * need, Some(100 + need)));
 }
 
@@ -290,34 +308,34 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_plan_posts_the_fewest_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(NO_END), 0..9usize]) {
+    fn a_plan_posts_the_fewest_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(UNLIMITED_DEPTH), 0..9usize]) {
         let touch = least(&jobs, depth);
-        let touched = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
-        prop_assert!(is_correct(&jobs, touched, depth), "{touch:?}");
-        prop_assert_eq!(touch.len(), smallest_plan_size(&jobs, depth));
+        let is_posted = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
+        prop_assert!(is_correct(&jobs, is_posted, depth), "{touch:?}");
+        prop_assert_eq!(touch.len(), find_smallest_plan_size(&jobs, depth));
         prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::is_stale));
     }
 
     #[test]
     fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
-        let pending = pending(&jobs);
+        let pending = make_pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
         prop_assert!(plan.touch.len() <= budget);
-        let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
-        let to = plan.correct_depth.unwrap_or(depth);
-        prop_assert!(to == 0 || is_correct(&jobs, touched, to), "{plan:?}");
+        let is_posted = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
+        let correct_depth = plan.correct_depth.unwrap_or(depth);
+        prop_assert!(correct_depth == 0 || is_correct(&jobs, is_posted, correct_depth), "{plan:?}");
         // No plan within the budget reaches a larger depth.
-        if plan.correct_depth.is_some() && to < jobs.len() {
-            let kept = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
-            let jobs: Vec<PendingJob> = jobs.iter().map(kept).collect();
-            prop_assert!(least(&jobs, to + 1).len() > budget);
+        if plan.correct_depth.is_some() && correct_depth < jobs.len() {
+            let set_comparable = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
+            let jobs: Vec<PendingJob> = jobs.iter().map(set_comparable).collect();
+            prop_assert!(least(&jobs, correct_depth + 1).len() > budget);
         }
-        let still = jobs.iter().filter(|job| job.is_stale() && !touched(job)).count();
-        prop_assert_eq!(still, plan.stale);
-        let of_order = jobs.is_empty() || sort_ids(&jobs, |job| job.posted) == sort_ids(&jobs, |job| job.current);
-        // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited, whose new
-        // priority may pass stale ones.
-        if !refreshes_stale && of_order && !jobs.iter().any(PendingJob::is_urgent) {
+        let stale_count = jobs.iter().filter(|job| job.is_stale() && !is_posted(job)).count();
+        prop_assert_eq!(stale_count, plan.stale);
+        let is_ordered = jobs.is_empty() || sort_ids(&jobs, |job| job.posted) == sort_ids(&jobs, |job| job.current);
+        // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited: its new
+        // priority may overtake stale priorities.
+        if !refreshes_stale && is_ordered && !jobs.iter().any(PendingJob::is_urgent) {
             prop_assert_eq!(plan.touch, []);
         }
         if refreshes_stale && jobs.iter().filter(|job| job.is_stale()).count() <= budget {
@@ -326,13 +344,13 @@ proptest! {
     }
 
     #[test]
-    fn pending_jobs_equal_a_list_after_random_changes(acts in prop::collection::vec((0..6u8, 0..12u64, any_priority(), 0..3usize), 0..80)) {
+    fn pending_jobs_equal_a_list_after_random_changes(changes in prop::collection::vec((0..6u8, 0..12u64, any_priority(), 0..3usize), 0..80)) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let mut list: Vec<(usize, PendingJob)> = Vec::new();
-        for (act, id, priority, queue) in acts {
+        for (change, id, priority, queue) in changes {
             let known = list.iter_mut().find(|(_, job)| job.id.0 == id);
-            match (act, known) {
+            match (change, known) {
                 (0, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
                     list.push((queue, job(id, priority, priority)));
@@ -361,22 +379,22 @@ proptest! {
         }
         prop_assert_eq!(pending.len(), list.len());
         prop_assert_eq!(pending.stale_count(), list.iter().filter(|(_, job)| job.posted != job.current).count());
-        let plan = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: false });
-        let all = pending.plan(Bounds { depth: 3, budget: NO_END, refreshes_stale: true });
-        prop_assert_eq!(all.touch.len(), pending.stale_count());
+        let plan = pending.plan(Bounds { depth: 3, budget: UNLIMITED_DEPTH, refreshes_stale: false });
+        let full_plan = pending.plan(Bounds { depth: 3, budget: UNLIMITED_DEPTH, refreshes_stale: true });
+        prop_assert_eq!(full_plan.touch.len(), pending.stale_count());
         let mut expected = 0;
         for queue in 0..3 {
-            let in_queue = list.iter().filter(|(of, _)| *of == queue);
+            let in_queue = list.iter().filter(|(other, _)| *other == queue);
             let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_incomparable: false, ..*job }).collect();
-            let touched = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
-            prop_assert!(is_correct(&jobs, touched, 3));
+            let is_posted = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
+            prop_assert!(is_correct(&jobs, is_posted, 3));
             expected += least(&jobs, 3).len();
         }
         prop_assert_eq!(plan.touch.len(), expected);
     }
 
     #[test]
-    fn places_equal_those_of_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
+    fn places_equal_the_places_in_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
         let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (job(id, *posted, 1), *queue));
@@ -386,7 +404,7 @@ proptest! {
         let mut expected = std::collections::HashMap::new();
         for queue in 0..3 {
             let in_queue: Vec<PendingJob> =
-                numbered().filter(|(job, of)| *of == queue && job.posted > 0).map(|(job, _)| job).collect();
+                numbered().filter(|(job, other)| *other == queue && job.posted > 0).map(|(job, _)| job).collect();
             let order = sort_ids(&in_queue, |job| job.posted);
             expected.extend((1..).zip(&order).map(|(place, id)| (*id, (place, order.len()))));
         }
