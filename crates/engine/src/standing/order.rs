@@ -76,7 +76,7 @@ mod tests {
                 vec![0.9, 0.7, 0.5, 0.3],
             ),
             (
-                "turns by another order than fair-shares",
+                "turns in another order than the fair-shares",
                 vec![(1, 0.2), (2, 0.8), (1, 0.2)],
                 vec![0.8, 0.2, 0.1],
             ),
@@ -86,10 +86,10 @@ mod tests {
                 vec![0.8, 0.5333, 0.2667],
             ),
         ] {
-            let ours = assign_numbers(&turns, 1e-6);
-            assert_eq!(ours.len(), turns.len(), "{what}");
-            for (ours, expected) in ours.iter().zip(&expected) {
-                assert!((ours - expected).abs() < 1e-3, "{what}: {ours} {expected}");
+            let numbers = assign_numbers(&turns, 1e-6);
+            assert_eq!(numbers.len(), turns.len(), "{what}");
+            for (number, expected) in numbers.iter().zip(&expected) {
+                assert!((number - expected).abs() < 1e-3, "{what}: {number} {expected}");
             }
         }
     }
@@ -105,14 +105,14 @@ mod tests {
         fn numbers_fall_and_stay_between_0_and_1(
             fairshares in prop::collection::vec(0.01..1.0f64, 1..6), turns in prop::collection::vec(0..6usize, 1..60),
         ) {
-            let of = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);
-            let turns: Vec<(usize, f64)> = turns.into_iter().map(of).collect();
-            let ours = assign_numbers(&turns, 1e-4);
-            prop_assert_eq!(ours.len(), turns.len());
-            prop_assert!(ours.iter().all(|number| *number > 0.0 && *number <= 1.0));
-            for (at, pair) in ours.windows(2).enumerate() {
-                let again = |at: usize| turns[..at].iter().any(|(before, _)| *before == turns[at].0);
-                prop_assert!(pair[0] - pair[1] > 0.99e-4 || pair[0] == pair[1] && !again(at) && !again(at + 1));
+            let make_turn = |turn: usize| (turn % fairshares.len(), fairshares[turn % fairshares.len()]);
+            let turns: Vec<(usize, f64)> = turns.into_iter().map(make_turn).collect();
+            let numbers = assign_numbers(&turns, 1e-4);
+            prop_assert_eq!(numbers.len(), turns.len());
+            prop_assert!(numbers.iter().all(|number| *number > 0.0 && *number <= 1.0));
+            for (at, pair) in numbers.windows(2).enumerate() {
+                let is_repeated = |at: usize| turns[..at].iter().any(|(before, _)| *before == turns[at].0);
+                prop_assert!(pair[0] - pair[1] > 0.99e-4 || pair[0] == pair[1] && !is_repeated(at) && !is_repeated(at + 1));
             }
         }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Examples of each rule. The tests in `figures` compare with numbers that were computed by hand, and those in `recount` and `turns` check
-//! random histories.
+//! Tests of usage and fair-share by examples of each rule. The tests in `figures` compare with numbers that were computed by hand, and the
+//! tests in `recount` and `turns` check random histories.
 mod export;
 mod figures;
 mod late;
@@ -90,8 +90,8 @@ fn a_running_job_lowers_its_association_at_the_next_refresh() {
         standing.usages.started(&job(7, 1, "A", 4, T0)).expect("a job");
         let refreshed = standing.refresh(T0 + 30.0);
         assert!(refreshed.ranked && !refreshed.changed.is_empty(), "{policy}");
-        let (one, two) = (fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
-        assert!(one < two, "{policy}: {one:?} {two:?}");
+        let (busy, idle) = (fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
+        assert!(busy < idle, "{policy}: {busy:?} {idle:?}");
     }
 }
 
@@ -116,13 +116,13 @@ fn a_refresh_without_changes_computes_nothing() {
 
 #[test]
 fn a_negligible_usage_counts_as_0() {
-    let mut faint = site(Policy::FairTree);
-    faint.associations[0].usage = Some(1.0);
-    let mut standing = standing(faint);
+    let mut nearly_unused = site(Policy::FairTree);
+    nearly_unused.associations[0].usage = Some(1.0);
+    let mut standing = standing(nearly_unused);
     standing.refresh(T0);
     let before = fairshare(&standing, 1, "A");
     assert!(before < fairshare(&standing, 2, "A"));
-    // 2^-30 is 9.3e-10.
+    // After 30 half-lives the usage is 2^-30, or 9.3e-10, and a usage below 1e-9 counts as 0.
     assert_eq!(standing.refresh(T0 + 29.0 * DAY).worked_out, 0);
     assert_eq!(standing.refresh(T0 + 30.0 * DAY).worked_out, 1);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
@@ -145,16 +145,16 @@ fn a_job_that_a_push_covers_counts_once() {
         standing.usages.ended(&job, end).expect("a second report");
         standing.usages.started(&job).expect("a late start");
     }
-    let mut none = site(Policy::Classic);
-    none.rule.half_life = HalfLife::NONE;
+    let mut undecayed = site(Policy::Classic);
+    undecayed.rule.half_life = HalfLife::NONE;
     for (what, mark, pushed, total) in [
-        ("nothing", Watermark::default(), 0.0, 500.0),
-        ("the first", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
-        ("all", Watermark::through(T0 + 200.0), 1_500.0, 1_500.0),
-        ("a late older push", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
+        ("no job", Watermark::default(), 0.0, 500.0),
+        ("job 1", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
+        ("all jobs", Watermark::through(T0 + 200.0), 1_500.0, 1_500.0),
+        ("an older push that arrives late", Watermark::through(T0 + 100.0), 1_100.0, 1_500.0),
     ] {
-        none.associations[0] = leaf(1, "A", pushed, mark);
-        standing.push(none.clone()).expect("a site");
+        undecayed.associations[0] = leaf(1, "A", pushed, mark);
+        standing.push(undecayed.clone()).expect("a site");
         standing.refresh(T0 + 300.0);
         assert_eq!(usage(&standing, 1, "A", T0 + 300.0), total, "{what}");
     }
@@ -182,26 +182,26 @@ fn associations_appear_move_and_disappear() {
     standing.usages.started(&job(1, 9, "A", 1, T0)).expect("a job");
     standing.refresh(T0 + 10.0);
     assert_eq!(fairshare(&standing, 9, "A"), None);
-    let mut with = plain.clone();
-    with.associations.push(leaf(9, "A", 0.0, Watermark::default()));
-    standing.push(with.clone()).expect("a site");
+    let mut site_with_9 = plain.clone();
+    site_with_9.associations.push(leaf(9, "A", 0.0, Watermark::default()));
+    standing.push(site_with_9.clone()).expect("a site");
     standing.refresh(T0 + 20.0);
     assert_eq!(usage(&standing, 9, "A", T0 + 20.0), 20.0);
     assert_eq!(fairshare(&standing, 9, "A"), Some(0.25));
     // User 9 moves to B and starts without usage. The job stays in A.
-    let mut moved = plain.clone();
-    moved.associations.push(leaf(9, "B", 0.0, Watermark::default()));
-    standing.push(moved).expect("a site");
+    let mut site_with_9_in_b = plain.clone();
+    site_with_9_in_b.associations.push(leaf(9, "B", 0.0, Watermark::default()));
+    standing.push(site_with_9_in_b).expect("a site");
     let refreshed = standing.refresh(T0 + 30.0);
-    let old = standing.find(UserId(9), &"A".into()).expect("its job runs");
+    let old = standing.find(UserId(9), &"A".into()).expect("the job of user 9 runs");
     assert!(refreshed.changed.contains(&Changed { association: old, before: Some(0.25), after: None }));
     assert_eq!((standing.fairshare(old), standing.node(old)), (None, None));
     assert_eq!(usage(&standing, 9, "B", T0 + 30.0), 0.0);
     // User 9 moves back.
-    standing.push(with).expect("a site");
+    standing.push(site_with_9).expect("a site");
     assert_eq!(usage(&standing, 9, "A", T0 + 40.0), 40.0);
     assert_eq!(standing.find(UserId(9), &"A".into()), Some(old));
-    assert_eq!(standing.find(UserId(9), &"B".into()), None, "it has no jobs");
+    assert_eq!(standing.find(UserId(9), &"B".into()), None, "user 9 has no jobs in B");
 }
 
 #[test]
@@ -210,26 +210,26 @@ fn the_sum_of_evicted_jobs_is_not_split() {
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 4, each: 1 });
     standing.push(plain.clone()).expect("a site");
-    let ten = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
-    for (job, end) in (1..=10).map(ten) {
+    let nth_job = |id: u64| (job(id, 1, "A", 1, T0), T0 + 10.0 * id as f64);
+    for (job, end) in (1..=10).map(nth_job) {
         standing.usages.ended(&job, end).expect("an end");
     }
     standing.refresh(T0 + 200.0);
-    assert_eq!(standing.usages.counts(), (3, 0, 1), "only the last job is kept");
+    assert_eq!(standing.usages.counts(), (3, 0, 1), "all jobs except the last are evicted");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
-    // The end of an evicted job is recorded again.
-    let (first, end) = ten(1);
+    // The end of job 1, which is evicted, is reported again.
+    let (first, end) = nth_job(1);
     standing.usages.ended(&first, end).expect("an end");
     assert_eq!(usage(&standing, 1, "A", T0 + 200.0), 550.0);
-    for (what, mark, pushed, all, total) in [
-        ("inside the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
-        ("the whole sum", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
-        ("beyond the sum", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
-        ("inside again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),
+    for (what, mark, pushed, replaces_all, total) in [
+        ("a watermark within the sum", Watermark::through(T0 + 50.0), 1_150.0, false, 550.0),
+        ("a watermark at the end of the sum", Watermark::through(T0 + 90.0), 1_450.0, false, 1_550.0),
+        ("a watermark after the sum", Watermark::through(T0 + 95.0), 1_455.0, false, 1_555.0),
+        ("the watermark within the sum again", Watermark::through(T0 + 50.0), 1_150.0, false, 1_555.0),
         ("a push that replaces all", Watermark::default(), 3.0, true, 103.0),
     ] {
         plain.associations[0] = leaf(1, "A", pushed, mark);
-        plain.rule.replaces_all = all;
+        plain.rule.replaces_all = replaces_all;
         standing.push(plain.clone()).expect("a site");
         standing.refresh(T0 + 200.0);
         assert_eq!(usage(&standing, 1, "A", T0 + 200.0), total, "{what}");
@@ -240,8 +240,8 @@ fn the_sum_of_evicted_jobs_is_not_split() {
 fn a_push_during_a_refresh_restarts_the_refresh() {
     let mut standing = standing(site(Policy::Classic));
     standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
-    let whole = { standing.clone().refresh(T0 + 60.0) };
-    // The push comes after each possible number of steps.
+    let in_one_step = { standing.clone().refresh(T0 + 60.0) };
+    // In each round, the push arrives after another number of steps.
     for steps in 0..8 {
         let mut sliced = standing.clone();
         sliced.begin(T0 + 60.0);
@@ -249,9 +249,9 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
         for _ in 0..steps {
             reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
         }
-        let mut halved = site(Policy::Classic);
-        halved.associations[1].usage = Some(1e4);
-        sliced.push(halved).expect("a site");
+        let mut with_usage_of_2 = site(Policy::Classic);
+        with_usage_of_2.associations[1].usage = Some(1e4);
+        sliced.push(with_usage_of_2).expect("a site");
         sliced.begin(T0 + 60.0);
         while sliced.work.is_in_progress() {
             reported.extend(sliced.step(1).into_iter().flat_map(|refreshed| refreshed.changed));
@@ -262,7 +262,7 @@ fn a_push_during_a_refresh_restarts_the_refresh() {
         }
         assert!(fairshare(&sliced, 2, "A") < fairshare(&sliced, 1, "A"), "after {steps} steps");
     }
-    assert_eq!(whole.worked_out, 3);
+    assert_eq!(in_one_step.worked_out, 3);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn clock_jumps_do_not_change_usage() {
         standing.usages.ended(&job(2, 2, "A", 1, T0 + 5.0), T0 + 3_600.0).expect("an end");
         let mut plain = standing.clone();
         plain.refresh(T0 + 100.0);
-        // An hour back, a year ahead, over a thousand half-lives ahead and back, invalid times, and the right time.
+        // The clock is an hour behind, a year ahead, thousands of half-lives ahead or behind, or invalid. The last time is right.
         for now in
             [T0 - 3_600.0, T0 + 365.0 * DAY, T0 + 5e3 * DAY, f64::NAN, 1e300, T0 - 5e3 * DAY, T0 + 100.0]
         {
@@ -302,45 +302,44 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
     let mut standing = standing(site(Policy::Classic));
     standing.refresh(T0);
     let old = standing.fairshare(Index(0));
-    let good = || site(Policy::Classic);
-    let with = |change: &dyn Fn(&mut Site)| {
-        let mut bad = good();
-        change(&mut bad);
-        bad
+    let change_site = |change: &dyn Fn(&mut Site)| {
+        let mut invalid = site(Policy::Classic);
+        change(&mut invalid);
+        invalid
     };
-    for (bad, text) in [
+    for (invalid, text) in [
         (
-            with(&|s| s.associations[0].usage = Some(f64::NAN)),
+            change_site(&|s| s.associations[0].usage = Some(f64::NAN)),
             "user \"1\" in bank \"A\": expected a usage from 0 to 1e250, got NaN",
         ),
         (
-            with(&|s| s.associations[1].usage = Some(-1.0)),
+            change_site(&|s| s.associations[1].usage = Some(-1.0)),
             "user \"2\" in bank \"A\": expected a usage from 0 to 1e250, got -1e0",
         ),
         (
-            with(&|s| s.associations[2].usage = Some(1e251)),
+            change_site(&|s| s.associations[2].usage = Some(1e251)),
             "user \"3\" in bank \"B\": expected a usage from 0 to 1e250, got 1e251",
         ),
         (
-            with(&|s| s.banks[1].usage = Some(f64::INFINITY)),
+            change_site(&|s| s.banks[1].usage = Some(f64::INFINITY)),
             "bank \"A\": expected a usage from 0 to 1e250, got inf",
         ),
         (
-            with(&|s| s.rule.instant = f64::NAN),
+            change_site(&|s| s.rule.instant = f64::NAN),
             "time NaN of the usages: expected a time in seconds since 1970",
         ),
-        (with(&|s| s.rule.weights.core = f64::NAN), "core weight NaN: expected a number"),
+        (change_site(&|s| s.rule.weights.core = f64::NAN), "core weight NaN: expected a number"),
         (
-            with(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
+            change_site(&|s| s.associations[0].counted = Watermark::through(f64::INFINITY)),
             "user \"1\" in bank \"A\": watermark inf",
         ),
-        (with(&|s| s.banks[2].parent = Some("C".into())), "C"),
+        (change_site(&|s| s.banks[2].parent = Some("C".into())), "C"),
         (
-            with(&|s| (s.rule.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
+            change_site(&|s| (s.rule.policy, s.banks[1].shares) = (Policy::Pbs, Shares::Parent)),
             "policy pbs does not support shares",
         ),
     ] {
-        let error = standing.push(bad).expect_err(text).to_string();
+        let error = standing.push(invalid).expect_err(text).to_string();
         assert!(error.contains(text), "{error}");
     }
     standing.refresh(T0 + 1.0);
@@ -356,7 +355,7 @@ fn an_invalid_site_is_rejected_and_the_site_in_force_stays() {
 }
 
 #[test]
-fn a_job_that_never_ran_leaves_nothing() {
+fn a_job_that_never_ran_has_no_usage() {
     let mut standing = standing(site(Policy::Classic));
     for id in 1..=3 {
         standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
@@ -366,6 +365,6 @@ fn a_job_that_never_ran_leaves_nothing() {
     standing.usages.ended(&job(3, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     standing.usages.ended(&job(2, 1, "A", 1, T0), T0 + 10.0).expect("an end");
     assert_eq!(standing.usages.counts(), (3, 0, 2));
-    let two = usage(&standing, 1, "A", T0 + 10.0);
-    assert!((two - 20.0).abs() < 1e-3, "{two}");
+    let ended_usage = usage(&standing, 1, "A", T0 + 10.0);
+    assert!((ended_usage - 20.0).abs() < 1e-3, "{ended_usage}");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A standing exports its state, and another one restores it.
+//! Tests of the export of a standing, and of its restore in another standing.
 
 use super::super::usage::UsageEntry;
 use super::*;
@@ -7,21 +7,21 @@ use fairshare::{InactiveUsage, Ties};
 use proptest::prelude::*;
 
 /// Returns [`site`] with a different usage and watermark for each user, and with options that are not the defaults.
-fn varied() -> Site {
-    let mut varied = site(Policy::Pbs);
-    varied.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
-    varied.rule.reset = 3.0 * DAY;
-    varied.rule.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
-    varied.banks[2].usage = Some(40.0);
-    varied.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
-    varied.associations[1] = Leaf { usage: None, ..leaf(2, "A", 0.0, Watermark::through(T0 - 20.0)) };
-    varied.associations[2] = leaf(3, "B", 0.0, Watermark::through(T0 - 90.0));
-    varied
+fn varied_site() -> Site {
+    let mut changed = site(Policy::Pbs);
+    changed.rule.options = Options { pbs_min_usage: 7.0, ..Options::default() };
+    changed.rule.reset = 3.0 * DAY;
+    changed.rule.weights = Weights { node: 2.0, core: 3.0, gpu: 5.0 };
+    changed.banks[2].usage = Some(40.0);
+    changed.associations[0] = leaf(1, "A", 5.0, Watermark::through(T0 - 50.0));
+    changed.associations[1] = Leaf { usage: None, ..leaf(2, "A", 0.0, Watermark::through(T0 - 20.0)) };
+    changed.associations[2] = leaf(3, "B", 0.0, Watermark::through(T0 - 90.0));
+    changed
 }
 
 #[test]
 fn the_pushed_site_is_exported() {
-    let site = varied();
+    let site = varied_site();
     let exporter = standing(site.clone());
     for bank in &site.banks {
         assert_eq!(exporter.bank(&bank.name).as_ref(), Some(bank));
@@ -32,17 +32,17 @@ fn the_pushed_site_is_exported() {
     }
     assert_eq!(exporter.leaf(UserId(4), &"A".into()), None);
     let rule = exporter.rule().expect("pushed");
-    let again = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
+    let exported = (rule.instant, rule.half_life, rule.weights, rule.policy, rule.options, rule.replaces_all);
     assert_eq!([rule.reset, exporter.reset(), Standing::default().reset()], [3.0 * DAY, 3.0 * DAY, RESET]);
     assert_eq!(
-        again,
+        exported,
         (T0, site.rule.half_life, site.rule.weights, site.rule.policy, site.rule.options, false)
     );
     assert_eq!(Standing::default().rule(), None);
 }
 
 #[test]
-fn pushes_and_refreshes_that_change_something_are_counted() {
+fn the_generation_counts_pushes_and_refreshes_that_change_a_fairshare() {
     let mut standing = Standing::default();
     assert_eq!(standing.generation(), 0);
     standing.remove_site();
@@ -64,126 +64,127 @@ fn pushes_and_refreshes_that_change_something_are_counted() {
 }
 
 #[test]
-fn jobs_are_wanted_since_the_earliest_watermark_in_the_tree() {
-    let standing = standing(varied());
+fn jobs_are_needed_since_the_earliest_watermark_in_the_tree() {
+    let standing = standing(varied_site());
     assert_eq!(standing.earliest_watermark(0.0), T0 - 90.0);
     assert_eq!(standing.earliest_watermark(T0 - 10.0), T0 - 10.0);
-    let mut fewer = varied();
+    let mut fewer = varied_site();
     fewer.associations.pop();
     assert_eq!(super::standing(fewer).earliest_watermark(0.0), T0 - 50.0);
 }
 
 #[test]
 fn uncovered_usage_is_exported_in_pages_and_restored() {
-    let mut first = Standing::new(Retention { jobs: 4, each: 2 });
-    first.push(varied()).expect("a site");
+    let mut exporter = Standing::new(Retention { jobs: 4, each: 2 });
+    exporter.push(varied_site()).expect("a site");
     let ends =
         [(1, 1, "A", -60.0), (2, 1, "A", 10.0), (3, 1, "A", 20.0), (4, 1, "A", 30.0), (5, 1, "A", 40.0)];
     for (id, user, bank, end) in ends.into_iter().chain([(6, 3, "B", 15.0), (7, 3, "B", -100.0)]) {
-        first.usages.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
+        exporter.usages.ended(&job(id, user, bank, 1, T0 - 200.0), T0 + end).expect("an end");
     }
-    first.refresh(T0 + 100.0);
-    assert!(first.usages.counts().2 < 7, "some jobs were evicted");
-    let (mut jobs, mut sums, mut place, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
-    while let Some(from) = place {
-        let (more, given_up, next) = first.uncovered(from, 1);
-        assert_ne!(next, place);
-        assert!(more.len() <= 1, "{more:?}");
-        (place, pages) = (next, pages + 1);
-        jobs.extend(more);
-        sums.extend(given_up);
+    exporter.refresh(T0 + 100.0);
+    assert!(exporter.usages.counts().2 < 7, "some jobs were evicted");
+    let (mut jobs, mut sums, mut bookmark, mut pages) = (Vec::new(), Vec::new(), Some(Default::default()), 0);
+    while let Some(from) = bookmark {
+        let (page_jobs, page_sums, next) = exporter.uncovered(from, 1);
+        assert_ne!(next, bookmark);
+        assert!(page_jobs.len() <= 1, "{page_jobs:?}");
+        (bookmark, pages) = (next, pages + 1);
+        jobs.extend(page_jobs);
+        sums.extend(page_sums);
     }
-    assert_eq!(pages, 4, "two jobs of the first association, one of the last");
-    assert_eq!(first.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
+    assert_eq!(pages, 4, "two jobs of association 1, one of association 3");
+    assert_eq!(exporter.uncovered(Default::default(), 100), (jobs.clone(), sums.clone(), None));
     assert!(jobs.iter().all(|job| ![1, 7].contains(&job.job.id.0)), "the pushed usage includes these jobs");
     assert!(!sums.is_empty() && sums.iter().all(|sum| sum.horizon > T0));
-    let mut second = Standing::new(Retention { jobs: 4, each: 2 });
-    second.usages.keep_all_ended(true);
+    let mut restored = Standing::new(Retention { jobs: 4, each: 2 });
+    restored.usages.keep_all_ended(true);
     for sum in sums {
-        assert!(second.restore_evicted(sum));
+        assert!(restored.restore_evicted(sum));
     }
     for Ended { job, end } in jobs {
-        second.usages.ended(&job, end).expect("an end");
+        restored.usages.ended(&job, end).expect("an end");
     }
-    second.usages.keep_all_ended(false);
-    second.push(varied()).expect("a site");
+    restored.usages.keep_all_ended(false);
+    restored.push(varied_site()).expect("a site");
     for (user, bank) in [(1, "A"), (2, "A"), (3, "B")] {
-        let [ours, theirs] = [&first, &second].map(|one| usage(one, user, bank, T0 + 200.0));
-        assert_close(theirs, ours);
-        assert!(user == 2 || ours > 0.0);
+        let [original, restored] =
+            [&exporter, &restored].map(|standing| usage(standing, user, bank, T0 + 200.0));
+        assert_close(restored, original);
+        assert!(user == 2 || original > 0.0);
     }
 }
 
-/// Jobs are evicted between two pages of an export. They must not be in a page and also in an evicted sum of a later page.
+/// Jobs are evicted between two pages of an export. A job must not be both in a page and in an evicted sum of a later page.
 #[test]
 fn jobs_evicted_during_an_export_count_once() {
     for each in [0, 1, 2] {
-        let mut first = Standing::new(Retention { jobs: 0, each });
-        first.usages.keep_all_ended(true);
-        first.push(site(Policy::Classic)).expect("a site");
+        let mut exporter = Standing::new(Retention { jobs: 0, each });
+        exporter.usages.keep_all_ended(true);
+        exporter.push(site(Policy::Classic)).expect("a site");
         // The order of the ends differs from the order of the export.
         for (id, end) in (1..).zip([50.0, 10.0, 40.0, 20.0, 30.0, 60.0]) {
-            first.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            exporter.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
-        let (jobs, sums, next) = first.uncovered(Default::default(), 4);
+        let (jobs, sums, next) = exporter.uncovered(Default::default(), 4);
         assert_eq!((jobs.len(), sums.len()), (4, 0));
         let mut pages = vec![(jobs, sums)];
-        first.usages.keep_all_ended(false);
-        first.refresh(T0 + 100.0);
-        assert_eq!(first.usages.counts().2, each);
-        let (jobs, sums, end) = first.uncovered(next.expect("two are left"), 4);
+        exporter.usages.keep_all_ended(false);
+        exporter.refresh(T0 + 100.0);
+        assert_eq!(exporter.usages.counts().2, each);
+        let (jobs, sums, end) = exporter.uncovered(next.expect("two are left"), 4);
         assert_eq!((jobs.len(), sums.len(), end), (each, 1, None));
         pages.push((jobs, sums));
-        let mut second = Standing::new(Retention::default());
-        second.usages.keep_all_ended(true);
+        let mut restored = Standing::new(Retention::default());
+        restored.usages.keep_all_ended(true);
         for (jobs, sums) in pages {
-            assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
+            assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                second.usages.ended(&job, end).expect("an end");
+                restored.usages.ended(&job, end).expect("an end");
             }
         }
-        second.push(site(Policy::Classic)).expect("a site");
-        assert_close(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        second.usages.assert_positions();
+        restored.push(site(Policy::Classic)).expect("a site");
+        assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&exporter, 1, "A", T0 + DAY));
+        restored.usages.assert_positions();
     }
 }
 
-/// If the clock jumps back, a job may end before jobs that are already evicted. The export must add such a job to the evicted sum, because the
-/// restore would otherwise take it for an evicted job and drop it.
+/// If the clock jumps back, a job may end before jobs that are already evicted. The export must add such a job to the evicted sum, because a
+/// restore drops jobs that ended before the latest evicted job.
 #[test]
 fn a_job_that_ended_before_evicted_jobs_counts_after_a_restore() {
     for (most, end) in [(1, 50.0), (100, 50.0), (1, 90.0), (100, 90.0)] {
-        let mut first = Standing::new(Retention { jobs: 0, each: 1 });
-        first.push(site(Policy::Classic)).expect("a site");
-        first.usages.started(&job(9, 1, "A", 7, T0)).expect("a job");
+        let mut exporter = Standing::new(Retention { jobs: 0, each: 1 });
+        exporter.push(site(Policy::Classic)).expect("a site");
+        exporter.usages.started(&job(9, 1, "A", 7, T0)).expect("a job");
         for (id, end) in (1..).zip([70.0, 80.0, 90.0, 100.0]) {
-            first.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
+            exporter.usages.ended(&job(id, 1, "A", 1, T0), T0 + end).expect("an end");
         }
-        first.refresh(T0 + 100.0);
-        assert_eq!(first.usages.counts(), (3, 1, 1));
-        first.usages.record_end_of_running(JobId(9), T0 + end).expect("an end");
-        let mut second = Standing::new(Retention::default());
-        second.usages.keep_all_ended(true);
-        let mut place = Some(Default::default());
-        while let Some(from) = place {
-            let (jobs, sums, next) = first.uncovered(from, most);
-            place = next;
+        exporter.refresh(T0 + 100.0);
+        assert_eq!(exporter.usages.counts(), (3, 1, 1));
+        exporter.usages.record_end_of_running(JobId(9), T0 + end).expect("an end");
+        let mut restored = Standing::new(Retention::default());
+        restored.usages.keep_all_ended(true);
+        let mut bookmark = Some(Default::default());
+        while let Some(from) = bookmark {
+            let (jobs, sums, next) = exporter.uncovered(from, most);
+            bookmark = next;
             assert!(jobs.iter().all(|it| it.job.id != JobId(9)), "the sum includes the job");
-            assert!(sums.into_iter().all(|sum| second.restore_evicted(sum)));
+            assert!(sums.into_iter().all(|sum| restored.restore_evicted(sum)));
             for Ended { job, end } in jobs {
-                second.usages.ended(&job, end).expect("an end");
+                restored.usages.ended(&job, end).expect("an end");
             }
         }
-        second.push(site(Policy::Classic)).expect("a site");
-        assert_close(usage(&second, 1, "A", T0 + DAY), usage(&first, 1, "A", T0 + DAY));
-        assert_close(usage(&first, 1, "A", T0 + 100.0), usage(&second, 1, "A", T0 + 100.0));
-        second.usages.assert_positions();
+        restored.push(site(Policy::Classic)).expect("a site");
+        assert_close(usage(&restored, 1, "A", T0 + DAY), usage(&exporter, 1, "A", T0 + DAY));
+        assert_close(usage(&exporter, 1, "A", T0 + 100.0), usage(&restored, 1, "A", T0 + 100.0));
+        restored.usages.assert_positions();
     }
 }
 
 #[test]
 fn invalid_evicted_usage_is_rejected() {
-    let right = || EvictedUsage {
+    let valid_sum = || EvictedUsage {
         user: UserId(1),
         bank: "A".into(),
         sum: 8.0,
@@ -194,42 +195,42 @@ fn invalid_evicted_usage_is_rejected() {
         counted: Watermark::through(T0),
     };
     let never = f64::NEG_INFINITY;
-    for (evicted, is_right) in [
-        (right(), true),
-        (EvictedUsage { sum: 0.0, since: never, ..right() }, true),
-        (EvictedUsage { since: never, ..right() }, false),
-        (EvictedUsage { horizon: never, ..right() }, false),
-        (EvictedUsage { at: never, ..right() }, false),
-        (EvictedUsage { sum: -1.0, ..right() }, false),
-        (EvictedUsage { pushed: f64::NAN, ..right() }, false),
-        (EvictedUsage { counted: Watermark::through(f64::NAN), ..right() }, false),
+    for (evicted, is_valid) in [
+        (valid_sum(), true),
+        (EvictedUsage { sum: 0.0, since: never, ..valid_sum() }, true),
+        (EvictedUsage { since: never, ..valid_sum() }, false),
+        (EvictedUsage { horizon: never, ..valid_sum() }, false),
+        (EvictedUsage { at: never, ..valid_sum() }, false),
+        (EvictedUsage { sum: -1.0, ..valid_sum() }, false),
+        (EvictedUsage { pushed: f64::NAN, ..valid_sum() }, false),
+        (EvictedUsage { counted: Watermark::through(f64::NAN), ..valid_sum() }, false),
     ] {
         let mut standing = Standing::default();
-        assert_eq!(standing.restore_evicted(evicted.clone()), is_right, "{evicted:?}");
-        assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_right, "{evicted:?}");
+        assert_eq!(standing.restore_evicted(evicted.clone()), is_valid, "{evicted:?}");
+        assert_eq!(standing.find(UserId(1), &"A".into()).is_some(), is_valid, "{evicted:?}");
         let (jobs, sums, _) = standing.uncovered(Default::default(), 9);
-        assert_eq!((jobs, sums), (Vec::new(), is_right.then_some(evicted).into_iter().collect()));
+        assert_eq!((jobs, sums), (Vec::new(), is_valid.then_some(evicted).into_iter().collect()));
     }
 }
 
 #[test]
 fn ended_jobs_are_summed_once() {
     let mut standing = standing(site(Policy::Classic));
-    let entry = |standing: &Standing| standing.usages.entries()[0].clone();
-    let cost = |standing: &Standing| entry(standing).cost();
-    assert_eq!(cost(&standing), 1);
+    let read_entry = |standing: &Standing| standing.usages.entries()[0].clone();
+    let read_cost = |standing: &Standing| read_entry(standing).cost();
+    assert_eq!(read_cost(&standing), 1);
     for id in [1, 2] {
         standing.usages.started(&job(id, 1, "A", 1, T0)).expect("a job");
     }
-    assert_eq!(cost(&standing), 3);
+    assert_eq!(read_cost(&standing), 3);
     standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 10.0).expect("an end");
-    assert!(!entry(&standing).has_ended_sum());
-    assert_eq!(cost(&standing), 3, "one job runs, one ended");
+    assert!(!read_entry(&standing).has_ended_sum());
+    assert_eq!(read_cost(&standing), 3, "one job runs, one ended");
     standing.refresh(T0 + 20.0);
-    assert!(entry(&standing).has_ended_sum());
-    assert_eq!(cost(&standing), 2, "only the running job");
+    assert!(read_entry(&standing).has_ended_sum());
+    assert_eq!(read_cost(&standing), 2, "only the running job");
     assert_eq!(
-        (entry(&standing).latest(), UsageEntry::default().latest()),
+        (read_entry(&standing).latest(), UsageEntry::default().latest()),
         (T0 + 10.0, UsageEntry::default().latest())
     );
 }
@@ -237,26 +238,27 @@ fn ended_jobs_are_summed_once() {
 /// Generates sites with a few banks. Usages may be absent or equal, and banks may be inactive.
 fn any_site() -> impl Strategy<Value = Site> {
     let usage = prop_oneof![Just(0.0), Just(100.0), 0.0..1e7];
-    let of_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
-    let of_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
-    let policy = prop::sample::select(vec![
+    let any_leaf = (0..4_usize, 0..4_u64, usage.clone(), prop::bool::weighted(0.9));
+    let any_bank = (0..4_usize, 0..4_u64, prop::bool::weighted(0.9), prop::option::weighted(0.2, usage));
+    let any_policy = prop::sample::select(vec![
         Policy::WeightedWalk,
         Policy::FairTree,
         Policy::Classic,
         Policy::DepthOblivious,
         Policy::Pbs,
     ]);
-    let inactive = prop::sample::select(vec![InactiveUsage::Count, InactiveUsage::Ignore]);
-    let rule = (policy, inactive, prop_oneof![Just(0.0), Just(7.0)]);
-    (prop::collection::vec(of_leaf, 1..40), prop::collection::vec(of_bank, 4), rule).prop_map(
+    let any_inactive_usage = prop::sample::select(vec![InactiveUsage::Count, InactiveUsage::Ignore]);
+    let any_rule = (any_policy, any_inactive_usage, prop_oneof![Just(0.0), Just(7.0)]);
+    (prop::collection::vec(any_leaf, 1..40), prop::collection::vec(any_bank, 4), any_rule).prop_map(
         |(leaves, banks, rule)| {
             let mut site = site(rule.0);
             (site.rule.options.inactive_usage, site.rule.options.pbs_min_usage) = (rule.1, rule.2);
-            site.banks = vec![bank_of_root()];
+            site.banks = vec![root_bank()];
             for (number, (above, shares, active, usage)) in banks.into_iter().enumerate() {
                 let parent = if above < number { format!("b{above}") } else { "root".to_owned() };
-                let new = Bank { active, usage, ..bank(&format!("b{number}"), Some(&parent), shares) };
-                site.banks.push(new);
+                let generated_bank =
+                    Bank { active, usage, ..bank(&format!("b{number}"), Some(&parent), shares) };
+                site.banks.push(generated_bank);
             }
             site.associations = leaves
                 .into_iter()
@@ -272,12 +274,13 @@ fn any_site() -> impl Strategy<Value = Site> {
     )
 }
 
-fn bank_of_root() -> Bank {
+fn root_bank() -> Bank {
     bank("root", None, 1)
 }
 
 proptest! {
-    /// The export may list the tree in another order than the push. Neither that order nor running jobs may change the ranking as pushed.
+    /// The export may list banks and associations in another order than the push. Neither this order nor running jobs may change the ranking as
+    /// pushed.
     #[test]
     fn an_exported_tree_has_the_same_ranking_as_pushed(given in any_site(), jobs in prop::collection::vec((1..40_u32, 0.0..1e5), 0..9)) {
         let fresh = standing(given.clone());
@@ -290,22 +293,22 @@ proptest! {
             prop_assert_eq!(pushed.is_some(), refreshed.is_some());
             prop_assert!((pushed.unwrap_or(0.0) - refreshed.unwrap_or(0.0)).abs() < 1e-12, "{:?}", leaf);
         }
-        let mut worn = fresh.clone();
+        let mut with_jobs = fresh.clone();
         for (id, (user, start)) in jobs.into_iter().enumerate() {
             let Some(leaf) = given.associations.iter().find(|leaf| leaf.user.unwrap().0 == user) else { continue };
-            let _ = worn.usages.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
-            worn.refresh(T0 + start + 50.0);
+            let _ = with_jobs.usages.started(&job(id as u64, user, leaf.bank.as_str(), 3, T0 + start));
+            with_jobs.refresh(T0 + start + 50.0);
         }
         let exported = Site {
-            banks: given.banks.iter().rev().map(|given| worn.bank(&given.name).unwrap_or(given.clone())).collect(),
-            associations: given.associations.iter().rev().map(|given| worn.leaf(given.user.unwrap(), &given.bank).unwrap_or(given.clone())).collect(),
+            banks: given.banks.iter().rev().map(|given| with_jobs.bank(&given.name).unwrap_or(given.clone())).collect(),
+            associations: given.associations.iter().rev().map(|given| with_jobs.leaf(given.user.unwrap(), &given.bank).unwrap_or(given.clone())).collect(),
             ..given.clone()
         };
-        let again = standing(exported);
-        for (of, it) in [(&worn, worn.as_pushed().expect("a tree")), (&again, again.as_pushed().expect("a tree"))] {
+        let restored = standing(exported);
+        for (standing, ranking) in [(&with_jobs, with_jobs.as_pushed().expect("a tree")), (&restored, restored.as_pushed().expect("a tree"))] {
             for leaf in &given.associations {
                 let (ours, wanted) = (
-                    of.fairshare_as_pushed(&it, leaf.user.unwrap(), &leaf.bank),
+                    standing.fairshare_as_pushed(&ranking, leaf.user.unwrap(), &leaf.bank),
                     fresh.fairshare_as_pushed(&wanted, leaf.user.unwrap(), &leaf.bank),
                 );
                 prop_assert_eq!(ours.map(f64::to_bits), wanted.map(f64::to_bits), "{:?}", leaf);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The cost of a refresh, eviction, and reported changes, compared with numbers computed by hand.
+//! Tests of the cost of a refresh, of eviction, and of reported changes, against numbers that were computed by hand.
 
 use super::*;
 use fairshare::InactiveUsage;
@@ -7,45 +7,46 @@ use fairshare::accrual::MAX_TIME;
 
 #[test]
 fn a_slice_uses_its_whole_budget() {
-    let mut six = site(Policy::FairTree);
-    six.associations = (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
-    let six = standing(six);
-    // The refresh takes steps for the usages, one step for the ranking, and steps for comparisons. A step of the last kind does four times as
-    // many associations.
+    let mut six_users = site(Policy::FairTree);
+    six_users.associations =
+        (1..=6).map(|user| leaf(user, "A", f64::from(user), Watermark::default())).collect();
+    let unrefreshed = standing(six_users);
+    // A refresh takes steps for the usages, one step for the ranking, and steps for comparisons. A comparison step handles four times as many
+    // associations as a usage step.
     for (budget, steps) in [(1, 6 + 1 + 2), (3, 2 + 1 + 1), (4, 2 + 1 + 1), (6, 1 + 1 + 1), (99, 1 + 1 + 1)] {
-        let mut standing = six.clone();
+        let mut standing = unrefreshed.clone();
         standing.begin(T0);
-        let mut ours = 1;
+        let mut taken_steps = 1;
         while standing.step(budget).is_none() {
-            ours += 1;
+            taken_steps += 1;
         }
-        assert_eq!(ours, steps, "{budget}");
+        assert_eq!(taken_steps, steps, "{budget}");
     }
 }
 
 #[test]
 fn a_refresh_computes_only_changed_associations() {
     let mut standing = standing(site(Policy::FairTree));
-    let refreshed = |standing: &mut Standing, later: f64| {
+    let refresh_after = |standing: &mut Standing, later: f64| {
         let refreshed = standing.refresh(T0 + later);
         (refreshed.worked_out, refreshed.ranked)
     };
-    assert_eq!(refreshed(&mut standing, 0.0), (3, true), "the tree is new");
-    assert_eq!(refreshed(&mut standing, 0.0), (0, false), "the time is the same");
+    assert_eq!(refresh_after(&mut standing, 0.0), (3, true), "the tree is new");
+    assert_eq!(refresh_after(&mut standing, 0.0), (0, false), "the time is the same");
     standing.usages.started(&job(1, 1, "A", 1, T0)).expect("a job");
-    assert_eq!(refreshed(&mut standing, 10.0), (1, true), "the job has started");
-    assert_eq!(refreshed(&mut standing, 20.0), (1, true), "the job runs");
+    assert_eq!(refresh_after(&mut standing, 10.0), (1, true), "the job has started");
+    assert_eq!(refresh_after(&mut standing, 20.0), (1, true), "the job runs");
     standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 25.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 30.0), (1, true), "the job has ended");
-    assert_eq!(refreshed(&mut standing, 40.0), (0, false), "the job no longer runs");
+    assert_eq!(refresh_after(&mut standing, 30.0), (1, true), "the job has ended");
+    assert_eq!(refresh_after(&mut standing, 40.0), (0, false), "the job no longer runs");
     standing.usages.ended(&job(2, 3, "B", 1, T0), T0 + 45.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 50.0), (1, true), "its start was not recorded");
+    assert_eq!(refresh_after(&mut standing, 50.0), (1, true), "the start of job 2 was not reported");
     for id in [3, 4] {
         standing.usages.started(&job(id, 1, "A", 1, T0 + 50.0)).expect("a job");
     }
-    assert_eq!(refreshed(&mut standing, 60.0), (1, true), "two jobs of one association");
+    assert_eq!(refresh_after(&mut standing, 60.0), (1, true), "two jobs of one association");
     standing.usages.ended(&job(4, 1, "A", 1, T0 + 50.0), T0 + 65.0).expect("an end");
-    assert_eq!(refreshed(&mut standing, 70.0), (1, true), "one job ends, the other runs");
+    assert_eq!(refresh_after(&mut standing, 70.0), (1, true), "one job ends, the other runs");
     assert_eq!(
         standing.usages.entries_mut().1.count_stored(),
         (1, 2),
@@ -71,15 +72,15 @@ fn pbs_is_ranked_again_only_if_it_has_an_initial_usage() {
     }
 }
 
-/// If the usages were rounded, one of two equal usages could become larger.
+/// Rounding could make one of two equal usages larger, which would change the ranks.
 #[test]
 fn a_pushed_usage_stays_the_same_bit_by_bit() {
-    let mut thirds = site(Policy::Classic);
+    let mut pushed_site = site(Policy::Classic);
     let pushed = [1e6 / 3.0, 1e6 / 7.0, 1e6 / 11.0];
-    for (leaf, usage) in thirds.associations.iter_mut().zip(pushed) {
+    for (leaf, usage) in pushed_site.associations.iter_mut().zip(pushed) {
         leaf.usage = Some(usage);
     }
-    let mut standing = standing(thirds);
+    let mut standing = standing(pushed_site);
     for later in [-1_000.0, 5.0, 0.0, -12_345.6, -500.0, 77.7] {
         standing.refresh(T0 + later);
         let tree = standing.tree().expect("pushed");
@@ -96,34 +97,34 @@ fn a_banks_own_usage_decays() {
     used.banks[1].usage = Some(3.0);
     used.banks[2].usage = Some(0.0);
     let mut standing = standing(used);
-    for (days, left) in [(0.0, 3.0), (1.0, 1.5), (100.0, 3.0 * 0.5f64.powi(100))] {
+    for (days, expected) in [(0.0, 3.0), (1.0, 1.5), (100.0, 3.0 * 0.5f64.powi(100))] {
         let now = T0 + days * DAY;
         standing.refresh(now);
         let (tree, scale) = (standing.tree().expect("pushed"), standing.scale().expect("pushed"));
         let own = tree.own_usage(tree.bank("A").expect("a bank")).expect("used");
         let plain = scale.plain(own, now);
-        assert!((plain / left - 1.0).abs() < 1e-6, "{days}: {plain}, expected {left}");
+        assert!((plain / expected - 1.0).abs() < 1e-6, "{days}: {plain}, expected {expected}");
     }
     assert_eq!(standing.bank(&"B".into()).expect("a bank").usage, None, "a usage of 0 is not stored");
 }
 
 #[test]
 fn new_usage_after_negligible_usage_decays_again() {
-    let mut faint = site(Policy::FairTree);
-    faint.associations[0].usage = Some(1.0);
-    let mut standing = standing(faint);
+    let mut nearly_unused = site(Policy::FairTree);
+    nearly_unused.associations[0].usage = Some(1.0);
+    let mut standing = standing(nearly_unused);
     standing.refresh(T0);
-    let again = T0 + 40.0 * DAY;
-    standing.refresh(again);
+    let later = T0 + 40.0 * DAY;
+    standing.refresh(later);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
-    standing.usages.ended(&job(1, 1, "A", 1, again), again + 1.0).expect("an end");
-    standing.refresh(again + 1.0);
+    standing.usages.ended(&job(1, 1, "A", 1, later), later + 1.0).expect("an end");
+    standing.refresh(later + 1.0);
     assert!(fairshare(&standing, 1, "A") < fairshare(&standing, 2, "A"));
-    standing.refresh(again + 40.0 * DAY);
+    standing.refresh(later + 40.0 * DAY);
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// The reported end comes from a clock that is ahead. The job must accrue usage until that end, without another report.
+/// The clock was ahead when it gave the time of the end. The job must accrue usage until the reported end.
 #[test]
 fn a_job_whose_end_is_in_the_future_accrues_until_then() {
     let mut plain = site(Policy::FairTree);
@@ -147,24 +148,25 @@ fn a_refresh_removes_the_usage_of_a_job_that_never_ran() {
     assert_eq!(fairshare(&standing, 1, "A"), fairshare(&standing, 2, "A"));
 }
 
-/// Usages decay with time, but the ranking as pushed must always use the pushed usages.
+/// Usages decay with time. The ranking as pushed must still use the pushed usages.
 #[test]
 fn the_ranking_as_pushed_uses_the_pushed_usage_of_banks() {
     let mut used = site(Policy::Classic);
     (used.banks[1].usage, used.associations[2].usage) = (Some(3e6), Some(1e6));
     let mut standing = standing(used);
-    let as_pushed = |standing: &Standing| {
-        let it = standing.as_pushed().expect("a tree");
-        [(1, "A"), (3, "B")].map(|(user, bank)| standing.fairshare_as_pushed(&it, UserId(user), &bank.into()))
+    let rank_as_pushed = |standing: &Standing| {
+        let ranking = standing.as_pushed().expect("a tree");
+        [(1, "A"), (3, "B")]
+            .map(|(user, bank)| standing.fairshare_as_pushed(&ranking, UserId(user), &bank.into()))
     };
     standing.refresh(T0);
     let live = [fairshare(&standing, 1, "A"), fairshare(&standing, 3, "B")];
-    assert_eq!(as_pushed(&standing), live);
+    assert_eq!(rank_as_pushed(&standing), live);
     standing.refresh(T0 + 5e3 * DAY);
-    assert_eq!(as_pushed(&standing), live);
+    assert_eq!(rank_as_pushed(&standing), live);
 }
 
-/// The push that removes an association must report it, because its fair-share changes to none.
+/// After a push that removes an association, the refresh must report that its fair-share changed to `None`.
 #[test]
 fn removed_associations_are_reported_and_their_entries_used_again() {
     let mut standing = standing(site(Policy::FairTree));
@@ -173,11 +175,11 @@ fn removed_associations_are_reported_and_their_entries_used_again() {
     for user in 4..50 {
         let mut other = site(Policy::FairTree);
         other.associations[2] = leaf(user, "B", 0.0, Watermark::default());
-        let gone = standing.find(UserId(user - 1), &"B".into()).expect("known");
-        let before = standing.fairshare(gone);
+        let removed = standing.find(UserId(user - 1), &"B".into()).expect("known");
+        let before = standing.fairshare(removed);
         standing.push(other).expect("a site");
         let refreshed = standing.refresh(T0 + f64::from(user));
-        let reported = Changed { association: gone, before, after: None };
+        let reported = Changed { association: removed, before, after: None };
         assert!(before.is_some() && refreshed.changed.contains(&reported), "{user}: {:?}", refreshed.changed);
     }
     assert!(
@@ -188,8 +190,8 @@ fn removed_associations_are_reported_and_their_entries_used_again() {
 }
 
 #[test]
-fn as_many_ended_jobs_are_kept_as_configured() {
-    for (what, each, keep_all, ends, now, left) in [
+fn a_refresh_keeps_as_many_ended_jobs_as_the_retention_allows() {
+    for (what, each, keep_all, ends, now, stored) in [
         ("as many as allowed", 1, false, [&[1u32, 2, 3, 4][..], &[]], 99u32, 4),
         ("one more than allowed", 1, false, [&[1, 2, 3, 4, 5], &[]], 99, 1),
         ("only associations with more than twice `each`", 1, false, [&[1, 2], &[3, 4, 5]], 99, 3),
@@ -207,7 +209,7 @@ fn as_many_ended_jobs_are_kept_as_configured() {
             }
         }
         standing.refresh(T0 + f64::from(now));
-        assert_eq!(standing.usages.counts().2, left, "{what}");
+        assert_eq!(standing.usages.counts().2, stored, "{what}");
     }
 }
 
@@ -217,23 +219,23 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     plain.rule.half_life = HalfLife::NONE;
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
     standing.push(plain.clone()).expect("a site");
-    let one = |id: u64| job(id, 1, "A", 1, T0);
-    standing.usages.started(&one(1)).expect("a job");
+    let make_job = |id: u64| job(id, 1, "A", 1, T0);
+    standing.usages.started(&make_job(1)).expect("a job");
     for id in 2..=4 {
-        standing.usages.ended(&one(id), T0 + 10.0 * id as f64).expect("an end");
+        standing.usages.ended(&make_job(id), T0 + 10.0 * id as f64).expect("an end");
     }
     standing.refresh(T0 + 100.0);
     assert_eq!(standing.usages.counts(), (3, 1, 0));
     let used = |standing: &Standing| usage(standing, 1, "A", T0 + 100.0);
-    standing.usages.ended(&one(1), T0 + 15.0).expect("an end");
-    assert_eq!(used(&standing), 105.0, "it ran before the eviction");
-    standing.usages.started(&one(5)).expect("a job");
-    standing.usages.ended(&one(5), T0 + 35.0).expect("an end");
-    assert_eq!(used(&standing), 105.0, "it may have been evicted");
-    standing.usages.started(&one(6)).expect("a job");
-    standing.usages.ended(&one(6), T0 + 60.0).expect("an end");
-    assert_eq!(used(&standing), 165.0, "it ended after the evicted jobs");
-    // If the watermark of a push lies within the evicted sum, the usage does not change, even if the push brings no usage.
+    standing.usages.ended(&make_job(1), T0 + 15.0).expect("an end");
+    assert_eq!(used(&standing), 105.0, "job 1 ran before the eviction");
+    standing.usages.started(&make_job(5)).expect("a job");
+    standing.usages.ended(&make_job(5), T0 + 35.0).expect("an end");
+    assert_eq!(used(&standing), 105.0, "job 5 may be one of the evicted jobs");
+    standing.usages.started(&make_job(6)).expect("a job");
+    standing.usages.ended(&make_job(6), T0 + 60.0).expect("an end");
+    assert_eq!(used(&standing), 165.0, "job 6 ended after the evicted jobs");
+    // A push whose watermark lies within the evicted sum does not change the usage. The second push has no usage.
     plain.associations[0] = Leaf { usage: None, ..leaf(1, "A", 0.0, Watermark::through(T0 + 40.0)) };
     plain.associations[0].usage = Some(90.0);
     standing.push(plain.clone()).expect("a site");
@@ -242,8 +244,8 @@ fn a_late_end_is_distinguished_from_evicted_jobs() {
     assert_eq!(standing.leaf(UserId(1), &"A".into()).expect("a leaf").usage, Some(90.0));
 }
 
-/// The clock jumped back, so the job ended before jobs that are evicted already. Its usage decays to the time of the evicted sum and is added
-/// to the sum.
+/// The clock jumped back, so job 1 ended before jobs that are already evicted. The usage of job 1 decays to the time of the evicted sum, and
+/// is added to the sum.
 #[test]
 fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     let mut standing = Standing::new(Retention { jobs: 0, each: 0 });
@@ -254,21 +256,21 @@ fn an_end_before_evicted_jobs_decays_from_its_own_time() {
     }
     standing.refresh(T0 + 5.0 * DAY);
     standing.usages.ended(&job(1, 1, "A", 1, T0), T0 + 1.5 * DAY).expect("an end");
-    let of_one = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
-    let of_all: f64 = [1.5, 2.0, 3.0, 4.0].map(of_one).iter().sum();
-    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    let decayed_usage = |end: f64| DAY / 2f64.ln() * (0.5f64.powf(5.0 - end) - 0.5f64.powi(5));
+    let total: f64 = [1.5, 2.0, 3.0, 4.0].map(decayed_usage).iter().sum();
+    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), total);
     standing.refresh(T0 + 5.0 * DAY);
-    assert_eq!(standing.usages.counts().2, 0, "it is evicted");
-    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), of_all);
+    assert_eq!(standing.usages.counts().2, 0, "job 1 is evicted");
+    assert_close(usage(&standing, 1, "A", T0 + 5.0 * DAY), total);
 }
 
 #[test]
 fn an_invalid_time_is_named_in_the_error() {
-    let bad =
+    let error =
         standing(site(Policy::Classic)).usages.ended(&job(1, 1, "A", 1, T0), f64::NAN).expect_err("no time");
     assert!(
-        bad.to_string().contains("is not counted: expected a time in seconds since 1970, got NaN"),
-        "{bad}"
+        error.to_string().contains("is not counted: expected a time in seconds since 1970, got NaN"),
+        "{error}"
     );
 }
 
@@ -293,14 +295,14 @@ fn an_association_stays_known_while_one_of_its_jobs_may_count() {
 fn a_removed_association_is_reported() {
     let mut standing = standing(site(Policy::Classic));
     standing.refresh(T0);
-    let gone = standing.find(UserId(3), &"B".into()).expect("a leaf");
-    let before = standing.fairshare(gone);
+    let removed = standing.find(UserId(3), &"B".into()).expect("a leaf");
+    let before = standing.fairshare(removed);
     assert!(before.is_some());
     let mut fewer = site(Policy::Classic);
     fewer.associations.pop();
     standing.push(fewer).expect("a site");
     let changed = standing.refresh(T0 + 1.0).changed;
-    assert!(changed.contains(&Changed { association: gone, before, after: None }), "{changed:?}");
+    assert!(changed.contains(&Changed { association: removed, before, after: None }), "{changed:?}");
     standing.begin(T0 + 2.0);
     assert!(standing.work.is_in_progress());
     standing.remove_site();
@@ -309,7 +311,7 @@ fn a_removed_association_is_reported() {
 
 #[test]
 fn times_up_to_the_maximum_are_accepted() {
-    for (instant, counted, is_right) in [
+    for (instant, counted, is_accepted) in [
         (MAX_TIME, T0, true),
         (-MAX_TIME, T0, true),
         (T0, MAX_TIME, true),
@@ -317,52 +319,56 @@ fn times_up_to_the_maximum_are_accepted() {
         (-MAX_TIME * 1.001, T0, false),
         (T0, MAX_TIME * 1.001, false),
     ] {
-        let mut edge = site(Policy::Classic);
-        edge.rule.instant = instant;
-        edge.associations[0].counted = Watermark::through(counted);
-        assert_eq!(Standing::default().push(edge).is_ok(), is_right, "{instant} {counted}");
+        let mut pushed = site(Policy::Classic);
+        pushed.rule.instant = instant;
+        pushed.associations[0].counted = Watermark::through(counted);
+        assert_eq!(Standing::default().push(pushed).is_ok(), is_accepted, "{instant} {counted}");
     }
 }
 
 #[test]
 fn associations_below_an_inactive_bank_are_not_ranked() {
-    for how in [InactiveUsage::Count, InactiveUsage::Ignore] {
-        let mut dead = site(Policy::Classic);
-        dead.rule.options.inactive_usage = how;
-        dead.banks.push(bank("AA", Some("A"), 1));
-        dead.banks[1].active = false;
-        dead.associations = [(1, "AA"), (2, "A"), (3, "B")]
+    for inactive_usage in [InactiveUsage::Count, InactiveUsage::Ignore] {
+        let mut inactive_site = site(Policy::Classic);
+        inactive_site.rule.options.inactive_usage = inactive_usage;
+        inactive_site.banks.push(bank("AA", Some("A"), 1));
+        inactive_site.banks[1].active = false;
+        inactive_site.associations = [(1, "AA"), (2, "A"), (3, "B")]
             .map(|(user, bank)| leaf(user, bank, 100.0, Watermark::default()))
             .into();
-        let mut standing = standing(dead);
+        let mut standing = standing(inactive_site);
         standing.refresh(T0);
         assert!(fairshare(&standing, 3, "B").is_some());
         assert_eq!([(1, "AA"), (2, "A")].map(|(user, bank)| fairshare(&standing, user, bank)), [None, None]);
-        let out_of_use = (how == InactiveUsage::Count).then_some(false);
-        for (name, active) in [("A", out_of_use), ("AA", out_of_use), ("B", Some(true))] {
-            assert_eq!(standing.bank(&name.into()).map(|bank| bank.active), active, "{name} {how:?}");
+        let stored_flag = (inactive_usage == InactiveUsage::Count).then_some(false);
+        for (name, active) in [("A", stored_flag), ("AA", stored_flag), ("B", Some(true))] {
+            assert_eq!(
+                standing.bank(&name.into()).map(|bank| bank.active),
+                active,
+                "{name} {inactive_usage:?}"
+            );
         }
-        for (user, bank, active) in [(1, "AA", out_of_use), (2, "A", out_of_use), (3, "B", Some(true))] {
+        for (user, bank, active) in [(1, "AA", stored_flag), (2, "A", stored_flag), (3, "B", Some(true))] {
             let leaf = standing.leaf(UserId(user), &bank.into());
-            assert_eq!(leaf.map(|leaf| leaf.active), active, "{user} {how:?}");
+            assert_eq!(leaf.map(|leaf| leaf.active), active, "{user} {inactive_usage:?}");
         }
     }
 }
 
-/// Jobs that end at the same time are evicted together, so none of these can be evicted.
+/// Jobs with the same end are evicted together, so none of these jobs can be evicted.
 #[test]
 fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     let half_life = HalfLife::new(DAY).expect("a half-life");
     let mut standing = Standing::new(Retention { jobs: 0, each: 1 });
     standing.push(site(Policy::Classic)).expect("a site");
-    let places = |standing: &Standing| {
+    let list_ended = |standing: &Standing| {
         let tracked = standing.usages.entries()[0].jobs.as_ref().expect("jobs").ended.iter();
         (standing.usages.entries()[0].version(), tracked.map(|job| job.id.0).collect::<Vec<_>>())
     };
     for id in (1..=9).rev() {
         standing.usages.ended(&job(id, 1, "A", 1, T0), T0 + 10.0).expect("an end");
         standing.usages.evict_ended_in_association_of(JobId(id), T0 + 10.0, half_life);
-        assert_eq!(places(&standing), (0, (id..=9).rev().collect()));
+        assert_eq!(list_ended(&standing), (0, (id..=9).rev().collect()));
         standing.usages.assert_positions();
     }
     // A second call at the same time evicts nothing, although job 10 could be evicted.
@@ -372,17 +378,20 @@ fn ended_jobs_keep_their_order_if_none_can_be_evicted() {
     standing.usages.evict_ended_in_association_of(JobId(10), T0 + 11.0, half_life);
     assert_eq!(standing.usages.counts().2, 9);
     standing.usages.assert_positions();
-    // Jobs that end later than now are not evicted.
-    let mut early = Standing::new(Retention { jobs: 0, each: 0 });
-    early.push(site(Policy::Classic)).expect("a site");
+    // Jobs with an end after the present time are not evicted.
+    let mut standing_with_later_ends = Standing::new(Retention { jobs: 0, each: 0 });
+    standing_with_later_ends.push(site(Policy::Classic)).expect("a site");
     for id in 1..=3 {
-        early.usages.ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64).expect("an end");
+        standing_with_later_ends
+            .usages
+            .ended(&job(id, 1, "A", 1, T0), T0 + 100.0 - id as f64)
+            .expect("an end");
     }
-    early.usages.evict_ended_in_association_of(JobId(1), T0 + 50.0, half_life);
-    assert_eq!(places(&early), (0, vec![1, 2, 3]));
-    early.usages.evict_ended_in_association_of(JobId(1), T0 + 97.0, half_life);
-    assert_eq!(early.usages.counts().2, 2, "a job that ends now is evicted");
-    early.usages.evict_ended_in_association_of(JobId(1), T0 + 98.5, half_life);
-    assert_eq!(early.usages.counts().2, 1);
-    early.usages.assert_positions();
+    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 50.0, half_life);
+    assert_eq!(list_ended(&standing_with_later_ends), (0, vec![1, 2, 3]));
+    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 97.0, half_life);
+    assert_eq!(standing_with_later_ends.usages.counts().2, 2, "a job that ends now is evicted");
+    standing_with_later_ends.usages.evict_ended_in_association_of(JobId(1), T0 + 98.5, half_life);
+    assert_eq!(standing_with_later_ends.usages.counts().2, 1);
+    standing_with_later_ends.usages.assert_positions();
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A site that is pushed in parts must give the same result as in one message, and must leave no data if it is not committed.
+//! Tests of staged pushes: a site that is pushed in parts must give the same result as in one message. A staged push that is not committed
+//! must leave no data.
 
 use super::*;
 
@@ -7,8 +8,8 @@ use super::*;
 fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
     let head =
         SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), associations: Vec::new() };
-    let leaf = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
-    std::iter::once(head).chain(site.associations.iter().map(leaf).collect::<Vec<_>>())
+    let make_part = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
+    std::iter::once(head).chain(site.associations.iter().map(make_part).collect::<Vec<_>>())
 }
 
 fn stage_site(site: &Site, standing: &mut Standing) -> StagedSite {
@@ -27,15 +28,15 @@ fn larger_site() -> Site {
     larger
 }
 
-/// Returns the usage and the fair-share of each user.
-fn figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
+/// Refreshes `standing`. Returns the usage and the fair-share of each user.
+fn refresh_figures(standing: &mut Standing) -> Vec<(u32, Option<f64>, Option<f64>)> {
     standing.refresh(T0);
-    let of = |user: u32| {
+    let read_figures = |user: u32| {
         let index = ["A", "B"].iter().find_map(|bank| standing.find(UserId(user), &BankName::from(*bank)));
         let usage = index.and_then(|index| standing.usage(index, T0));
         (user, usage, index.and_then(|index| standing.fairshare(index)))
     };
-    (1..=5).map(of).collect()
+    (1..=5).map(read_figures).collect()
 }
 
 #[test]
@@ -45,15 +46,15 @@ fn a_site_in_parts_equals_the_site_at_once() {
     let mut in_parts = standing(site(Policy::FairTree));
     let staged = stage_site(&larger_site(), &mut in_parts);
     in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
-    assert_eq!(figures(&mut in_parts), figures(&mut at_once));
-    assert!(figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
+    assert_eq!(refresh_figures(&mut in_parts), refresh_figures(&mut at_once));
+    assert!(refresh_figures(&mut in_parts).iter().all(|(.., fairshare)| fairshare.is_some()));
 }
 
-/// The two rows of the association may be in different parts.
+/// The records of a repeated association may be in different parts of the push.
 #[test]
-fn a_repeated_association_has_the_values_of_the_last_row() {
-    let mut without = standing(site(Policy::FairTree));
-    without.push(larger_site()).expect("a site");
+fn a_repeated_association_has_the_values_of_its_last_record() {
+    let mut without_repeats = standing(site(Policy::FairTree));
+    without_repeats.push(larger_site()).expect("a site");
     let mut repeats = larger_site();
     for (user, bank) in [(5, "B"), (2, "A")] {
         repeats.associations.insert(0, leaf(user, bank, 9e9, Watermark::default()));
@@ -64,47 +65,46 @@ fn a_repeated_association_has_the_values_of_the_last_row() {
     let staged = stage_site(&repeats, &mut in_parts);
     in_parts.push_staged(staged, Mode::Elapsed).expect("a site");
     assert_eq!(
-        [figures(&mut at_once), figures(&mut in_parts)],
-        [figures(&mut without), figures(&mut without)]
+        [refresh_figures(&mut at_once), refresh_figures(&mut in_parts)],
+        [refresh_figures(&mut without_repeats), refresh_figures(&mut without_repeats)]
     );
 }
 
-/// Between two parts, another push gives the indices of the staged associations to other associations.
+/// Before the commit, another push gives the indices of the staged associations to other associations.
 #[test]
-fn indices_that_were_freed_between_two_parts_are_found_again() {
+fn a_staged_push_survives_another_push_that_reuses_its_indices() {
     let mut at_once = standing(site(Policy::FairTree));
     at_once.push(larger_site()).expect("a site");
     let mut standing = standing(site(Policy::FairTree));
     let staged = stage_site(&larger_site(), &mut standing);
-    // Another push uses the same indices for other users.
     let mut other = site(Policy::FairTree);
     other.associations = [9, 8, 7, 6, 3, 2].map(|user| leaf(user, "A", 7.0, Watermark::default())).into();
     standing.push(other).expect("a site");
     standing.push_staged(staged, Mode::Elapsed).expect("a site");
-    assert_eq!(figures(&mut standing), figures(&mut at_once));
+    assert_eq!(refresh_figures(&mut standing), refresh_figures(&mut at_once));
     assert_eq!((standing.find(UserId(9), &"A".into()), standing.usages.counts().0), (None, 5));
 }
 
 #[test]
 fn an_abandoned_site_leaves_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let before = figures(&mut standing);
+    let before = refresh_figures(&mut standing);
     drop(stage_site(&larger_site(), &mut standing));
-    assert_eq!(figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
+    assert_eq!(refresh_figures(&mut standing)[..3], before[..3], "the fair-shares are unchanged");
     standing.usages.remove_unused();
-    assert_eq!((standing.usages.counts().0, figures(&mut standing)), (3, before));
+    assert_eq!((standing.usages.counts().0, refresh_figures(&mut standing)), (3, before));
 }
 
 #[test]
 fn an_invalid_site_and_one_without_a_rule_leave_no_association() {
     let mut standing = standing(site(Policy::FairTree));
-    let mut wrong = larger_site();
-    wrong.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
-    let staged = stage_site(&wrong, &mut standing);
+    let mut invalid = larger_site();
+    invalid.associations.push(leaf(6, "nowhere", 0.0, Watermark::default()));
+    let staged = stage_site(&invalid, &mut standing);
     assert!(matches!(standing.push_staged(staged, Mode::Elapsed), Err(SiteError::Tree(_))));
     assert_eq!(standing.usages.counts().0, 3);
-    let mut without = StagedSite::default();
-    split_site(&larger_site()).skip(1).for_each(|part| without.absorb(part, &mut standing));
-    standing.push_staged(without, Mode::Elapsed).expect("no tree at all");
+    let mut without_rule = StagedSite::default();
+    split_site(&larger_site()).skip(1).for_each(|part| without_rule.absorb(part, &mut standing));
+    standing.push_staged(without_rule, Mode::Elapsed).expect("a push without a tree");
     assert_eq!((standing.usages.counts().0, standing.tree().is_none()), (0, true));
 }

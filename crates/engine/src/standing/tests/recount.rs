@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares usages after random histories with usages that are computed from the records of the same jobs.
+//! Compares usages after random histories with a recount: usages that are computed from the records of the same jobs.
 
 use proptest::prelude::*;
 use proptest::sample::Index as Pick;
@@ -15,7 +15,7 @@ const END: f64 = T0 + 20.0 * DAY;
 #[derive(Clone, Debug)]
 struct Record {
     id: u64,
-    of: usize,
+    association: usize,
     nodes: u64,
     cores: u64,
     start: f64,
@@ -25,13 +25,13 @@ struct Record {
 impl Record {
     fn job(&self) -> Job {
         let ran_on = Resources { nodes: self.nodes, cores: self.cores, gpus: 0 };
-        let (user, bank) = USERS[self.of];
+        let (user, bank) = USERS[self.association];
         let id = JobId(self.id);
         Job { id, user: UserId(user), bank: bank.into(), ran_on, start: self.start, limit: 0.0 }
     }
 
-    fn report(&self, standing: &mut Standing, start_too: bool) {
-        if start_too || self.end.is_none() {
+    fn report(&self, standing: &mut Standing, reports_start: bool) {
+        if reports_start || self.end.is_none() {
             standing.usages.started(&self.job()).expect("a job");
         }
         if let Some(end) = self.end {
@@ -48,52 +48,57 @@ impl Record {
 
 /// Returns the usage of each association at `now`, computed from the records alone.
 fn recount(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
-    let mut all = [0.0; 5];
+    let mut usages = [0.0; 5];
     for record in records {
-        all[record.of] += record.usage(now, half_life, weights);
+        usages[record.association] += record.usage(now, half_life, weights);
     }
-    all
+    usages
 }
 
-/// A push from a database that has fetched, for each association, all jobs up to the end of one record.
+/// A push from a database that has fetched all jobs of each association up to the end of one record.
 #[derive(Clone, Debug)]
-struct Pushed {
+struct GeneratedPush {
     /// The last included record of each association, if any.
     last: [Option<Pick>; 5],
-    later: f64,
+    delay: f64,
 }
 
-impl Pushed {
+impl GeneratedPush {
     fn site(&self, records: &[Record], half_life: f64, weights: Weights, policy: Policy) -> Site {
         let mut site = site(policy);
         site.banks.push(bank("AA", Some("A"), 3));
         (site.rule.half_life, site.rule.weights) = (HalfLife::new(half_life).expect("a half-life"), weights);
         let last_end = records.iter().filter_map(|record| record.end).fold(T0, f64::max);
-        site.rule.instant = last_end + self.later;
-        let left = |since: f64| {
+        site.rule.instant = last_end + self.delay;
+        let remaining = |since: f64| {
             if half_life > 0.0 { 0.5f64.powf((site.rule.instant - since) / half_life) } else { 1.0 }
         };
         site.associations = (0..USERS.len())
-            .map(|of| {
-                let mut ended: Vec<_> =
-                    records.iter().filter(|record| record.of == of && record.end.is_some()).collect();
+            .map(|association| {
+                let mut ended: Vec<_> = records
+                    .iter()
+                    .filter(|record| record.association == association && record.end.is_some())
+                    .collect();
                 ended.sort_by(|a, b| a.end.partial_cmp(&b.end).expect("numbers"));
-                let last =
-                    self.last[of].filter(|_| !ended.is_empty()).map(|last| ended[last.index(ended.len())]);
+                let last = self.last[association]
+                    .filter(|_| !ended.is_empty())
+                    .map(|last| ended[last.index(ended.len())]);
                 // Each association had usage before the first record.
-                let mut usage = 1e4 * (of + 1) as f64 * left(T0);
+                let mut usage = 1e4 * (association + 1) as f64 * remaining(T0);
                 let mut counted = Watermark::default();
                 if let Some(last) = last {
                     let end = last.end.expect("ended");
-                    let is_in = |record: &&Record| record.end <= Some(end);
-                    let of_jobs = records.iter().filter(|record| record.of == of && record.end.is_some());
-                    usage += of_jobs
-                        .filter(is_in)
+                    let is_covered = |record: &&Record| record.end <= Some(end);
+                    let ended_records = records
+                        .iter()
+                        .filter(|record| record.association == association && record.end.is_some());
+                    usage += ended_records
+                        .filter(is_covered)
                         .map(|job| job.usage(site.rule.instant, half_life, weights))
                         .sum::<f64>();
                     counted = Watermark::through(end);
                 }
-                let (user, bank) = USERS[of];
+                let (user, bank) = USERS[association];
                 leaf(user, bank, usage, counted)
             })
             .collect();
@@ -103,7 +108,7 @@ impl Pushed {
 
 #[derive(Clone, Debug)]
 enum Act {
-    Push(Pushed),
+    Push(GeneratedPush),
     Report(Pick, bool),
     Refresh(f64),
     Restart,
@@ -116,23 +121,23 @@ fn any_records() -> impl Strategy<Value = Vec<Record>> {
     prop::collection::vec(record, 1..24).prop_map(|rows| {
         let numbered = (100u64..).zip(rows);
         numbered
-            .map(|(id, (of, nodes, cores, start, length))| {
+            .map(|(id, (association, nodes, cores, start, length))| {
                 let (start, end) = (T0 + start, length.map(|length| T0 + start + length));
-                Record { id, of, nodes, cores, start, end }
+                Record { id, association, nodes, cores, start, end }
             })
             .collect()
     })
 }
 
-fn any_push() -> impl Strategy<Value = Pushed> {
+fn any_push() -> impl Strategy<Value = GeneratedPush> {
     let last = prop::array::uniform5(prop::option::of(any::<Pick>()));
-    (last, 0.0..2.0 * DAY).prop_map(|(last, later)| Pushed { last, later })
+    (last, 0.0..2.0 * DAY).prop_map(|(last, delay)| GeneratedPush { last, delay })
 }
 
 fn any_acts(restarts: bool) -> impl Strategy<Value = Vec<Act>> {
     let act = prop_oneof![
         2 => any_push().prop_map(Act::Push),
-        8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, start_too)| Act::Report(which, start_too)),
+        8 => (any::<Pick>(), any::<bool>()).prop_map(|(which, reports_start)| Act::Report(which, reports_start)),
         2 => (-1.0..30.0f64).prop_map(|days| Act::Refresh(T0 + days * DAY)),
         u32::from(restarts) => Just(Act::Restart),
     ];
@@ -143,14 +148,14 @@ fn any_half_life() -> impl Strategy<Value = f64> {
     prop_oneof![Just(0.0), Just(DAY), Just(7.0 * DAY), Just(3_600.0)]
 }
 
+/// Checks that the usage of each association equals the recount plus the decayed usage before the first record.
 #[track_caller]
-/// Checks that the usage of each association equals the recount.
 fn assert_recounted(standing: &Standing, records: &[Record], now: f64, half_life: f64, weights: Weights) {
     standing.usages.assert_positions();
     let expected = recount(records, now, half_life, weights);
-    for (of, &(user, bank)) in USERS.iter().enumerate() {
-        let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
-        let expected = expected[of] + 1e4 * (of + 1) as f64 * before;
+    for (association, &(user, bank)) in USERS.iter().enumerate() {
+        let decay = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
+        let expected = expected[association] + 1e4 * (association + 1) as f64 * decay;
         assert_close(usage(standing, user, bank, now), expected);
     }
 }
@@ -160,7 +165,7 @@ proptest! {
 
     #[test]
     fn each_history_ends_with_the_recounted_usage(
-        records in any_records(), acts in any_acts(true), last in any_push(), order in any::<u64>(), after in any::<bool>(),
+        records in any_records(), acts in any_acts(true), last in any_push(), order in any::<u64>(), pushes_last in any::<bool>(),
         half_life in any_half_life(), core in prop_oneof![Just(0.0), Just(0.25)],
     ) {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
@@ -171,22 +176,22 @@ proptest! {
                 Act::Push(pushed) => {
                     standing.push(pushed.site(&records, half_life, weights, policy)).expect("a site");
                 }
-                Act::Report(which, start_too) => which.get(&records).report(&mut standing, *start_too),
+                Act::Report(which, reports_start) => which.get(&records).report(&mut standing, *reports_start),
                 Act::Refresh(now) => { standing.refresh(*now); }
                 Act::Restart => standing = Standing::new(Retention::default()),
             }
         }
-        // At the end all records are reported, in any order.
+        // Finally all records are reported, in any order, before or after the last push.
         let site = last.site(&records, half_life, weights, policy);
-        if !after {
+        if !pushes_last {
             standing.push(site.clone()).expect("a site");
         }
-        let mut order_of: Vec<&Record> = records.iter().collect();
-        order_of.sort_by_key(|record| (record.id ^ order).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        for record in order_of {
+        let mut ordered: Vec<&Record> = records.iter().collect();
+        ordered.sort_by_key(|record| (record.id ^ order).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        for record in ordered {
             record.report(&mut standing, order % 3 == 0);
         }
-        if after {
+        if pushes_last {
             standing.push(site).expect("a site");
         }
         for now in [END, END + 0.5 * DAY] {
@@ -203,7 +208,7 @@ proptest! {
         let weights = Weights { node: 1.0, core, gpu: 0.0 };
         let mut standing = Standing::new(Retention { jobs: 0, each });
         standing.usages.keep_all_ended(true);
-        let first = Pushed { last: [None; 5], later: 0.0 };
+        let first = GeneratedPush { last: [None; 5], delay: 0.0 };
         standing.push(first.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
         for record in &records {
             record.report(&mut standing, true);
@@ -215,26 +220,26 @@ proptest! {
                 Act::Push(pushed) => {
                     standing.push(pushed.site(&records, half_life, weights, Policy::FairTree)).expect("a site");
                 }
-                Act::Report(which, start_too) => which.get(&records).report(&mut standing, *start_too),
+                Act::Report(which, reports_start) => which.get(&records).report(&mut standing, *reports_start),
                 Act::Refresh(now) => { standing.refresh(*now); }
                 Act::Restart => {}
             }
             assert_recounted(&standing, &records, END, half_life, weights);
         }
         standing.refresh(END);
-        let (_, _, kept) = standing.usages.counts();
-        prop_assert!(kept <= USERS.len() * (2 * each).max(1));
+        let (_, _, ended_count) = standing.usages.counts();
+        prop_assert!(ended_count <= USERS.len() * (2 * each).max(1));
     }
 
     #[test]
     fn a_refresh_ranks_like_a_tree_of_recounted_usages(
-        records in any_records(), pushed in any_push(), half_life in any_half_life(), nows in prop::collection::vec(0.0..4.0 * DAY, 1..4),
-        inactive in 0..6usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
+        records in any_records(), pushed in any_push(), half_life in any_half_life(), delays in prop::collection::vec(0.0..4.0 * DAY, 1..4),
+        inactive_index in 0..6usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
         let weights = Weights { node: 1.0, core: 0.25, gpu: 0.0 };
         for policy in Policy::ALL {
             let mut site = pushed.site(&records, half_life, weights, policy);
-            if let Some(leaf) = site.associations.get_mut(inactive) {
+            if let Some(leaf) = site.associations.get_mut(inactive_index) {
                 leaf.active = false;
             }
             let mut standing = Standing::new(Retention::default());
@@ -242,7 +247,7 @@ proptest! {
                 record.report(&mut standing, true);
             }
             standing.push(site.clone()).expect("a site");
-            for later in &nows {
+            for later in &delays {
                 // The clock sometimes jumps back.
                 let now = END + later;
                 standing.begin(now);
@@ -252,14 +257,14 @@ proptest! {
                     }
                 };
                 prop_assert_eq!(refreshed.now, now);
-                let (tree, batch) = batch(&site, &records, now, half_life);
-                if depends_on_rounding(&all_usages(&records, now, half_life, weights)) {
+                let (nodes, tree) = build_tree(&site, &records, now, half_life);
+                if depends_on_rounding(&compute_usages(&records, now, half_life, weights)) {
                     continue;
                 }
-                let ranking = batch.rank(policy, &site.rule.options).expect("a ranking");
-                for (of, &(user, bank)) in USERS.iter().enumerate() {
+                let ranking = tree.rank(policy, &site.rule.options).expect("a ranking");
+                for (association, &(user, bank)) in USERS.iter().enumerate() {
                     let ours = fairshare(&standing, user, bank);
-                    let expected = ranking.fairshare(tree[of]);
+                    let expected = ranking.fairshare(nodes[association]);
                     prop_assert_eq!(ours.is_some(), expected.is_some());
                     let (ours, expected) = (ours.unwrap_or(0.0), expected.unwrap_or(0.0));
                     prop_assert!((ours - expected).abs() < 1e-9, "{policy} {user} {bank}: {ours} {expected}");
@@ -278,17 +283,17 @@ proptest! {
         half_life in any_half_life(), policy in 0..5usize, slice in prop_oneof![Just(1), Just(7), Just(usize::MAX)],
     ) {
         let (weights, policy) = (Weights { node: 1.0, core: 0.25, gpu: 0.0 }, Policy::ALL[policy]);
-        let site = Pushed { last: [None; 5], later: 0.0 }.site(&records, half_life, weights, policy);
+        let site = GeneratedPush { last: [None; 5], delay: 0.0 }.site(&records, half_life, weights, policy);
         let mut standing = Standing::new(Retention::default());
         standing.push(site.clone()).expect("a site");
         let mut reported: Vec<Record> = Vec::new();
         let mut now = END;
-        for (which, only_start, later) in &acts {
+        for (which, reports_start_only, later) in &acts {
             let record = which.get(&records).clone();
-            let record = Record { end: record.end.filter(|_| !only_start), ..record };
-            record.report(&mut standing, *only_start);
-            let known = reported.iter().position(|other| other.id == record.id);
-            match known {
+            let record = Record { end: record.end.filter(|_| !reports_start_only), ..record };
+            record.report(&mut standing, *reports_start_only);
+            let position = reported.iter().position(|other| other.id == record.id);
+            match position {
                 Some(at) if record.end.is_some() => reported[at] = record,
                 Some(_) => {}
                 None => reported.push(record),
@@ -296,13 +301,13 @@ proptest! {
             now += later;
             standing.begin(now);
             while standing.step(slice).is_none() {}
-            if depends_on_rounding(&all_usages(&reported, now, half_life, weights)) {
+            if depends_on_rounding(&compute_usages(&reported, now, half_life, weights)) {
                 continue;
             }
-            let (tree, batch) = batch(&site, &reported, now, half_life);
-            let ranking = batch.rank(policy, &site.rule.options).expect("a ranking");
-            for (of, &(user, bank)) in USERS.iter().enumerate() {
-                let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(tree[of]));
+            let (nodes, tree) = build_tree(&site, &reported, now, half_life);
+            let ranking = tree.rank(policy, &site.rule.options).expect("a ranking");
+            for (association, &(user, bank)) in USERS.iter().enumerate() {
+                let (ours, expected) = (fairshare(&standing, user, bank), ranking.fairshare(nodes[association]));
                 let (ours, expected) = (ours.expect("ranked"), expected.expect("ranked"));
                 prop_assert!((ours - expected).abs() < 1e-9, "{policy} {user} {bank}: {ours} {expected}");
             }
@@ -311,28 +316,28 @@ proptest! {
 }
 
 /// Returns the stored usage of each association, including the usage before the first record. A usage below 1e-9 is 0.
-fn all_usages(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
-    let before = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
-    let mut all = recount(records, now, half_life, weights);
-    for (of, usage) in all.iter_mut().enumerate() {
-        *usage += 1e4 * (of + 1) as f64 * before;
+fn compute_usages(records: &[Record], now: f64, half_life: f64, weights: Weights) -> [f64; 5] {
+    let decay = if half_life > 0.0 { 0.5f64.powf((now - T0) / half_life) } else { 1.0 };
+    let mut usages = recount(records, now, half_life, weights);
+    for (association, usage) in usages.iter_mut().enumerate() {
+        *usage += 1e4 * (association + 1) as f64 * decay;
         *usage = if *usage < 1e-9 { 0.0 } else { *usage };
     }
-    all
+    usages
 }
 
-/// Returns true if two siblings have usages that differ only by rounding, so that a rank policy may order them either way.
+/// Returns true if the usages of two siblings are equal except for rounding. A ranking policy may then order these siblings either way.
 fn depends_on_rounding(usages: &[f64; 5]) -> bool {
-    let [one, two, three, other, below] = *usages;
-    let close = |(a, b): (f64, f64)| a > 0.0 && b > 0.0 && (a - b).abs() <= 1e-9 * a.max(b);
+    let [user_1_in_a, user_2_in_a, user_3_in_b, user_1_in_b, user_4_in_aa] = *usages;
+    let is_close = |(a, b): (f64, f64)| a > 0.0 && b > 0.0 && (a - b).abs() <= 1e-9 * a.max(b);
     let siblings = [
-        (one + two + below, three + other),
-        (one, two),
-        (one, below / 3.0),
-        (two, below / 3.0),
-        (three, other),
+        (user_1_in_a + user_2_in_a + user_4_in_aa, user_3_in_b + user_1_in_b),
+        (user_1_in_a, user_2_in_a),
+        (user_1_in_a, user_4_in_aa / 3.0),
+        (user_2_in_a, user_4_in_aa / 3.0),
+        (user_3_in_b, user_1_in_b),
     ];
-    siblings.into_iter().any(close)
+    siblings.into_iter().any(is_close)
 }
 
 #[test]
@@ -348,12 +353,13 @@ fn different_usages_do_not_depend_on_rounding() {
     assert!(depends_on_rounding(&[1.0, 1.0 + 1e-12, 3.0, 4.0, 5.0]));
 }
 
-fn batch(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {
+/// Builds the tree of `site` with the recounted usages. Returns the nodes of the associations, and the tree.
+fn build_tree(site: &Site, records: &[Record], now: f64, half_life: f64) -> ([NodeId; 5], Tree) {
     let mut builder = Builder::default();
     for bank in &site.banks {
         builder.bank(bank.name.as_str(), bank.parent.as_ref().map(|name| name.as_str()), bank.shares, None);
     }
-    let usages = all_usages(records, now, half_life, site.rule.weights);
+    let usages = compute_usages(records, now, half_life, site.rule.weights);
     for (usage, leaf) in usages.into_iter().zip(&site.associations) {
         let user = format!("{:010}", leaf.user.unwrap().0);
         builder.association(&user, leaf.bank.as_str(), leaf.shares, Some(usage), leaf.active);

@@ -10,7 +10,7 @@ use crate::standing::turns::compute_fairshares_in_turn;
 use fairshare::{Charged, Tree};
 
 /// Returns a standing with two users of equal shares and usages.
-fn two_equal_users(policy: Policy) -> Standing {
+fn standing_with_equal_users(policy: Policy) -> Standing {
     let mut two = site(policy);
     two.associations.truncate(2);
     for leaf in &mut two.associations {
@@ -24,7 +24,7 @@ fn two_equal_users(policy: Policy) -> Standing {
 #[test]
 fn two_equal_users_take_turns() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Pbs] {
-        let standing = two_equal_users(policy);
+        let standing = standing_with_equal_users(policy);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1_000))).expect("it has levels");
@@ -32,14 +32,14 @@ fn two_equal_users_take_turns() {
         assert_eq!(order.len(), 2_000);
         assert!(order.windows(2).all(|pair| pair[0] != pair[1]), "{policy}");
     }
-    let standing = two_equal_users(Policy::Classic);
+    let standing = standing_with_equal_users(Policy::Classic);
     assert!(Turns::new(standing.tree().expect("pushed"), standing.ranking().expect("pushed"), []).is_none());
 }
 
 #[test]
 fn fairshares_of_two_equal_users_alternate_under_formulas() {
     for policy in [Policy::Classic, Policy::DepthOblivious, Policy::Pbs] {
-        let standing = two_equal_users(policy);
+        let standing = standing_with_equal_users(policy);
         let mut charged = Charged::new(standing.tree().expect("pushed"), standing.ranking().expect("ranked"));
         let fairshares = [0, 1].map(|at| {
             let (leaf, factor) =
@@ -54,7 +54,7 @@ fn fairshares_of_two_equal_users_alternate_under_formulas() {
 
 #[test]
 fn costs_of_an_association_are_charged_in_order() {
-    let standing = two_equal_users(Policy::FairTree);
+    let standing = standing_with_equal_users(Policy::FairTree);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 4))).expect("it has levels");
     let mut numbers_of: HashMap<NodeId, Vec<usize>> = HashMap::new();
@@ -72,12 +72,12 @@ fn costs_of_an_association_are_charged_in_order() {
 fn associations_without_a_target_are_equally_deserving() {
     for usages in [[0.0, 5.0], [5.0, 0.0], [-0.0, 0.0], [0.0, -0.0]] {
         for shares in [0, 1] {
-            let mut none = site(Policy::FairTree);
-            none.associations.truncate(2);
-            for (leaf, usage) in none.associations.iter_mut().zip(usages) {
+            let mut without_targets = site(Policy::FairTree);
+            without_targets.associations.truncate(2);
+            for (leaf, usage) in without_targets.associations.iter_mut().zip(usages) {
                 (leaf.usage, leaf.shares) = (Some(usage), Shares::Count(shares));
             }
-            let mut standing = standing(none);
+            let mut standing = standing(without_targets);
             standing.refresh(T0);
             let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
             let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("levels");
@@ -87,7 +87,8 @@ fn associations_without_a_target_are_equally_deserving() {
     }
 }
 
-/// Of equal banks, the best association of each is compared. If these are equal too, the first in the order of the tree gets the turn.
+/// If banks are equal, their best associations are compared. If these associations are equal too, the one that comes first in the tree gets
+/// the turn.
 #[test]
 fn the_best_associations_of_equal_banks_are_compared() {
     let mut mixed = site(Policy::FairTree);
@@ -99,53 +100,54 @@ fn the_best_associations_of_equal_banks_are_compared() {
     standing.refresh(T0);
     let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
     let mut turns = Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 1))).expect("it has levels");
-    let bests = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
-    assert_eq!(turns.next(1.0), bests.into_iter().min(), "{bests:?}");
+    let best_leaves = [0, 1, 3].map(|at| standing.node(Index(at)).expect("a leaf"));
+    assert_eq!(turns.next(1.0), best_leaves.into_iter().min(), "{best_leaves:?}");
     assert_eq!([1, 2].map(|at| turns.usage(standing.node(Index(at))?)), [Some(0.0), Some(5.0)]);
 }
 
-/// Returns a standing with forty users without usage, `of_bank` of them in each bank.
-fn idle_users(of_bank: u32) -> Standing {
-    let mut idle_users = site(Policy::FairTree);
-    let name = |user: u32| format!("bank{:02}", user / of_bank);
-    idle_users.banks = vec![bank("root", None, 1)];
-    idle_users.banks.extend((0..40).step_by(of_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
-    idle_users.associations =
-        (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
-    let mut standing = standing(idle_users);
+/// Returns a standing with forty users without usage, `users_per_bank` in each bank.
+fn standing_with_idle_users(users_per_bank: u32) -> Standing {
+    let mut idle_site = site(Policy::FairTree);
+    let name = |user: u32| format!("bank{:02}", user / users_per_bank);
+    idle_site.banks = vec![bank("root", None, 1)];
+    idle_site
+        .banks
+        .extend((0..40).step_by(users_per_bank as usize).map(|user| bank(&name(user), Some("root"), 1)));
+    idle_site.associations = (0..40).map(|user| leaf(user, &name(user), 0.0, Watermark::default())).collect();
+    let mut standing = standing(idle_site);
     standing.refresh(T0);
     standing
 }
 
-/// Most users of a site may have no usage and so be equal. Comparing all of them would be slow.
+/// Most users of a site may be equal because they have no usage. Comparing all equal users would be slow.
 #[test]
 fn only_the_first_of_equal_associations_but_all_equal_banks_are_compared() {
-    for (of_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
-        let standing = idle_users(of_bank);
+    for (users_per_bank, compared) in [(40, 0), (1, 80), (10, 8)] {
+        let standing = standing_with_idle_users(users_per_bank);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
         let mut turns =
             Turns::new(tree, ranking, tree.leaves().map(|leaf| (leaf, 2))).expect("it has levels");
         assert_eq!(turns.next(1.0), tree.leaves().next());
-        assert_eq!(turns.compared, compared, "{of_bank}");
+        assert_eq!(turns.compared, compared, "{users_per_bank}");
     }
 }
 
 #[test]
 fn comparisons_of_equal_banks_use_the_budget() {
-    // The second turn compares one bank less, because the first bank has been charged.
-    for (of_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
-        let standing = idle_users(of_bank);
+    // The second turn compares one bank fewer, because the first bank has been charged.
+    for (users_per_bank, budget, taken) in [(40, 40, 40), (1, 81, 1), (1, 82, 2), (1, 160, 2), (1, 161, 3)] {
+        let standing = standing_with_idle_users(users_per_bank);
         let asked = (0..40).map(|user| (Index(user), vec![1.0, 1.0])).collect();
         let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
         assert!(!charging.charge(&standing, budget));
         let turns: usize =
             charging.list_fairshares(&standing, 1e-6).iter().map(|(_, fairshares)| fairshares.len()).sum();
-        assert_eq!(turns, taken, "{of_bank} {budget}");
+        assert_eq!(turns, taken, "{users_per_bank} {budget}");
     }
 }
 
 /// Returns the users of all turns, in the order of the fair-shares of the turns.
-fn users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
+fn list_users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
     let mut turns: Vec<(f64, u32)> = charging
         .list_fairshares(standing, 1e-6)
         .into_iter()
@@ -158,26 +160,26 @@ fn users_by_turn(standing: &Standing, charging: Charging) -> Vec<u32> {
 /// A half-life after the push, the usages 10,000 and 12,000 have decayed to 5,000 and 6,000. So two jobs of 600 close the gap.
 #[test]
 fn charges_are_converted_to_the_present_units() {
-    let mut faded = two_equal_users(Policy::FairTree);
+    let mut standing = standing_with_equal_users(Policy::FairTree);
     let mut pushed = site(Policy::FairTree);
     pushed.associations[0].usage = Some(10_000.0);
     pushed.associations[1].usage = Some(12_000.0);
-    faded.push(pushed).expect("a site");
-    faded.refresh(T0 + DAY);
+    standing.push(pushed).expect("a site");
+    standing.refresh(T0 + DAY);
     let asked = || vec![(Index(0), vec![600.0; 5]), (Index(1), vec![5_000.0, 1.0])];
     for (budget, calls) in [(1, 8), (2, 4), (7, 2), (8, 1), (100, 1)] {
-        let mut charging = Charging::new(&faded, asked(), T0 + DAY).expect("a tree");
-        let mut ours = 1;
-        while !charging.charge(&faded, budget) {
-            ours += 1;
+        let mut charging = Charging::new(&standing, asked(), T0 + DAY).expect("a tree");
+        let mut made_calls = 1;
+        while !charging.charge(&standing, budget) {
+            made_calls += 1;
         }
-        assert_eq!(ours, calls, "{budget}");
-        assert_eq!(users_by_turn(&faded, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
+        assert_eq!(made_calls, calls, "{budget}");
+        assert_eq!(list_users_by_turn(&standing, charging), [0, 0, 1, 0, 0, 0, 1], "{budget}");
     }
 }
 
 #[test]
-fn under_a_formula_a_slice_has_whole_associations() {
+fn under_a_formula_a_slice_handles_whole_associations() {
     let mut four = site(Policy::Classic);
     four.associations.push(leaf(4, "B", 9.0, Watermark::default()));
     let mut standing = standing(four);
@@ -185,11 +187,11 @@ fn under_a_formula_a_slice_has_whole_associations() {
     for (budget, calls) in [(1, 5), (6, 3), (9, 2), (12, 2), (13, 1)] {
         let asked = (0..4).map(|at| (Index(at), vec![60.0, 70.0])).collect();
         let mut charging = Charging::new(&standing, asked, T0).expect("a tree");
-        let mut ours = 1;
+        let mut made_calls = 1;
         while !charging.charge(&standing, budget) {
-            ours += 1;
+            made_calls += 1;
         }
-        assert_eq!(ours, calls, "{budget}");
+        assert_eq!(made_calls, calls, "{budget}");
         let lengths: Vec<usize> = charging
             .list_fairshares(&standing, 1e-6)
             .iter()
@@ -218,7 +220,7 @@ fn compare_paths(a: &[(f64, f64)], b: &[(f64, f64)]) -> std::cmp::Ordering {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// All leaves have the same depth, because only then the comparison is an order. Usages other than 0 are hardly ever equal.
+    /// All leaves have the same depth: only then is the comparison of paths an order. Usages other than 0 are hardly ever equal.
     #[test]
     fn the_next_turn_goes_to_the_most_deserving_association(
         rows in prop::collection::vec((0..3usize, 0..5u64, prop_oneof![Just(0.0), 0.0..1e4f64], 1..6usize), 1..12),
@@ -230,30 +232,29 @@ proptest! {
             row.shares = Shares::Count(shares);
         }
         site.associations.clear();
-        for (user, (of, shares, usage, _)) in rows.iter().enumerate() {
-            let mut leaf = leaf(user as u32, ["A", "B", "C"][*of], *usage, Watermark::default());
+        for (user, (bank_index, shares, usage, _)) in rows.iter().enumerate() {
+            let mut leaf = leaf(user as u32, ["A", "B", "C"][*bank_index], *usage, Watermark::default());
             leaf.shares = Shares::Count(*shares);
             site.associations.push(leaf);
         }
         let mut standing = standing(site);
         standing.refresh(T0);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
-        let mut left: Vec<(NodeId, usize)> =
+        let mut remaining: Vec<(NodeId, usize)> =
             tree.leaves().zip(rows.iter().cycle()).map(|(leaf, (.., jobs))| (leaf, *jobs)).collect();
-        let mut turns = Turns::new(tree, ranking, left.iter().copied()).expect("it has levels");
+        let mut turns = Turns::new(tree, ranking, remaining.iter().copied()).expect("it has levels");
         let mut usage: HashMap<NodeId, f64> = HashMap::new();
         let path = |leaf: NodeId, usage: &HashMap<NodeId, f64>, tree: &Tree| {
             let bank = tree.parent(leaf).expect("a bank");
             [bank, leaf].map(|node| {
                 let detail = ranking.detail(tree, node);
-                let more = usage.get(&node).copied().unwrap_or(0.0);
-                (detail.usage + more, detail.pbs.expect("pbs").fairshare_perc)
+                let charged = usage.get(&node).copied().unwrap_or(0.0);
+                (detail.usage + charged, detail.pbs.expect("pbs").fairshare_perc)
             })
         };
         for cost in costs.iter().cycle().take(60) {
-            let pending: Vec<NodeId> = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
-            let ours = turns.next(*cost);
-            let Some(chosen) = ours else {
+            let pending: Vec<NodeId> = remaining.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf).collect();
+            let Some(chosen) = turns.next(*cost) else {
                 prop_assert!(pending.is_empty());
                 break;
             };
@@ -262,13 +263,13 @@ proptest! {
             for other in pending {
                 let order = compare_paths(&chosen_path, &path(other, &usage, tree));
                 // Sums in another order may differ in the last digit.
-                let assert_close = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
+                let is_close = path(other, &usage, tree).iter().zip(&chosen_path).any(|(a, b)| {
                     let (a, b) = (a.0 / a.1, b.0 / b.1);
                     a != b && (a - b).abs() < 1e-9 * a.abs().max(1.0)
                 });
-                prop_assert!(order.is_le() || assert_close, "{chosen:?} before {other:?}");
+                prop_assert!(order.is_le() || is_close, "{chosen:?} before {other:?}");
             }
-            for (leaf, jobs) in &mut left {
+            for (leaf, jobs) in &mut remaining {
                 *jobs -= usize::from(*leaf == chosen);
             }
             *usage.entry(chosen).or_default() += cost;
@@ -286,19 +287,19 @@ proptest! {
         for (name, above) in [("A1", "A"), ("A2", "A"), ("B1", "B"), ("B2", "B")] {
             site.banks.push(bank(name, Some(above), 1));
         }
-        let leaf_of = |(user, (of, usage, _)): (u32, &(usize, u32, usize))| {
-            leaf(user, ["A1", "A2", "B1", "B2"][*of], f64::from(*usage), Watermark::default())
+        let make_leaf = |(user, (bank_index, usage, _)): (u32, &(usize, u32, usize))| {
+            leaf(user, ["A1", "A2", "B1", "B2"][*bank_index], f64::from(*usage), Watermark::default())
         };
-        site.associations = (0..).zip(&rows).map(leaf_of).collect();
+        site.associations = (0..).zip(&rows).map(make_leaf).collect();
         let mut standing = standing(site);
         standing.refresh(T0);
         let (tree, ranking) = (standing.tree().expect("pushed"), standing.ranking().expect("pushed"));
-        let mut left: Vec<(NodeId, usize)> = (0..)
+        let mut remaining: Vec<(NodeId, usize)> = (0..)
             .zip(&rows)
             .map(|(user, (.., jobs))| (standing.node(Index(user)).expect("a leaf"), *jobs))
             .collect();
-        let mut turns = Turns::new(tree, ranking, left.iter().copied()).expect("it has levels");
-        let mut more: HashMap<NodeId, f64> = HashMap::new();
+        let mut turns = Turns::new(tree, ranking, remaining.iter().copied()).expect("it has levels");
+        let mut charged: HashMap<NodeId, f64> = HashMap::new();
         let nodes = |leaf: NodeId| {
             let below = tree.parent(leaf).expect("a bank");
             [tree.parent(below).expect("a bank"), below, leaf]
@@ -307,19 +308,19 @@ proptest! {
             let path = |leaf: NodeId| {
                 nodes(leaf).map(|node| {
                     let detail = ranking.detail(tree, node);
-                    let usage = detail.usage + more.get(&node).copied().unwrap_or(0.0);
+                    let usage = detail.usage + charged.get(&node).copied().unwrap_or(0.0);
                     (usage, detail.pbs.expect("pbs").fairshare_perc)
                 })
             };
-            let pending = left.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
+            let pending = remaining.iter().filter(|(_, jobs)| *jobs > 0).map(|(leaf, _)| *leaf);
             let best = pending.min_by(|a, b| compare_paths(&path(*a), &path(*b)).then(a.cmp(b)));
             prop_assert_eq!(turns.next(f64::from(*cost)), best);
             let Some(best) = best else { break };
-            for (leaf, jobs) in &mut left {
+            for (leaf, jobs) in &mut remaining {
                 *jobs -= usize::from(*leaf == best);
             }
             for node in nodes(best) {
-                *more.entry(node).or_default() += f64::from(*cost);
+                *charged.entry(node).or_default() += f64::from(*cost);
             }
         }
     }
