@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn ids_and_limits_print_the_number_or_name() {
-        let shown = format!("{} {} {} {}", JobId(7), UserId(5001), BankName::from("A"), Limit(-2));
-        assert_eq!(shown, "7 5001 A -2");
+        let printed = format!("{} {} {} {}", JobId(7), UserId(5001), BankName::from("A"), Limit(-2));
+        assert_eq!(printed, "7 5001 A -2");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Pushes of records and of whole documents to a book.
+//! Tests of pushes to a book: records, site documents, and staged pushes.
 
 mod changes;
 
@@ -23,7 +23,7 @@ fn record(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
     AssociationRecord { association, fairshare, def_bank: "A".into() }
 }
 
-fn policy(associations: Vec<AssociationRecord>) -> Policy {
+fn make_document(associations: Vec<AssociationRecord>) -> Policy {
     Policy { associations, ..Policy::default() }
 }
 
@@ -46,7 +46,7 @@ fn a_push_inserts_and_replaces_and_never_removes() {
 }
 
 #[test]
-fn a_default_bank_need_not_be_one_of_the_users() {
+fn a_user_need_not_have_an_association_in_the_default_bank() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "B", 0.1)], OWNER);
     assert_eq!(book.find(UserId(1), None), None);
@@ -57,15 +57,15 @@ fn a_default_bank_need_not_be_one_of_the_users() {
 fn a_document_removes_unlisted_associations_and_keeps_ids() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
-    let [one, two] = [1, 2].map(|user| book.find(UserId(user), None).unwrap());
-    let next = policy(vec![record(1, "A", 0.1), record(3, "A", 0.5), record(4, "A", 0.4)]);
+    let [first, second] = [1, 2].map(|user| book.find(UserId(user), None).unwrap());
+    let document = make_document(vec![record(1, "A", 0.1), record(3, "A", 0.5), record(4, "A", 0.4)]);
     let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1, ..Difference::default() };
-    assert_eq!(book.replace(next), difference);
-    assert_eq!(book.find(UserId(1), None), Some(one));
+    assert_eq!(book.replace(document), difference);
+    assert_eq!(book.find(UserId(1), None), Some(first));
     assert_eq!(book.find(UserId(2), None), None);
-    assert_eq!(book.fairshare(two).unwrap(), 0.2, "live jobs still use the fair-share");
+    assert_eq!(book.fairshare(second).unwrap(), 0.2, "live jobs still use the fair-share");
     book.upsert(vec![record(2, "A", 0.7)], OWNER);
-    assert_eq!(book.find(UserId(2), None), Some(two), "the association has its former id");
+    assert_eq!(book.find(UserId(2), None), Some(second), "the association has its former id");
     assert_eq!((book.associations(None).count(), book.len()), (4, 4));
 }
 
@@ -89,31 +89,31 @@ fn an_association_permits_its_projects_and_rejects_jobs_above_its_cap() {
     assert!(!association.permits_queue("q"));
     assert!(association.is_full(7) && !association.is_full(6));
     association.max_active_jobs = Limit(0);
-    assert!(!association.is_full(u64::MAX), "0 is unlimited here");
+    assert!(!association.is_full(u64::MAX), "a cap of 0 is unlimited");
     association.max_active_jobs = Limit(-2);
     assert!(!association.is_full(u64::MAX), "a negative limit acts like 0");
 }
 
-fn part(associations: Vec<AssociationRecord>) -> PolicyPart {
+fn make_part(associations: Vec<AssociationRecord>) -> PolicyPart {
     PolicyPart { associations: Some(associations), ..PolicyPart::default() }
 }
 
 /// Returns the associations of the book with their ids, and the default bank of user 1.
-fn shown(book: &Book) -> (Vec<(usize, Association)>, Option<BankName>) {
+fn list_associations(book: &Book) -> (Vec<(usize, Association)>, Option<BankName>) {
     let associations = book.associations(None).map(|(id, record)| (id.index(), record.clone()));
     (associations.collect(), book.default_bank(UserId(1)).cloned())
 }
 
 #[test]
-fn parts_take_effect_at_the_commit() {
+fn staged_parts_take_effect_at_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
-    let before = shown(&book);
+    let before = list_associations(&book);
     let one = book.find(UserId(1), None).unwrap();
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
-    book.stage(part(vec![record(3, "A", 0.3)]));
-    assert_eq!(shown(&book), before);
+    book.stage(make_part(vec![record(1, "A", 0.9), record(4, "A", 0.4)]));
+    book.stage(make_part(vec![record(3, "A", 0.3)]));
+    assert_eq!(list_associations(&book), before);
     assert_eq!((book.find(UserId(4), None), book.len()), (None, 3));
     let difference = Difference { added: 1, changed: 1, removed: 1, unchanged: 1, ..Difference::default() };
     assert_eq!(book.commit(), difference);
@@ -126,23 +126,27 @@ fn parts_take_effect_at_the_commit() {
 }
 
 #[test]
-fn many_abandoned_pushes_leave_nothing() {
+fn many_abandoned_pushes_leave_no_data() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.3)]));
+    book.stage(make_part(vec![record(1, "A", 0.3)]));
     book.commit();
-    let before = shown(&book);
+    let before = list_associations(&book);
     for push in 0..1200 {
         book.begin(false);
-        book.stage(part(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
+        book.stage(make_part(vec![record(1, "A", 0.9), record(2, "A", 0.8), record(push, "A", 0.7)]));
         if push % 2 == 0 {
             book.abort();
         }
-        assert_eq!((shown(&book), book.aborted_pushes() <= 1001), (before.clone(), true), "{push}");
+        assert_eq!(
+            (list_associations(&book), book.aborted_pushes() <= 1001),
+            (before.clone(), true),
+            "{push}"
+        );
     }
     book.begin(false);
-    book.stage(part(vec![record(2, "A", 0.2)]));
+    book.stage(make_part(vec![record(2, "A", 0.2)]));
     book.commit();
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
@@ -150,17 +154,17 @@ fn many_abandoned_pushes_leave_nothing() {
 }
 
 #[test]
-fn an_aborted_push_leaves_nothing() {
+fn an_aborted_push_leaves_no_data() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
-    let before = shown(&book);
+    let before = list_associations(&book);
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
+    book.stage(make_part(vec![record(1, "A", 0.9), record(7, "A", 0.7)]));
     book.abort();
-    assert_eq!((shown(&book), book.generation(), book.is_staging()), (before, 1, false));
+    assert_eq!((list_associations(&book), book.generation(), book.is_staging()), (before, 1, false));
     // The values of the aborted push are neither in the book nor among the removed associations.
     book.begin(false);
-    book.stage(part(vec![record(2, "A", 0.2)]));
+    book.stage(make_part(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { removed: 1, unchanged: 1, ..Difference::default() });
     let removed: Vec<(UserId, f64)> =
         book.removed().map(|(id, r)| (r.user, book.fairshare(id).unwrap())).collect();
@@ -171,9 +175,9 @@ fn an_aborted_push_leaves_nothing() {
 fn a_second_begin_replaces_the_first() {
     let mut book = Book::default();
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.1)]));
+    book.stage(make_part(vec![record(1, "A", 0.1)]));
     book.begin(false);
-    book.stage(part(vec![record(2, "A", 0.2)]));
+    book.stage(make_part(vec![record(2, "A", 0.2)]));
     assert_eq!(book.commit(), Difference { added: 1, ..Difference::default() });
     assert_eq!(book.find(UserId(1), None), None);
 }
@@ -183,7 +187,7 @@ fn an_update_during_a_push_is_in_force_until_the_commit() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2)], OWNER);
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
+    book.stage(make_part(vec![record(1, "A", 0.9), record(2, "A", 0.2), record(3, "A", 0.3)]));
     book.upsert(
         vec![record(1, "A", 0.9), record(2, "A", 0.8), record(3, "A", 0.3), record(4, "A", 0.4)],
         OWNER,
@@ -194,12 +198,12 @@ fn an_update_during_a_push_is_in_force_until_the_commit() {
 }
 
 #[test]
-fn a_record_in_two_parts_has_the_values_of_the_last() {
+fn a_record_in_two_parts_has_the_values_of_the_last_part() {
     let mut book = Book::default();
     book.upsert(vec![record(1, "A", 0.1)], OWNER);
     book.begin(false);
-    book.stage(part(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
-    book.stage(part(vec![record(1, "A", 0.1)]));
+    book.stage(make_part(vec![record(1, "A", 0.5), record(1, "B", 0.5)]));
+    book.stage(make_part(vec![record(1, "A", 0.1)]));
     assert_eq!(book.commit(), Difference { added: 1, unchanged: 1, ..Difference::default() });
     assert_eq!(book.fairshare(book.find(UserId(1), None).unwrap()).unwrap(), 0.1);
 }
@@ -210,14 +214,14 @@ fn a_push_is_complete_when_each_array_was_present() {
     assert_eq!(book.lacks(), Some("associations"), "no push is open");
     book.begin(false);
     assert_eq!(book.lacks(), Some("associations"));
-    let all = PolicyPart {
+    let complete_part = PolicyPart {
         queues: Some(vec![]),
         projects: Some(vec![]),
         banks: Some(vec![]),
         weights: Some(vec![]),
-        ..part(vec![])
+        ..make_part(vec![])
     };
-    book.stage(PolicyPart { weights: None, ..all.clone() });
+    book.stage(PolicyPart { weights: None, ..complete_part.clone() });
     assert_eq!(book.lacks(), Some("priority_factors"));
     book.stage(PolicyPart { weights: Some(vec![]), ..PolicyPart::default() });
     assert_eq!(book.lacks(), None);
@@ -241,19 +245,19 @@ fn lists_in_several_parts_are_concatenated() {
 }
 
 #[test]
-fn switches_stay_unless_a_push_mentions_them_or_replaces_all() {
+fn a_push_keeps_the_switches_that_it_does_not_set_unless_it_replaces_all() {
     let floor = ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() };
     let deny = ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() };
-    let both = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
+    let both_switches = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
     let mut book = Book::default();
     book.set_config(floor);
     book.set_config(deny);
-    assert_eq!(book.config(), both);
+    assert_eq!(book.config(), both_switches);
     book.begin(true);
-    book.stage(PolicyPart { config: deny, ..part(vec![]) });
+    book.stage(PolicyPart { config: deny, ..make_part(vec![]) });
     book.commit();
-    assert_eq!(book.config(), both);
-    book.replace(policy(vec![]));
+    assert_eq!(book.config(), both_switches);
+    book.replace(make_document(vec![]));
     assert_eq!(book.config(), Config::default());
 }
 
@@ -264,29 +268,29 @@ fn associations_are_listed_from_the_next_one_after_any_key() {
         vec![record(2, "B", 0.1), record(1, "A", 0.1), record(2, "A", 0.1), record(3, "A", 0.1)],
         OWNER,
     );
-    let after = |after| -> Vec<(u32, &str)> {
+    let list_after = |after| -> Vec<(u32, &str)> {
         book.associations(after).map(|(_, record)| (record.user.0, record.bank.as_str())).collect()
     };
     let all = [(1, "A"), (2, "A"), (2, "B"), (3, "A")];
-    assert_eq!(after(None), all);
+    assert_eq!(list_after(None), all);
     for at in 0..all.len() {
-        assert_eq!(after(Some((UserId(all[at].0), all[at].1))), all[at + 1..]);
+        assert_eq!(list_after(Some((UserId(all[at].0), all[at].1))), all[at + 1..]);
     }
-    assert_eq!(after(Some((UserId(2), ""))), all[1..]);
-    assert_eq!(after(Some((UserId(u32::MAX), ""))), []);
+    assert_eq!(list_after(Some((UserId(2), ""))), all[1..]);
+    assert_eq!(list_after(Some((UserId(u32::MAX), ""))), []);
 }
 
-/// A model of the book, which uses maps and shares no code with the book.
+/// A model of the book. It consists of maps, and shares no code with the book.
 #[derive(Default)]
 struct Model {
     present: BTreeMap<(u32, &'static str), f64>,
-    gone: BTreeMap<(u32, &'static str), f64>,
+    removed: BTreeMap<(u32, &'static str), f64>,
 }
 
 impl Model {
     fn upsert(&mut self, records: &[(u32, &'static str, f64)]) {
         for (user, bank, fairshare) in records {
-            self.gone.remove(&(*user, *bank));
+            self.removed.remove(&(*user, *bank));
             self.present.insert((*user, *bank), *fairshare);
         }
     }
@@ -304,15 +308,15 @@ impl Model {
         }
         for (key, fairshare) in before.into_iter().filter(|(key, _)| !self.present.contains_key(key)) {
             difference.removed += 1;
-            self.gone.insert(key, fairshare);
+            self.removed.insert(key, fairshare);
         }
         difference
     }
 }
 
 proptest::proptest! {
-    /// The pushes are complete documents, documents in parts, abandoned pushes, and updates during a push. Each association must keep the id
-    /// that it got first.
+    /// The steps are whole documents, documents in parts, abandoned pushes, and updates during a push. Each association must keep its first
+    /// id.
     #[test]
     fn a_book_equals_a_model_after_random_pushes(
         steps in proptest::collection::vec(
@@ -330,7 +334,7 @@ proptest::proptest! {
                 listed.iter().map(|(user, bank, fairshare)| record(*user, bank, *fairshare)).collect();
             if kind >= 2 {
                 book.begin(false);
-                records.chunks(size).for_each(|chunk| book.stage(part(chunk.to_vec())));
+                records.chunks(size).for_each(|chunk| book.stage(make_part(chunk.to_vec())));
             }
             match kind {
                 0 => {
@@ -338,7 +342,7 @@ proptest::proptest! {
                     model.upsert(&listed);
                 }
                 1 => {
-                    let changed = book.replace(policy(records));
+                    let changed = book.replace(make_document(records));
                     proptest::prop_assert_eq!(changed, model.replace(&listed));
                 }
                 2 => book.abort(),
@@ -351,21 +355,21 @@ proptest::proptest! {
                     proptest::prop_assert_eq!(book.commit(), model.replace(&listed));
                 }
             }
-            let shown: Vec<_> = book
+            let present: Vec<_> = book
                 .associations(None)
                 .map(|(id, listed)| ((listed.user.0, listed.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
                 .collect();
             let wanted: Vec<_> =
                 model.present.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
-            proptest::prop_assert_eq!(shown, wanted);
+            proptest::prop_assert_eq!(present, wanted);
             proptest::prop_assert_eq!(book.len(), model.present.len());
-            let gone: BTreeMap<_, _> = book
+            let removed: BTreeMap<_, _> = book
                 .removed()
                 .map(|(id, listed)| ((listed.user.0, listed.bank.as_str().to_owned()), book.fairshare(id).unwrap()))
                 .collect();
             let wanted: BTreeMap<_, _> =
-                model.gone.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
-            proptest::prop_assert_eq!(gone, wanted);
+                model.removed.iter().map(|((user, bank), n)| ((*user, (*bank).to_owned()), *n)).collect();
+            proptest::prop_assert_eq!(removed, wanted);
             for (id, listed) in book.associations(None).chain(book.removed()) {
                 let first = *ids.entry((listed.user, listed.bank.clone())).or_insert(id);
                 proptest::prop_assert_eq!(first, id);

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_ranks_are_found() {
+    fn ranges_with_a_common_rank_are_not_distinct() {
         for (ranges, are_distinct) in [
             (&[][..], true),
             (&[(0, 3), (4, 4), (9, 12)], true),

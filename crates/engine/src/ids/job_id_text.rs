@@ -89,12 +89,12 @@ mod tests {
 
     #[test]
     fn ids_in_a_text_are_printed_in_f58() {
-        for (text, written) in [
+        for (text, printed) in [
             ("job 183387553792: failed; after job 57", "job ƒ5pQL9cj: failed; after job ƒz"),
             ("a job of 4", "a job of 4"),
             ("", ""),
         ] {
-            assert_eq!(with_f58(text), written);
+            assert_eq!(with_f58(text), printed);
         }
     }
 

@@ -89,28 +89,28 @@ mod tests {
     proptest! {
         #[test]
         fn a_job_map_equals_a_map_sorted_by_id(steps in prop::collection::vec((0u64..20, any::<Option<u8>>()), 0..200), after: Option<u8>) {
-            let (mut jobs, mut plain) = (JobMap::default(), BTreeMap::new());
+            let (mut jobs, mut model) = (JobMap::default(), BTreeMap::new());
             for (id, value) in steps {
                 let id = JobId(id);
-                let (was, should) = match value {
-                    Some(value) => (jobs.insert(id, value), plain.insert(id, value)),
-                    None => (jobs.remove(id), plain.remove(&id)),
+                let (former, expected) = match value {
+                    Some(value) => (jobs.insert(id, value), model.insert(id, value)),
+                    None => (jobs.remove(id), model.remove(&id)),
                 };
-                prop_assert_eq!(was, should);
-                prop_assert_eq!(jobs.get(id), plain.get(&id));
-                prop_assert_eq!(jobs.get_mut(id).copied(), plain.get(&id).copied());
-                prop_assert_eq!((jobs.len(), jobs.is_empty()), (plain.len(), plain.is_empty()));
+                prop_assert_eq!(former, expected);
+                prop_assert_eq!(jobs.get(id), model.get(&id));
+                prop_assert_eq!(jobs.get_mut(id).copied(), model.get(&id).copied());
+                prop_assert_eq!((jobs.len(), jobs.is_empty()), (model.len(), model.is_empty()));
             }
             let after = after.map(|id| JobId(u64::from(id) % 20));
-            let wanted: Vec<_> = plain.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).collect();
+            let wanted: Vec<_> = model.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).collect();
             prop_assert_eq!(jobs.after(after).map(|(id, _)| id).collect::<Vec<_>>(), wanted.iter().map(|(id, _)| **id).collect::<Vec<_>>());
             prop_assert_eq!(jobs.after(after).map(|(_, value)| value).collect::<Vec<_>>(), wanted.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-            let (all, should): (Vec<_>, Vec<_>) = (jobs.clone().into_jobs().collect(), plain.clone().into_iter().collect());
-            prop_assert_eq!(all, should);
-            let (mut all, mut should): (Vec<_>, Vec<_>) = (jobs.values().collect(), plain.values().collect());
-            all.sort();
-            should.sort();
-            prop_assert_eq!(all, should);
+            let (owned, expected): (Vec<_>, Vec<_>) = (jobs.clone().into_jobs().collect(), model.clone().into_iter().collect());
+            prop_assert_eq!(owned, expected);
+            let (mut values, mut expected): (Vec<_>, Vec<_>) = (jobs.values().collect(), model.values().collect());
+            values.sort();
+            expected.sort();
+            prop_assert_eq!(values, expected);
         }
     }
 }

@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn a_printed_amount_parses_to_itself() {
         assert!(Amount::ALL.into_iter().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
-        for none in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {
-            assert_eq!(Amount::parse(none), None, "{none}");
+        for invalid in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {
+            assert_eq!(Amount::parse(invalid), None, "{invalid}");
         }
     }
 
     #[test]
-    fn a_measure_of_jobs_in_sched_that_is_no_limit_is_refused_with_the_alternatives() {
+    fn nodes_cores_and_gpus_of_jobs_in_sched_are_rejected_with_the_alternatives() {
         for measure in ["nodes", "cores", "gpus"] {
             let text = format!(
                 "a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits that apply to a user in a bank, and the parsing of targets.
+//! Tests of the limits that apply to a user in a bank, and of the parsing of targets.
 
 use super::*;
 
@@ -13,12 +13,12 @@ fn limit(target: Target, queue: Option<&str>, amount: Amount, cap: i64) -> SiteL
 
 fn list_limits(limits: &SiteLimits, user: u32, bank: &str) -> Vec<String> {
     let all = limits.limits_for(UserId(user), &bank.into());
-    let print = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
+    let format_limit = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
         let queue = queue.map_or(String::new(), |queue| format!(" in {queue}"));
         let caps: Vec<String> = caps.iter().map(|(amount, cap)| format!("{amount}={}", cap.limit)).collect();
         format!("{target}{queue}: {}", caps.join(" "))
     };
-    all.into_iter().map(print).collect()
+    all.into_iter().map(format_limit).collect()
 }
 
 #[test]
@@ -57,13 +57,13 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
             "user 8: run-gpus=32",
         ]
     );
-    // `EachBank` applies only to banks without banks below them.
+    // Bank science has banks below it, so the limits of `EachBank` do not apply to it.
     assert_eq!(list_limits(&limits, 9, "science")[1], "bank science in batch: run-gpus=50");
     assert!(SiteLimits::default().limits_for(UserId(7), &"small".into()).is_empty());
 }
 
 #[test]
-fn a_cycle_of_banks_does_not_hang() {
+fn limits_can_be_listed_if_the_banks_form_a_cycle() {
     let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
     let limits =
         SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents, &Default::default());
@@ -113,11 +113,11 @@ fn a_push_without_limits_or_with_other_parents_takes_effect_at_once() {
     assert!(book.site_limits().is_empty() && book.pushed_limits().is_empty());
 }
 
-/// The records have the limits on running jobs, nodes and cores, and on the number of scheduled jobs.
+/// A record of flux-accounting has limits on running jobs, nodes and cores, and on scheduled jobs.
 #[test]
 fn limits_of_flux_accounting_records_are_recognized() {
-    let on = Target::Association(UserId(7), "A".into());
-    for (measure, is_there) in [
+    let association = Target::Association(UserId(7), "A".into());
+    for (measure, is_in_records) in [
         ("run-jobs", true),
         ("run-nodes", true),
         ("run-cores", true),
@@ -126,9 +126,9 @@ fn limits_of_flux_accounting_records_are_recognized() {
         ("run-sched-jobs", false),
         ("nonsense", false),
     ] {
-        assert_eq!(on.has_in_records(false, measure), is_there, "{measure}");
-        assert!(!on.has_in_records(true, measure), "{measure} in a queue");
+        assert_eq!(association.has_in_records(false, measure), is_in_records, "{measure}");
+        assert!(!association.has_in_records(true, measure), "{measure} in a queue");
         assert!(!Target::Bank("A".into()).has_in_records(false, measure), "{measure} of a bank");
-        assert_eq!(measures().iter().any(|it| it == measure), measure != "nonsense", "{measure}");
+        assert_eq!(measures().iter().any(|known| known == measure), measure != "nonsense", "{measure}");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The generation, the reported differences and the switches after each change.
+//! Tests of the generation, the reported differences and the switches after each change.
 
 use super::*;
 
@@ -14,10 +14,10 @@ fn max_running_jobs_of_minus_1_marks_an_association_as_broken() {
 
 #[test]
 fn a_document_sets_its_switches() {
-    let both = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
+    let both_switches = Config { zero_score: ZeroScore::Floor, deny_unknown_queues: true };
     let mut book = Book::default();
-    book.replace(Policy { config: both, ..Policy::default() });
-    assert_eq!(book.config(), both);
+    book.replace(Policy { config: both_switches, ..Policy::default() });
+    assert_eq!(book.config(), both_switches);
 }
 
 #[test]
@@ -47,10 +47,10 @@ fn a_push_reports_its_differences() {
     book.upsert(vec![record(1, "A", 0.1), record(2, "A", 0.2), record(3, "A", 0.3)], OWNER);
     assert_eq!(book.latest(), Difference { added: 3, ..Difference::default() });
     assert!(!book.is_empty());
-    let next = [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.4), (5, 0.5)];
-    book.upsert(next.map(|(user, fairshare)| record(user, "A", fairshare)).into(), OWNER);
+    let pushed = [(1, 0.1), (2, 0.2), (3, 0.4), (4, 0.4), (5, 0.5)];
+    book.upsert(pushed.map(|(user, fairshare)| record(user, "A", fairshare)).into(), OWNER);
     assert_eq!(book.latest(), Difference { added: 2, changed: 1, unchanged: 2, ..Difference::default() });
-    book.upsert(next.map(|(user, fairshare)| record(user, "A", fairshare / 2.0)).into(), OWNER);
+    book.upsert(pushed.map(|(user, fairshare)| record(user, "A", fairshare / 2.0)).into(), OWNER);
     assert_eq!(book.latest(), Difference { changed: 5, ..Difference::default() });
 }
 
@@ -59,7 +59,7 @@ fn a_book_has_data_from_the_first_association_on() {
     let mut book = Book::default();
     book.replace(Policy::default());
     assert!(!book.has_data(), "a document without associations");
-    book.replace(policy(vec![record(1, "A", 0.1)]));
+    book.replace(make_document(vec![record(1, "A", 0.1)]));
     assert!(book.has_data());
     book.replace(Policy::default());
     assert!(book.has_data() && book.is_empty());
@@ -73,7 +73,7 @@ fn switches_of_several_parts_are_merged() {
     let mut book = Book::default();
     book.begin(false);
     for config in [hold, deny, floor] {
-        book.stage(PolicyPart { config, ..part(vec![]) });
+        book.stage(PolicyPart { config, ..make_part(vec![]) });
     }
     assert!(book.is_staging());
     assert_eq!(book.config(), Config::default());
