@@ -10,7 +10,7 @@ use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_m
 use fairshare::{Builder, Options, Policy, Ranking, Shares, Tree};
 
 /// Creates a tree of banks with ten children each, and users in the order of a database: by bank, then by user.
-fn site(leaves: usize, banks: usize) -> Builder {
+fn build_site(leaves: usize, banks: usize) -> Builder {
     let mut random = Random(leaves as u64);
     let mut builder = Builder::default();
     builder.bank("root", None, Shares::Count(1), None);
@@ -29,7 +29,7 @@ fn site(leaves: usize, banks: usize) -> Builder {
 }
 
 /// Creates a tree in which each level has one bank and one user.
-fn chain(levels: usize) -> Builder {
+fn build_chain(levels: usize) -> Builder {
     let mut builder = Builder::default();
     builder.bank("bank0", None, Shares::Count(1), None);
     for level in 1..levels {
@@ -42,13 +42,13 @@ fn chain(levels: usize) -> Builder {
     builder
 }
 
-fn bench(criterion: &mut Criterion) {
+fn bench_sites(criterion: &mut Criterion) {
     let sites = [
-        ("100k in 1000 banks", site(100_000, 1_000)),
-        ("1M in 10000 banks", site(1_000_000, 10_000)),
-        ("100k in one bank", site(100_000, 1)),
-        ("1M in one bank", site(1_000_000, 1)),
-        ("100k levels", chain(100_000)),
+        ("100k in 1000 banks", build_site(100_000, 1_000)),
+        ("1M in 10000 banks", build_site(1_000_000, 10_000)),
+        ("100k in one bank", build_site(100_000, 1)),
+        ("1M in one bank", build_site(1_000_000, 1)),
+        ("100k levels", build_chain(100_000)),
     ];
     for (name, builder) in sites {
         let tree = builder.clone().build().expect("a tree");
@@ -75,20 +75,20 @@ fn bench(criterion: &mut Criterion) {
             });
         }
         group.finish();
-        report_memory(name, &tree, &ranking);
+        print_memory(name, &tree, &ranking);
     }
 }
 
-fn report_memory(name: &str, tree: &Tree, ranking: &Ranking) {
+fn print_memory(name: &str, tree: &Tree, ranking: &Ranking) {
     let (columns, names) = tree.memory();
     let leaves = tree.leaves().len() as f64;
-    let (tree, rank) = (columns as f64 / leaves, ranking.memory() as f64 / leaves);
+    let (tree_bytes, ranking_bytes) = (columns as f64 / leaves, ranking.memory() as f64 / leaves);
     println!(
-        "{name}: {:.1} bytes per leaf: tree {tree:.1}, ranking {rank:.1}; names {:.1}",
-        tree + rank,
+        "{name}: {:.1} bytes per leaf: tree {tree_bytes:.1}, ranking {ranking_bytes:.1}; names {:.1}",
+        tree_bytes + ranking_bytes,
         names as f64 / leaves
     );
 }
 
-criterion_group!(benches, bench);
+criterion_group!(benches, bench_sites);
 criterion_main!(benches);

@@ -8,7 +8,7 @@
 #[path = "common/counting.rs"]
 mod counting;
 
-use counting::in_use;
+use counting::allocated_bytes;
 use fairshare_benches::random::Random;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ use fairshare_engine::priority::{Pending, PendingJob};
 use fairshare_engine::standing::{Bank, Charging, Job, Leaf, Retention, Rule, Site, Standing, Watermark};
 
 const T0: f64 = 1.7e9;
-/// Number of jobs and associations in one slice.
+/// Number of jobs and associations that one slice handles.
 const SLICE: usize = 5_000;
 
 fn bank_name(bank: usize) -> BankName {
@@ -31,7 +31,7 @@ fn bank_name(bank: usize) -> BankName {
 }
 
 /// Creates a site with one bank per 100 associations. Each bank has ten children.
-fn site(leaves: usize, policy: Policy) -> Site {
+fn make_site(leaves: usize, policy: Policy) -> Site {
     let mut random = Random(leaves as u64);
     let banks = leaves / 100 + 1;
     let bank = |bank: usize| Bank {
@@ -66,7 +66,7 @@ fn site(leaves: usize, policy: Policy) -> Site {
     }
 }
 
-/// Creates the live state of a site with a running job for one of `every` associations.
+/// Creates the live state of a site in which one of `every` associations has a running job.
 fn standing_with_jobs(site: &Site, every: usize) -> Standing {
     let mut standing = Standing::new(Retention::default());
     standing.push(site.clone()).expect("a site");
@@ -82,7 +82,7 @@ fn standing_with_jobs(site: &Site, every: usize) -> Standing {
     standing
 }
 
-fn refreshes(criterion: &mut Criterion) {
+fn bench_refreshes(criterion: &mut Criterion) {
     for leaves in [1_000, 10_000, 100_000] {
         let mut group = criterion.benchmark_group(format!("refresh {leaves}"));
         group
@@ -90,7 +90,7 @@ fn refreshes(criterion: &mut Criterion) {
             .warm_up_time(Duration::from_millis(300))
             .measurement_time(Duration::from_secs(1));
         for policy in Policy::ALL {
-            let site = site(leaves, policy);
+            let site = make_site(leaves, policy);
             for (what, every) in [("few run", leaves / 100), ("all run", 1)] {
                 let mut standing = standing_with_jobs(&site, every);
                 let mut now = T0;
@@ -100,70 +100,66 @@ fn refreshes(criterion: &mut Criterion) {
                         black_box(standing.refresh(now).changed.len())
                     });
                 });
-                let (longest, changed) = longest_slice(&mut standing, now);
+                let (longest, changed) = measure_longest_slice(&mut standing, now);
                 println!("{leaves} {policy}, {what}: longest slice {longest:.2?}, {changed} changed");
             }
         }
         group.finish();
-        memory(leaves);
+        print_memory(leaves);
     }
 }
 
-/// Returns the longest call of five refreshes, and the number of fair-shares that the last refresh changed.
-fn longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
+/// Returns the time of the longest call in five refreshes, and the number of fair-shares that the last refresh changed.
+fn measure_longest_slice(standing: &mut Standing, mut now: f64) -> (Duration, usize) {
     let (mut longest, mut changed) = (Duration::ZERO, 0);
-    let mut timed = |act: &mut dyn FnMut()| {
+    let mut time_call = |act: &mut dyn FnMut()| {
         let before = Instant::now();
         act();
         longest = longest.max(before.elapsed());
     };
     for _ in 0..5 {
         now += 30.0;
-        timed(&mut || standing.begin(now));
+        time_call(&mut || standing.begin(now));
         let mut refreshed = None;
         while refreshed.is_none() {
-            timed(&mut || refreshed = standing.step(SLICE));
+            time_call(&mut || refreshed = standing.step(SLICE));
         }
         changed = refreshed.map_or(0, |refreshed| refreshed.changed.len());
     }
     (longest, changed)
 }
 
-fn memory(leaves: usize) {
-    let site = site(leaves, Policy::FairTree);
-    let (before, begun) = (in_use(), Instant::now());
+fn print_memory(leaves: usize) {
+    let site = make_site(leaves, Policy::FairTree);
+    let (before, start) = (allocated_bytes(), Instant::now());
     let mut idle = Standing::new(Retention::default());
     idle.push(site.clone()).expect("a site");
-    let push = begun.elapsed();
+    let push = start.elapsed();
     idle.refresh(T0);
-    let cells = in_use() - before;
+    let association_bytes = allocated_bytes() - before;
     drop(idle);
-    let before = in_use();
+    let before = allocated_bytes();
     let busy = standing_with_jobs(&site, 1);
-    let jobs = (in_use() - before).saturating_sub(cells);
+    let job_bytes = (allocated_bytes() - before).saturating_sub(association_bytes);
     drop(busy);
     println!(
         "{leaves}: {} bytes an association, {} more with a running job; push {push:.1?}",
-        cells / leaves,
-        jobs / leaves
+        association_bytes / leaves,
+        job_bytes / leaves
     );
 }
 
-fn orders(criterion: &mut Criterion) {
+fn bench_orders(criterion: &mut Criterion) {
     let bounds = Bounds { depth: 1_000, budget: 2_000, refreshes_stale: false };
     let mut group = criterion.benchmark_group("order 50000");
     group.sample_size(20).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(2));
-    for (what, lag) in [("none lag", 0), ("400 lag", 400), ("all lag", 50_000)] {
+    for (what, stale_count) in [("none lag", 0), ("400 lag", 400), ("all lag", 50_000)] {
         let mut random = Random(3);
         let mut pending = Pending::default();
         for id in 0..50_000u64 {
-            let exact = 1 + random.below(100_000) as u32;
-            let posted = if id < lag { exact + 1 + random.below(50) as u32 } else { exact };
-            pending.put(
-                None,
-                PendingJob { id: JobId(id), posted, current: exact, is_incomparable: false },
-                (),
-            );
+            let current = 1 + random.below(100_000) as u32;
+            let posted = if id < stale_count { current + 1 + random.below(50) as u32 } else { current };
+            pending.put(None, PendingJob { id: JobId(id), posted, current, is_incomparable: false }, ());
         }
         let touched = pending.plan(bounds).touch.len();
         println!("{what}: {touched} touched");
@@ -184,12 +180,12 @@ fn orders(criterion: &mut Criterion) {
     });
 }
 
-/// Times turns of users without usage and with two jobs each, all in one bank or each in their own bank.
-fn turns(criterion: &mut Criterion) {
+/// Times the turns of users without usage who have two jobs each. The users are all in one bank, or each in their own.
+fn bench_turns(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("turns");
     group.sample_size(10).warm_up_time(Duration::from_millis(300)).measurement_time(Duration::from_secs(1));
     for (users, banks) in [(5_000, 1), (1_000, 1_000)] {
-        let mut idle = site(users, Policy::FairTree);
+        let mut idle = make_site(users, Policy::FairTree);
         let bank = |number| Bank {
             name: bank_name(number),
             parent: (number > 0).then(|| bank_name(0)),
@@ -207,16 +203,16 @@ fn turns(criterion: &mut Criterion) {
         let mut standing = Standing::new(Retention::default());
         standing.push(idle).expect("a site");
         standing.refresh(T0);
-        let asked = || {
+        let list_costs = || {
             let indices = users_in.iter().filter_map(|(user, bank)| standing.find(*user, bank));
             indices.map(|index| (index, vec![3_600.0; 2])).collect()
         };
         let (mut longest, mut slices) = (Duration::ZERO, 0);
-        let mut charging = Charging::new(&standing, asked(), T0).expect("a tree");
+        let mut charging = Charging::new(&standing, list_costs(), T0).expect("a tree");
         loop {
-            let begun = Instant::now();
+            let start = Instant::now();
             let is_done = charging.charge(&standing, 4_000);
-            (longest, slices) = (longest.max(begun.elapsed()), slices + 1);
+            (longest, slices) = (longest.max(start.elapsed()), slices + 1);
             if is_done {
                 break;
             }
@@ -224,7 +220,7 @@ fn turns(criterion: &mut Criterion) {
         println!("{users} users in {banks} banks: {slices} slices, the longest {longest:.2?}");
         group.bench_function(BenchmarkId::new("users", format!("{users} in {banks} banks")), |bencher| {
             bencher.iter(|| {
-                let mut charging = Charging::new(&standing, asked(), T0).expect("a tree");
+                let mut charging = Charging::new(&standing, list_costs(), T0).expect("a tree");
                 while !charging.charge(&standing, 4_000) {}
                 black_box(&charging);
             });
@@ -233,5 +229,5 @@ fn turns(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, refreshes, orders, turns);
+criterion_group!(benches, bench_refreshes, bench_orders, bench_turns);
 criterion_main!(benches);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Counts the allocated bytes. It counts requested sizes, which are the same on every machine.
+//! Counts the allocated bytes by the requested sizes, which are the same on every machine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -27,6 +27,6 @@ unsafe impl GlobalAlloc for Counting {
 static COUNTING: Counting = Counting;
 
 /// Returns the number of allocated bytes.
-pub fn in_use() -> usize {
+pub fn allocated_bytes() -> usize {
     IN_USE.load(Relaxed)
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A model of Flux for a benchmark: it applies the effects of the engine.
+//! A model of Flux that applies the effects of the engine.
 
 use super::site::T0;
-use fairshare_benches::processor::used;
+use fairshare_benches::processor::thread_time;
 use fairshare_benches::records;
 use fairshare_engine::accounts::PolicyPart;
 use fairshare_engine::engine::{Effect, Engine, Event, JobFacts, State, Timer};
@@ -13,8 +13,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
-fn facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
-    records::facts(id, user as u32, state, T0)
+fn make_facts(id: u64, user: usize, state: State) -> JobFacts<'static> {
+    records::make_facts(id, user as u32, state, T0)
 }
 
 /// Flux's queue in the order of the posted priorities, its loop over all jobs, and its timers.
@@ -22,15 +22,15 @@ pub struct Flux {
     pub engine: Engine,
     pub now: f64,
     pub queue: BTreeSet<(Reverse<u32>, JobId)>,
-    pub priorities: HashMap<JobId, u32>,
+    pub posted_priorities: HashMap<JobId, u32>,
     pub user_of: HashMap<JobId, usize>,
-    next: u64,
+    next_id: u64,
     /// Number of posted priorities.
     pub posts: usize,
-    /// Number of memos.
+    /// Number of sent memos.
     pub memos: usize,
-    slice: bool,
-    turn: bool,
+    is_slice_armed: bool,
+    is_turn_armed: bool,
     /// The longest call to the engine of each kind, in processor time. A loop over all jobs counts as one call.
     pub longest: BTreeMap<&'static str, Duration>,
 }
@@ -41,60 +41,63 @@ impl Flux {
             engine: Engine::new(UserId(u32::MAX - 1)),
             now: T0,
             queue: BTreeSet::new(),
-            priorities: HashMap::new(),
+            posted_priorities: HashMap::new(),
             user_of: HashMap::new(),
-            next: 1,
+            next_id: 1,
             posts: 0,
             memos: 0,
-            slice: false,
-            turn: false,
+            is_slice_armed: false,
+            is_turn_armed: false,
             longest: BTreeMap::new(),
         }
     }
 
+    /// Calls `act`, and records its time if it is the longest call of `kind`.
     fn time_call<T>(&mut self, kind: &'static str, act: impl FnOnce(&mut Engine) -> T) -> T {
-        let before = used();
-        let done = act(&mut self.engine);
+        let before = thread_time();
+        let result = act(&mut self.engine);
         let longest = self.longest.entry(kind).or_default();
-        *longest = (used() - before).max(*longest);
-        done
+        *longest = (thread_time() - before).max(*longest);
+        result
     }
 
-    pub fn event(&mut self, kind: &'static str, event: Event<'_>) {
+    /// Sends an event to the engine, then runs armed timers until none is armed.
+    pub fn handle_event(&mut self, kind: &'static str, event: Event<'_>) {
         let now = self.now;
         let effects = self.time_call(kind, |engine| engine.handle(now, event));
-        self.apply(effects, None);
-        while self.slice || self.turn {
-            if std::mem::take(&mut self.slice) {
+        self.apply_effects(effects, None);
+        while self.is_slice_armed || self.is_turn_armed {
+            if std::mem::take(&mut self.is_slice_armed) {
                 let effects =
                     self.time_call("slice", |engine| engine.handle(now, Event::Timer(Timer::Slice)));
-                self.apply(effects, None);
+                self.apply_effects(effects, None);
             }
-            if std::mem::take(&mut self.turn) {
+            if std::mem::take(&mut self.is_turn_armed) {
                 let effects = self.time_call("turn", |engine| engine.handle(now, Event::Timer(Timer::Turn)));
-                self.apply(effects, None);
+                self.apply_effects(effects, None);
             }
         }
     }
 
-    pub fn callback(&mut self, id: u64, event: Event<'_>) {
+    /// Sends an event of job `id` to the engine, as in a callback of Flux.
+    pub fn run_callback(&mut self, id: u64, event: Event<'_>) {
         let effects = self.engine.handle(self.now, event);
-        self.apply(effects, Some(JobId(id)));
+        self.apply_effects(effects, Some(JobId(id)));
     }
 
-    fn apply(&mut self, effects: Vec<Effect>, current: Option<JobId>) {
+    fn apply_effects(&mut self, effects: Vec<Effect>, current: Option<JobId>) {
         for effect in effects {
             match (effect, current) {
-                (Effect::SetPriority(priority), Some(id)) => self.post(id, priority),
-                (Effect::Prioritize(id, priority), _) => self.post(id, priority),
+                (Effect::SetPriority(priority), Some(id)) => self.post_priority(id, priority),
+                (Effect::Prioritize(id, priority), _) => self.post_priority(id, priority),
                 (Effect::Memo(..), _) => self.memos += 1,
-                (Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _), _) => self.slice = true,
-                (Effect::Arm(Timer::Turn), _) => self.turn = true,
-                (Effect::ListEnded { .. }, _) => self.event("ended", Event::Ended(Some(Vec::new()))),
+                (Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _), _) => self.is_slice_armed = true,
+                (Effect::Arm(Timer::Turn), _) => self.is_turn_armed = true,
+                (Effect::ListEnded { .. }, _) => self.handle_event("ended", Event::Ended(Some(Vec::new()))),
                 (Effect::ReprioritizeAll, _) => self.reprioritize_all(),
                 (Effect::Then(step), _) => {
                     let effects = self.time_call("step", |engine| engine.step(step));
-                    self.apply(effects, None);
+                    self.apply_effects(effects, None);
                 }
                 (Effect::RejectPolicy(text), _) => println!("rejected: {text}"),
                 _ => {}
@@ -102,8 +105,8 @@ impl Flux {
         }
     }
 
-    fn post(&mut self, id: JobId, priority: u32) {
-        match self.priorities.insert(id, priority) {
+    fn post_priority(&mut self, id: JobId, priority: u32) {
+        match self.posted_priorities.insert(id, priority) {
             Some(before) if before == priority => return,
             Some(before) => self.queue.remove(&(Reverse(before), id)),
             None => false,
@@ -113,46 +116,47 @@ impl Flux {
     }
 
     fn reprioritize_all(&mut self) {
-        let ids: Vec<JobId> = self.priorities.keys().copied().collect();
-        let before = used();
+        let ids: Vec<JobId> = self.posted_priorities.keys().copied().collect();
+        let before = thread_time();
         for id in ids {
-            self.callback(id.0, Event::PriorityGet(id, 16));
+            self.run_callback(id.0, Event::PriorityGet(id, 16));
         }
         let longest = self.longest.entry("loop").or_default();
-        *longest = (used() - before).max(*longest);
+        *longest = (thread_time() - before).max(*longest);
     }
 
-    pub fn push(&mut self, parts: Vec<(PolicyPart, SitePart)>) {
-        self.event("begin", Event::PolicyBegin { keeps_config: false });
+    pub fn push_site(&mut self, parts: Vec<(PolicyPart, SitePart)>) {
+        self.handle_event("begin", Event::PolicyBegin { keeps_config: false });
         for (part, site) in parts {
-            self.event("part", Event::PolicyPart(part, site));
+            self.handle_event("part", Event::PolicyPart(part, site));
         }
-        self.event("commit", Event::PolicyCommit);
+        self.handle_event("commit", Event::PolicyCommit);
     }
 
-    pub fn submit(&mut self, user: usize) {
-        let id = self.next;
-        self.next += 1;
+    pub fn submit_job(&mut self, user: usize) {
+        let id = self.next_id;
+        self.next_id += 1;
         self.user_of.insert(JobId(id), user);
-        self.callback(id, Event::Validate(facts(id, user, State::New)));
-        self.callback(id, Event::New(facts(id, user, State::New)));
-        self.callback(id, Event::Depend(JobId(id)));
-        self.callback(id, Event::Priority(JobId(id), 16));
-        self.callback(id, Event::Sched(JobId(id)));
+        self.run_callback(id, Event::Validate(make_facts(id, user, State::New)));
+        self.run_callback(id, Event::New(make_facts(id, user, State::New)));
+        self.run_callback(id, Event::Depend(JobId(id)));
+        self.run_callback(id, Event::Priority(JobId(id), 16));
+        self.run_callback(id, Event::Sched(JobId(id)));
     }
 
-    /// Starts the first job of the queue.
-    pub fn start(&mut self) -> Option<JobId> {
+    /// Starts the first job of the queue. Returns its id, or `None` if the queue is empty.
+    pub fn start_first_job(&mut self) -> Option<JobId> {
         let (_, id) = self.queue.pop_first()?;
-        self.priorities.remove(&id);
+        self.posted_priorities.remove(&id);
         let start = Some(self.now);
-        let given = Allocation { nodes: 1, cores: 1, gpus: 0, start, expiration: Some(self.now + 3600.0) };
-        self.callback(id.0, Event::Run(id, Resources::Allocated(given)));
+        let allocation =
+            Allocation { nodes: 1, cores: 1, gpus: 0, start, expiration: Some(self.now + 3600.0) };
+        self.run_callback(id.0, Event::Run(id, Resources::Allocated(allocation)));
         Some(id)
     }
 
-    pub fn exact_priorities(&self) -> HashMap<JobId, u32> {
-        let ids = self.priorities.keys();
+    pub fn read_current_priorities(&self) -> HashMap<JobId, u32> {
+        let ids = self.posted_priorities.keys();
         ids.filter_map(|id| Some((*id, self.engine.view().priced(*id)?.exact.priority))).collect()
     }
 }

@@ -9,22 +9,22 @@ mod counting;
 mod flux;
 mod site;
 
-use counting::in_use;
+use counting::allocated_bytes;
 use fairshare::Policy;
 use fairshare_benches::random::Random;
 use fairshare_engine::engine::{Batches, Engine, Event, Settings, Tables, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_engine::standing::SitePart;
 use flux::Flux;
-use site::{DAY, PART, is_active, site};
+use site::{DAY, PART_SIZE, is_active, make_push};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 const REFRESH: f64 = 30.0;
 
-/// Counts the priorities that a refresh posts: 300 of 1,000 users have 20,000 pending jobs, 3,000 nodes, and 10
-/// ends of jobs per second.
-fn steady() {
+/// Counts the priorities that a refresh posts. 300 of 1,000 users have 20,000 pending jobs. The site has 3,000 nodes, and
+/// 10 jobs end per second.
+fn measure_steady_site() {
     const NODES: usize = 3_000;
     const ENDS: usize = 300;
     const REFRESHES: usize = 20;
@@ -40,28 +40,28 @@ fn steady() {
             let mut flux = Flux::new();
             let batches = Batches { ordered: depth, ..Batches::default() };
             flux.engine = Engine::with_tables(UserId(u32::MAX - 1), Tables { batches, ..Tables::default() });
-            flux.event("settings", Event::Settings(Settings::default()));
-            flux.push(site(1_000, 300, policy, NODES as f64, days * DAY));
+            flux.handle_event("settings", Event::Settings(Settings::default()));
+            flux.push_site(make_push(1_000, 300, policy, NODES as f64, days * DAY));
             let users: Vec<usize> = (0..1_000).filter(|user| is_active(*user, 1_000, 300)).collect();
             let mut random = Random(11);
             for k in 0..20_000 + NODES {
-                flux.submit(users[k % users.len()]);
+                flux.submit_job(users[k % users.len()]);
             }
-            let mut running: Vec<JobId> = (0..NODES).filter_map(|_| flux.start()).collect();
+            let mut running: Vec<JobId> = (0..NODES).filter_map(|_| flux.start_first_job()).collect();
             let (mut changed, mut posted, mut most, mut memos) = (0, 0, 0, 0);
             let mut before = HashMap::new();
-            // Do not count the first refreshes, which depend on the initial state.
+            // The first refreshes depend on the initial state, so the benchmark does not count them.
             for number in 0..REFRESHES * 2 {
                 for _ in 0..ENDS {
                     flux.now += REFRESH / ENDS as f64;
                     let id = running.swap_remove(random.below(running.len() as u64) as usize);
-                    flux.callback(id.0, Event::Inactive(id));
-                    flux.submit(flux.user_of[&id]);
-                    running.extend(flux.start());
+                    flux.run_callback(id.0, Event::Inactive(id));
+                    flux.submit_job(flux.user_of[&id]);
+                    running.extend(flux.start_first_job());
                 }
                 let (posts, sent_memos) = (flux.posts, flux.memos);
-                flux.event("refresh", Event::Timer(Timer::Refresh));
-                let after = flux.exact_priorities();
+                flux.handle_event("refresh", Event::Timer(Timer::Refresh));
+                let after = flux.read_current_priorities();
                 if number >= REFRESHES {
                     changed += after
                         .iter()
@@ -89,79 +89,80 @@ fn steady() {
 }
 
 /// Prints the longest call of each kind, in milliseconds of processor time.
-fn calls() {
+fn measure_calls() {
     println!(
-        "the longest call in ms of processor time, over a push in parts of {PART} and 5 refreshes with a tenth of all running"
+        "the longest call in ms of processor time, over a push in parts of {PART_SIZE} and 5 refreshes with a tenth of all running"
     );
     for (users, pending) in [(1_000, 1_000), (10_000, 10_000), (100_000, 50_000)] {
         for policy in Policy::ALL {
             let mut flux = Flux::new();
-            flux.event("settings", Event::Settings(Settings::default()));
-            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
+            flux.handle_event("settings", Event::Settings(Settings::default()));
+            flux.push_site(make_push(users, users, policy, 1e4, 7.0 * DAY));
             for k in 0..pending + users / 10 {
-                flux.submit(k * 7 % users);
+                flux.submit_job(k * 7 % users);
             }
-            let running: Vec<JobId> = (0..users / 10).filter_map(|_| flux.start()).collect();
+            let running: Vec<JobId> = (0..users / 10).filter_map(|_| flux.start_first_job()).collect();
             flux.longest.clear();
-            flux.push(site(users, users, policy, 1e4, 7.0 * DAY));
+            flux.push_site(make_push(users, users, policy, 1e4, 7.0 * DAY));
             for round in 0..5 {
                 flux.now += REFRESH;
                 for id in running.iter().skip(round * 100).take(100) {
-                    flux.callback(id.0, Event::Inactive(*id));
-                    flux.start();
+                    flux.run_callback(id.0, Event::Inactive(*id));
+                    flux.start_first_job();
                 }
-                flux.event("refresh", Event::Timer(Timer::Refresh));
+                flux.handle_event("refresh", Event::Timer(Timer::Refresh));
             }
-            let all: Vec<String> = flux
+            let columns: Vec<String> = flux
                 .longest
                 .iter()
                 .map(|(kind, longest)| format!("{kind} {:.1}", longest.as_secs_f64() * 1e3))
                 .collect();
-            println!("{users:>7} users {pending:>6} pending {:<16} {}", policy.name(), all.join("  "));
+            println!("{users:>7} users {pending:>6} pending {:<16} {}", policy.name(), columns.join("  "));
         }
     }
 }
 
-/// Prints the allocated bytes with and without live fair-share.
-fn memory() {
+/// Prints the allocated bytes per association, pending job and running job, with and without live fair-share.
+fn measure_memory() {
     const USERS: usize = 100_000;
     const JOBS: usize = 50_000;
     for live in [false, true] {
-        let before = in_use();
+        let before = allocated_bytes();
         let mut flux = Flux::new();
-        let since = |mark: usize, count: usize| (in_use() - mark) / count;
-        let mut parts = site(USERS, USERS, Policy::FairTree, 1e4, 7.0 * DAY);
+        let bytes_since = |mark: usize, count: usize| (allocated_bytes() - mark) / count;
+        let mut parts = make_push(USERS, USERS, Policy::FairTree, 1e4, 7.0 * DAY);
         if !live {
             parts.iter_mut().for_each(|(_, site)| *site = SitePart::default());
         }
-        flux.event("settings", Event::Settings(Settings { live, ..Settings::default() }));
-        flux.push(parts);
-        let association = since(before, USERS);
-        // Reserve the benchmark's own memory first, so that the count contains only the engine's memory.
-        flux.priorities.reserve(JOBS);
+        flux.handle_event("settings", Event::Settings(Settings { live, ..Settings::default() }));
+        flux.push_site(parts);
+        let association_bytes = bytes_since(before, USERS);
+        // Reserve the memory of the model of Flux first, so that the count contains only the engine's memory.
+        flux.posted_priorities.reserve(JOBS);
         flux.user_of.reserve(JOBS);
-        let mark = in_use();
-        (0..JOBS).for_each(|k| flux.submit(k));
+        let mark = allocated_bytes();
+        (0..JOBS).for_each(|k| flux.submit_job(k));
         flux.queue.clear();
-        let pending = since(mark, JOBS);
-        let ids: Vec<JobId> = flux.priorities.keys().copied().collect();
+        let pending_bytes = bytes_since(mark, JOBS);
+        let ids: Vec<JobId> = flux.posted_priorities.keys().copied().collect();
         for id in ids {
             flux.queue.insert((Reverse(0), id));
         }
-        while flux.start().is_some() {}
-        let running = since(mark, JOBS);
+        while flux.start_first_job().is_some() {}
+        let running_bytes = bytes_since(mark, JOBS);
         println!(
-            "live {live}: bytes of an association {association}, of a pending job {pending}, of a running one {running}"
+            "live {live}: bytes of an association {association_bytes}, of a pending job {pending_bytes}, of a running one {running_bytes}"
         );
     }
 }
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|name| !name.starts_with('-')).collect();
-    let tables: [(&str, fn()); 3] = [("steady", steady), ("calls", calls), ("memory", memory)];
-    for (name, table) in tables {
+    let measurements: [(&str, fn()); 3] =
+        [("steady", measure_steady_site), ("calls", measure_calls), ("memory", measure_memory)];
+    for (name, measure) in measurements {
         if wanted.is_empty() || wanted.iter().any(|want| want == name) {
-            table();
+            measure();
         }
     }
 }

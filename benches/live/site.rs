@@ -15,15 +15,15 @@ pub const T0: f64 = 1.7e9;
 /// Number of seconds in a day.
 pub const DAY: f64 = 86_400.0;
 /// Number of records in one part of a push.
-pub const PART: usize = 1000;
-const USERS_OF_BANK: usize = 50;
+pub const PART_SIZE: usize = 1000;
+const USERS_PER_BANK: usize = 50;
 
-fn bank_of(user: usize) -> String {
-    format!("bank{:04}", user / USERS_OF_BANK)
+fn bank_name(user: usize) -> String {
+    format!("bank{:04}", user / USERS_PER_BANK)
 }
 
-fn record(user: usize) -> AssociationRecord {
-    records::record(user as u32, &bank_of(user), 2_147_483_647)
+fn make_record(user: usize) -> AssociationRecord {
+    records::make_record(user as u32, &bank_name(user), 2_147_483_647)
 }
 
 /// Returns a random number from 0 to below 1.
@@ -31,14 +31,15 @@ fn random_fraction(random: &mut Random) -> f64 {
     random.below(1 << 53) as f64 / (1u64 << 53) as f64
 }
 
-/// Returns the shares of a user. The shares of a bank are the sum of its users' shares. So the normalized shares of a
-/// user are the user's shares divided by the sum over all users.
-fn shares_of(user: usize) -> u64 {
+/// Returns the shares of a user. The shares of a bank are the sum over its users, so the normalized shares of a user are
+/// the user's shares divided by the sum over all users.
+fn user_shares(user: usize) -> u64 {
     1 + (user as u64 * 7919) % 9
 }
 
-/// Creates a site with `users` users, `active` of which have usage. Their usage is close to their shares.
-pub fn site(
+/// Creates the parts of a push for a site with `users` users, `active` of which have usage. Their usage is close to their
+/// shares.
+pub fn make_push(
     users: usize,
     active: usize,
     policy: Policy,
@@ -57,24 +58,25 @@ pub fn site(
     };
     let mut banks =
         vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None, active: true }];
-    banks.extend((0..users).step_by(USERS_OF_BANK).map(|first| Bank {
-        name: bank_of(first).as_str().into(),
+    banks.extend((0..users).step_by(USERS_PER_BANK).map(|first| Bank {
+        name: bank_name(first).as_str().into(),
         parent: Some("root".into()),
-        shares: Shares::Count((first..users.min(first + USERS_OF_BANK)).map(shares_of).sum()),
+        shares: Shares::Count((first..users.min(first + USERS_PER_BANK)).map(user_shares).sum()),
         usage: None,
         active: true,
     }));
-    let all: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(shares_of).sum();
-    // The usage after a very long time in which jobs ran on all nodes.
-    let total = nodes * half_life / 2f64.ln();
-    let mut leaf = |user: usize| Leaf {
+    let active_shares: u64 = (0..users).filter(|user| is_active(*user, users, active)).map(user_shares).sum();
+    // The decayed usage of a site after jobs have run on all nodes for many half-lives.
+    let site_usage = nodes * half_life / 2f64.ln();
+    let mut make_leaf = |user: usize| Leaf {
         user: Some(UserId(user as u32)),
         name: format!("u{user:06}").into(),
-        bank: bank_of(user).as_str().into(),
-        shares: Shares::Count(shares_of(user)),
+        bank: bank_name(user).as_str().into(),
+        shares: Shares::Count(user_shares(user)),
         active: true,
         usage: is_active(user, users, active).then(|| {
-            total * shares_of(user) as f64 / all as f64 * (0.9 + 0.2 * random_fraction(&mut random))
+            site_usage * user_shares(user) as f64 / active_shares as f64
+                * (0.9 + 0.2 * random_fraction(&mut random))
         }),
         counted: Watermark::through(T0),
     };
@@ -88,12 +90,16 @@ pub fn site(
         },
         SitePart { rule: Some(rule), banks, ..SitePart::default() },
     )];
-    for first in (0..users).step_by(PART) {
-        let part = first..users.min(first + PART);
-        let records =
-            PolicyPart { associations: Some(part.clone().map(record).collect()), ..PolicyPart::default() };
-        parts
-            .push((records, SitePart { associations: part.map(&mut leaf).collect(), ..SitePart::default() }));
+    for first in (0..users).step_by(PART_SIZE) {
+        let users = first..users.min(first + PART_SIZE);
+        let records = PolicyPart {
+            associations: Some(users.clone().map(make_record).collect()),
+            ..PolicyPart::default()
+        };
+        parts.push((
+            records,
+            SitePart { associations: users.map(&mut make_leaf).collect(), ..SitePart::default() },
+        ));
     }
     parts
 }

@@ -7,7 +7,7 @@ use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::limits::{Resources, Size};
 
 /// Creates a record of a user in a bank, without limits except `max_running_jobs`.
-pub fn record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord {
+pub fn make_record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord {
     let unlimited = Limit(2_147_483_647);
     let association = Association {
         user: UserId(user),
@@ -25,8 +25,8 @@ pub fn record(user: u32, bank: &str, max_running_jobs: i64) -> AssociationRecord
     AssociationRecord { association, fairshare: 0.5, def_bank: bank.into() }
 }
 
-/// Creates a job with one core and a time limit of one hour, in the default bank of its user.
-pub fn facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'static> {
+/// Creates the facts of a job with one core and a time limit of one hour, in the default bank of its user.
+pub fn make_facts(id: u64, user: u32, state: State, submitted: f64) -> JobFacts<'static> {
     JobFacts {
         id: JobId(id),
         user: UserId(user),
