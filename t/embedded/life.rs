@@ -6,20 +6,20 @@ use serde_json::json;
 
 use super::{Bench, PRIORITY, job};
 
-/// Returns a script by which the probe answers each priority request with `priority`.
-fn answer_priority(priority: i64) -> serde_json::Value {
+/// Returns a script in which the probe answers each request for a priority with `priority`.
+fn script_with_priority(priority: i64) -> serde_json::Value {
     json!({PRIORITY: [["priority", priority]], "job.priority.get": [["priority", priority]]})
 }
 
 #[test]
 fn a_job_gets_the_callbacks_of_each_state_in_order() {
-    let bench = Bench::new(answer_priority(50));
+    let bench = Bench::new(script_with_priority(50));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Run);
     bench.host.finish(id);
     bench.host.settle();
     assert_eq!(
-        bench.topics(),
+        bench.take_topics(),
         [
             "create 1",
             "validate 1",
@@ -38,81 +38,82 @@ fn a_job_gets_the_callbacks_of_each_state_in_order() {
 
 #[test]
 fn all_jobs_of_a_batch_are_announced_before_the_first_enters_depend() {
-    let bench = Bench::new(answer_priority(50));
+    let bench = Bench::new(script_with_priority(50));
     bench.host.submit_batch(&[job(1), job(1)]);
     bench.host.settle();
-    let topics = bench.topics();
+    let topics = bench.take_topics();
     assert_eq!(topics[..6], ["create 1", "validate 1", "new 1", "create 1", "validate 1", "new 1"]);
     assert_eq!(topics[6..9], ["state.depend 2", "state.priority 4", "state.sched 8"]);
 }
 
 #[test]
 fn an_update_in_job_new_is_posted_before_depend() {
-    let mut script = answer_priority(1);
+    let mut script = script_with_priority(1);
     script["job.new"] = json!([["update", "attributes.system.bank"]]);
     let bench = Bench::new(script);
     let id = bench.submit(1);
-    assert_eq!(bench.topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
+    assert_eq!(bench.take_topics()[2..5], ["new 1", "update 1", "state.depend 2"]);
     assert_eq!(bench.host.job(id, |job| job.attribute("bank").map(str::to_string)).unwrap().unwrap(), "set");
 }
 
 #[test]
 fn a_released_job_starts_before_the_removal_returns() {
-    let mut script = answer_priority(1);
+    let mut script = script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     let bench = Bench::new(script);
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Depend);
-    assert_eq!(bench.log().last().unwrap(), "hold=0/0");
-    bench.step(json!(["release", "name", id])).unwrap();
-    let log = bench.log();
-    let called = log.iter().position(|line| line.starts_with("job.state.sched")).unwrap();
-    let returned = log.iter().position(|line| line == "release=0/0").unwrap();
-    assert!(called < returned, "{log:?}");
+    assert_eq!(bench.take_log().last().unwrap(), "hold=0/0");
+    bench.perform_step(json!(["release", "name", id])).unwrap();
+    let log = bench.take_log();
+    let sched_callback = log.iter().position(|line| line.starts_with("job.state.sched")).unwrap();
+    let end_of_release = log.iter().position(|line| line == "release=0/0").unwrap();
+    assert!(sched_callback < end_of_release, "{log:?}");
     assert_eq!(bench.state(id), State::Run);
 }
 
 #[test]
 fn a_removal_in_the_callback_of_another_job_calls_the_plugin_again() {
-    let mut script = answer_priority(1);
+    let mut script = script_with_priority(1);
     script["job.state.depend"] = json!([["hold", "name"]]);
     script["job.state.inactive"] = json!([["release", "name", 2 << 24]]);
     let bench = Bench::new(script);
     let a = bench.submit(1);
     let b = bench.submit(1);
     assert_eq!(b, 2 << 24);
-    bench.log();
+    bench.take_log();
     bench.host.cancel(a, Cred::owner(1000)).unwrap();
-    let log = bench.log();
-    let nested = format!("job.state.priority {b} 4 1");
-    let at = log.iter().position(|line| *line == nested).unwrap_or_else(|| panic!("not nested: {log:?}"));
+    let log = bench.take_log();
+    let nested_callback = format!("job.state.priority {b} 4 1");
+    let at =
+        log.iter().position(|line| *line == nested_callback).unwrap_or_else(|| panic!("not nested: {log:?}"));
     assert!(log[at..].contains(&"release=0/0".to_string()));
 }
 
 #[test]
 fn a_new_urgency_sends_a_job_in_sched_through_priority() {
-    let bench = Bench::new(answer_priority(0));
+    let bench = Bench::new(script_with_priority(0));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Sched);
-    bench.topics();
+    bench.take_topics();
     bench.host.set_urgency(id, 20, Cred::owner(1000)).unwrap();
-    assert_eq!(bench.topics(), ["state.priority 4", "state.sched 8"]);
+    assert_eq!(bench.take_topics(), ["state.priority 4", "state.sched 8"]);
     bench.host.set_urgency(id, 31, Cred::owner(1000)).unwrap();
     assert_eq!(bench.host.job(id, |job| job.priority), Some(4_294_967_295));
     assert_eq!(bench.state(id), State::Run);
 
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
     let id = bench.submit(1);
-    bench.topics();
+    bench.take_topics();
     bench.host.set_urgency(id, 0, Cred::guest(5001)).unwrap();
-    assert!(bench.topics().is_empty());
+    assert!(bench.take_topics().is_empty());
     assert!(bench.host.set_urgency(id, 17, Cred::guest(5001)).is_err());
     assert!(bench.host.set_urgency(id, 1, Cred::guest(5002)).is_err());
 }
 
 #[test]
 fn urgency_0_forces_priority_0() {
-    let bench = Bench::new(answer_priority(7));
+    let bench = Bench::new(script_with_priority(7));
     let mut held = job(1);
     held.urgency = 0;
     let id = bench.host.submit(&held).unwrap();
@@ -121,51 +122,50 @@ fn urgency_0_forces_priority_0() {
 
 #[test]
 fn an_update_sends_a_job_in_sched_through_priority_and_leaves_a_job_in_depend() {
-    let bench = Bench::new(answer_priority(0));
+    let bench = Bench::new(script_with_priority(0));
     let id = bench.submit(1);
-    bench.topics();
+    bench.take_topics();
     let queue = [("attributes.system.queue", json!("gold"))];
     bench.host.update(id, &queue, Cred::guest(5001)).unwrap();
     assert_eq!(
-        bench.topics(),
+        bench.take_topics(),
         ["update.attributes.system.queue 8", "validate 8", "update 4", "state.priority 4", "state.sched 8"]
     );
     let bench = Bench::new(json!({"job.state.depend": [["hold", "name"]]}));
     let id = bench.submit(1);
-    bench.topics();
+    bench.take_topics();
     bench.host.update(id, &queue, Cred::owner(1000)).unwrap();
-    assert_eq!(bench.topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
-    let refused = bench.host.update(id, &queue, Cred::owner(1000)).unwrap_err();
-    assert_eq!(refused.text, "job queue is already set to gold");
+    assert_eq!(bench.take_topics(), ["update.attributes.system.queue 2", "validate 2", "update 2"]);
+    let error = bench.host.update(id, &queue, Cred::owner(1000)).unwrap_err();
+    assert_eq!(error.text, "job queue is already set to gold");
 }
 
 #[test]
 fn an_update_of_an_unsupported_key_is_rejected() {
     let bench = Bench::empty();
     let id = bench.submit(1);
-    let refused =
-        bench.host.update(id, &[("attributes.system.bank", json!("A"))], Cred::owner(1)).unwrap_err();
-    assert_eq!(refused.text, "update of attributes.system.bank not supported");
-    let refused = bench.host.update(id, &[("bank", json!("A"))], Cred::owner(1)).unwrap_err();
-    assert_eq!(refused.text, "one or more jobspec updates are invalid");
+    let error = bench.host.update(id, &[("attributes.system.bank", json!("A"))], Cred::owner(1)).unwrap_err();
+    assert_eq!(error.text, "update of attributes.system.bank not supported");
+    let error = bench.host.update(id, &[("bank", json!("A"))], Cred::owner(1)).unwrap_err();
+    assert_eq!(error.text, "one or more jobspec updates are invalid");
 }
 
 #[test]
 fn a_job_that_is_cancelled_in_any_state_gets_the_same_callbacks() {
-    let ended = ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"];
+    let callbacks = ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"];
     let scripts = [
         (json!({"job.state.depend": [["hold", "name"]]}), State::Depend),
         (json!({PRIORITY: [["unavail"]]}), State::Priority),
-        (answer_priority(0), State::Sched),
-        (answer_priority(1), State::Run),
+        (script_with_priority(0), State::Sched),
+        (script_with_priority(1), State::Run),
     ];
     for (script, state) in scripts {
         let bench = Bench::new(script);
         let id = bench.submit(1);
         assert_eq!(bench.state(id), state);
-        bench.topics();
+        bench.take_topics();
         bench.host.cancel(id, Cred::guest(5001)).unwrap();
-        assert_eq!(bench.topics(), ended, "cancelled in {state:?}");
+        assert_eq!(bench.take_topics(), callbacks, "cancelled in {state:?}");
     }
 }
 
@@ -173,19 +173,19 @@ fn a_job_that_is_cancelled_in_any_state_gets_the_same_callbacks() {
 fn a_rejected_job_is_destroyed() {
     let bench = Bench::new(json!({"job.validate": [["reject", "not today"]]}));
     assert_eq!(bench.host.submit(&job(1)), Err("not today".to_string()));
-    assert_eq!(bench.topics(), ["create 1", "validate 1", "destroy 1"]);
+    assert_eq!(bench.take_topics(), ["create 1", "validate 1", "destroy 1"]);
     assert!(bench.host.jobs().is_empty());
 }
 
 #[test]
 fn the_cluster_starts_jobs_as_resources_become_free() {
     let bench = Bench::new(json!({PRIORITY: [["priority", 10]]}));
-    let timed = |seconds: f64| {
+    let submit_with_duration = |seconds: f64| {
         let mut job = job(4);
         job.jobspec["attributes"]["system"]["duration"] = json!(seconds);
         bench.host.submit(&job).unwrap()
     };
-    let ids: Vec<u64> = (0..3).map(|_| timed(100.0)).collect();
+    let ids: Vec<u64> = (0..3).map(|_| submit_with_duration(100.0)).collect();
     assert_eq!(
         ids.iter().map(|&id| bench.state(id)).collect::<Vec<_>>(),
         [State::Run, State::Run, State::Sched]
@@ -194,13 +194,13 @@ fn the_cluster_starts_jobs_as_resources_become_free() {
     assert_eq!(bench.state(ids[2]), State::Sched);
     bench.host.advance(2.0);
     assert_eq!(bench.state(ids[2]), State::Run);
-    let huge = bench.submit(64);
-    assert_eq!(bench.state(huge), State::Inactive);
+    let oversized = bench.submit(64);
+    assert_eq!(bench.state(oversized), State::Inactive);
 }
 
 #[test]
 fn a_job_with_afterany_starts_after_the_other_job_has_ended() {
-    let bench = Bench::new(answer_priority(1));
+    let bench = Bench::new(script_with_priority(1));
     let first = bench.submit(1);
     let mut second = job(1);
     second.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "afterany", "value": first}]);
@@ -209,7 +209,7 @@ fn a_job_with_afterany_starts_after_the_other_job_has_ended() {
     bench.host.finish(first);
     bench.host.settle();
     assert_eq!(bench.state(second), State::Run);
-    let mut odd = job(1);
-    odd.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "never", "value": 1}]);
-    assert_eq!(bench.host.submit(&odd), Err("dependency scheme \"never\" not supported".to_string()));
+    let mut unsupported = job(1);
+    unsupported.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "never", "value": 1}]);
+    assert_eq!(bench.host.submit(&unsupported), Err("dependency scheme \"never\" not supported".to_string()));
 }

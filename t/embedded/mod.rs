@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Tests the embedded job manager against the rules of Flux, with a scriptable C plugin.
+//! Tests that the embedded job manager follows the rules of Flux. A C plugin (the probe) performs the steps of a script.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,25 +14,24 @@ mod reload;
 mod rules;
 mod walk;
 
-/// Returns the path of the compiled probe plugin.
+/// Compiles the probe plugin at the first call. Returns the path of its .so.
 pub fn probe() -> PathBuf {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT
-        .get_or_init(|| {
-            let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/probe.c");
-            let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("probe.so");
-            let built = Command::new("cc")
-                .args(["-shared", "-fPIC", "-Wall", "-Werror", "-O1", "-o"])
-                .arg(&target)
-                .arg(source)
-                .status();
-            assert!(built.expect("cc runs").success(), "probe.c does not compile");
-            target
-        })
-        .clone()
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/probe.c");
+        let target = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("probe.so");
+        let status = Command::new("cc")
+            .args(["-shared", "-fPIC", "-Wall", "-Werror", "-O1", "-o"])
+            .arg(&target)
+            .arg(source)
+            .status();
+        assert!(status.expect("cc runs").success(), "probe.c does not compile");
+        target
+    })
+    .clone()
 }
 
-/// A host for the probe plugin.
+/// An embedded job manager for the probe plugin.
 pub struct Bench {
     pub host: Rc<Host>,
 }
@@ -56,24 +55,24 @@ impl Bench {
     }
 
     /// Makes the probe perform a step outside of a callback.
-    pub fn step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::RequestError> {
+    pub fn perform_step(&self, step: Value) -> Result<Option<String>, fairshare_embedded::RequestError> {
         self.host.request("job-manager.probe.do", Some(&json!({"step": step}).to_string()), Cred::owner(1000))
     }
 
-    /// Returns the log lines of the probe since the last call.
-    pub fn log(&self) -> Vec<String> {
+    /// Removes and returns the log lines of the probe.
+    pub fn take_log(&self) -> Vec<String> {
         let lines = self.host.take_log().into_iter().filter(|line| line.level == 6);
         lines.map(|line| line.text).collect()
     }
 
-    /// Returns the callbacks since the last call of a log method, each as "topic state".
-    pub fn topics(&self) -> Vec<String> {
-        let callback = |line: &String| line.starts_with("job.");
-        let short = |line: String| {
+    /// Removes the log lines of the probe, and returns the callbacks in these lines, each as "topic state".
+    pub fn take_topics(&self) -> Vec<String> {
+        let is_callback = |line: &String| line.starts_with("job.");
+        let shorten = |line: String| {
             let words: Vec<&str> = line.split(' ').collect();
             format!("{} {}", words[0].trim_start_matches("job."), words[2])
         };
-        self.log().into_iter().filter(callback).map(short).collect()
+        self.take_log().into_iter().filter(is_callback).map(shorten).collect()
     }
 
     pub fn state(&self, id: u64) -> State {

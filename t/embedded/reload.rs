@@ -6,28 +6,28 @@ use serde_json::{Value, json};
 
 use super::{Bench, PRIORITY, job, probe};
 
-/// Returns a host with four jobs, in the states DEPEND, PRIORITY, SCHED and RUN in the order of ids.
-fn one_in_each_state() -> (Bench, Vec<u64>) {
+/// Returns a bench with four jobs, and their ids. By ascending id, the jobs are in DEPEND, PRIORITY, SCHED and RUN.
+fn bench_with_job_in_each_state() -> (Bench, Vec<u64>) {
     let bench = Bench::empty();
-    let submit = |script: Value| {
+    let submit_under_script = |script: Value| {
         bench.host.load(&probe(), Some(&json!({"script": script}))).unwrap();
         let id = bench.host.submit(&job(1)).unwrap();
         bench.host.remove("probe.so").unwrap();
         id
     };
     let ids = vec![
-        submit(json!({"job.state.depend": [["hold", "name"]]})),
-        submit(json!({PRIORITY: [["unavail"]]})),
-        submit(json!({PRIORITY: [["priority", 0]]})),
-        submit(json!({PRIORITY: [["priority", 5]]})),
+        submit_under_script(json!({"job.state.depend": [["hold", "name"]]})),
+        submit_under_script(json!({PRIORITY: [["unavail"]]})),
+        submit_under_script(json!({PRIORITY: [["priority", 0]]})),
+        submit_under_script(json!({PRIORITY: [["priority", 5]]})),
     ];
-    bench.log();
+    bench.take_log();
     (bench, ids)
 }
 
 #[test]
 fn a_load_shows_all_jobs_in_the_requested_order() {
-    let (bench, ids) = one_in_each_state();
+    let (bench, ids) = bench_with_job_in_each_state();
     let states: Vec<State> = ids.iter().map(|&id| bench.state(id)).collect();
     assert_eq!(states, [State::Depend, State::Priority, State::Sched, State::Run]);
     let conf = json!({"sort": "-state", "script": {"job.priority.get": [["priority", 0]]}});
@@ -47,7 +47,7 @@ fn a_load_shows_all_jobs_in_the_requested_order() {
         "priority.get 4",
         "state.sched 8",
     ];
-    assert_eq!(bench.topics(), expected);
+    assert_eq!(bench.take_topics(), expected);
 }
 
 #[test]
@@ -59,13 +59,13 @@ fn a_wrong_sort_order_fails_the_load() {
 }
 
 #[test]
-fn a_second_load_is_refused() {
+fn a_second_load_is_rejected() {
     let bench = Bench::new(json!({}));
     assert_eq!(bench.host.load(&probe(), None), Err("probe.so already loaded".to_string()));
 }
 
 #[test]
-fn an_update_that_is_packed_at_load_is_posted_to_the_next_job() {
+fn an_update_in_the_replay_of_a_load_is_posted_to_the_next_job() {
     let bench = Bench::empty();
     bench.host.load(&probe(), Some(&json!({"script": {"job.state.depend": [["hold", "x"]]}}))).unwrap();
     let a = bench.submit(1);
@@ -81,7 +81,7 @@ fn an_update_that_is_packed_at_load_is_posted_to_the_next_job() {
 
 #[test]
 fn a_restart_makes_the_callbacks_that_each_state_requires() {
-    let (bench, ids) = one_in_each_state();
+    let (bench, ids) = bench_with_job_in_each_state();
     bench
         .host
         .load(
@@ -89,27 +89,33 @@ fn a_restart_makes_the_callbacks_that_each_state_requires() {
             Some(&json!({"script": {PRIORITY: [["priority", 0]], "job.priority.get": [["unavail"]]}})),
         )
         .unwrap();
-    bench.log();
+    bench.take_log();
     bench.host.restart(Order::Ascending).unwrap();
-    let lines: Vec<String> = bench.log().into_iter().filter(|line| line.starts_with("job.")).collect();
+    let lines: Vec<String> = bench.take_log().into_iter().filter(|line| line.starts_with("job.")).collect();
     let topics_of = |id: u64| -> Vec<String> {
-        let mine = lines.iter().filter(|line| line.contains(&format!(" {id} ")));
-        mine.map(|line| line.split(' ').next().unwrap().trim_start_matches("job.").to_string()).collect()
+        let own_lines = lines.iter().filter(|line| line.contains(&format!(" {id} ")));
+        own_lines.map(|line| line.split(' ').next().unwrap().trim_start_matches("job.").to_string()).collect()
     };
     assert_eq!(topics_of(ids[0]), ["create", "new"]);
     assert_eq!(topics_of(ids[1]), ["create", "new"]);
     assert_eq!(topics_of(ids[2]), ["create", "new", "state.priority", "state.sched"]);
     assert_eq!(topics_of(ids[3]), ["create", "new"]);
     assert_eq!(bench.host.job(ids[0], |job| job.dependencies().to_vec()).unwrap(), ["name"]);
-    bench.step(json!(["posted", "alloc", ids[3]])).unwrap();
-    assert!(bench.log().contains(&"posted=0/0".to_string()), "event bits are empty after a restart");
+    bench.perform_step(json!(["posted", "alloc", ids[3]])).unwrap();
+    assert!(
+        bench.take_log().contains(&"posted=0/0".to_string()),
+        "a restart clears the set of posted events"
+    );
     bench.host.finish(ids[3]);
     bench.host.settle();
     assert_eq!(bench.state(ids[3]), State::Inactive);
-    assert_eq!(bench.topics(), ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"]);
+    assert_eq!(
+        bench.take_topics(),
+        ["state.cleanup 32", "state.inactive 64", "inactive-add 64", "destroy 64"]
+    );
     bench.host.restart(Order::Descending).unwrap();
     assert_eq!(
-        bench.topics().iter().filter(|line| line.ends_with(" 64")).count(),
+        bench.take_topics().iter().filter(|line| line.ends_with(" 64")).count(),
         2,
         "inactive-add and destroy"
     );
@@ -122,9 +128,9 @@ fn a_job_in_cleanup_ends_at_a_restart_without_create_and_new() {
     // The reactor does not run after the cancellation, so the job stays in CLEANUP.
     bench.host.cancel_without_settling(id);
     assert_eq!(bench.state(id), State::Cleanup);
-    bench.log();
+    bench.take_log();
     bench.host.restart(Order::Ascending).unwrap();
-    assert_eq!(bench.topics(), ["state.inactive 64", "inactive-add 64", "destroy 64"]);
+    assert_eq!(bench.take_topics(), ["state.inactive 64", "inactive-add 64", "destroy 64"]);
 }
 
 #[test]
@@ -133,10 +139,10 @@ fn declared_dependencies_are_checked_before_create_at_restart_and_after_new_at_l
     let mut declared = job(1);
     declared.jobspec["attributes"]["system"]["dependencies"] = json!([{"scheme": "probe", "value": "x"}]);
     bench.host.submit(&declared).unwrap();
-    assert_eq!(bench.topics()[..4], ["create 1", "validate 1", "dependency.probe 1", "new 1"]);
+    assert_eq!(bench.take_topics()[..4], ["create 1", "validate 1", "dependency.probe 1", "new 1"]);
     bench.host.restart(Order::Ascending).unwrap();
-    assert_eq!(bench.topics(), ["dependency.probe 2", "create 2", "new 2"]);
+    assert_eq!(bench.take_topics(), ["dependency.probe 2", "create 2", "new 2"]);
     bench.host.remove("probe.so").unwrap();
     bench.host.load(&probe(), None).unwrap();
-    assert_eq!(bench.topics(), ["create 2", "new 2", "dependency.probe 2", "state.depend 2"]);
+    assert_eq!(bench.take_topics(), ["create 2", "new 2", "dependency.probe 2", "state.depend 2"]);
 }

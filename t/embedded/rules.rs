@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Bench, PRIORITY};
 
-/// Returns a host with a probe that holds each job in DEPEND.
+/// Returns a bench whose probe holds each job in DEPEND.
 fn bench_with_holding_probe() -> Bench {
     Bench::new(json!({"job.state.depend": [["hold", "name"]], PRIORITY: [["priority", 1]]}))
 }
@@ -15,26 +15,26 @@ fn bench_with_holding_probe() -> Bench {
 fn a_dependency_can_be_added_and_removed_once_and_only_in_depend() {
     let bench = bench_with_holding_probe();
     let id = bench.submit(1);
-    let step = |step: serde_json::Value| {
-        bench.log();
+    let perform_step = |step: serde_json::Value| {
+        bench.take_log();
         let prefix = format!("{}=", step[0].as_str().unwrap());
-        bench.step(step).unwrap();
-        bench.log().into_iter().find(|line| line.starts_with(&prefix)).unwrap()
+        bench.perform_step(step).unwrap();
+        bench.take_log().into_iter().find(|line| line.starts_with(&prefix)).unwrap()
     };
-    assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
-    assert_eq!(step(json!(["release", "other", id])), "release=-1/2");
-    assert_eq!(step(json!(["hold", "second", id])), "hold=0/0");
-    assert_eq!(step(json!(["release", "name", id])), "release=0/0");
+    assert_eq!(perform_step(json!(["hold", "name", id])), "hold=0/0");
+    assert_eq!(perform_step(json!(["release", "other", id])), "release=-1/2");
+    assert_eq!(perform_step(json!(["hold", "second", id])), "hold=0/0");
+    assert_eq!(perform_step(json!(["release", "name", id])), "release=0/0");
     assert_eq!(bench.state(id), State::Depend);
-    // The name was removed before. Flux posts an event, but the name does not hold the job.
-    assert_eq!(step(json!(["hold", "name", id])), "hold=0/0");
+    // A dependency of this name was removed before. Flux posts an event, but the name does not hold the job again.
+    assert_eq!(perform_step(json!(["hold", "name", id])), "hold=0/0");
     assert_eq!(bench.host.job(id, |job| job.dependencies().to_vec()).unwrap(), ["second"]);
-    assert_eq!(step(json!(["release", "second", id])), "release=0/0");
+    assert_eq!(perform_step(json!(["release", "second", id])), "release=0/0");
     assert_eq!(bench.state(id), State::Run);
-    assert_eq!(step(json!(["hold", "third", id])), "hold=-1/22");
-    assert_eq!(step(json!(["release", "third", id])), "release=-1/22");
-    assert_eq!(step(json!(["release", "third", 99])), "release=-1/2");
-    assert_eq!(step(json!(["release", "third"])), "release=-1/2");
+    assert_eq!(perform_step(json!(["hold", "third", id])), "hold=-1/22");
+    assert_eq!(perform_step(json!(["release", "third", id])), "release=-1/22");
+    assert_eq!(perform_step(json!(["release", "third", 99])), "release=-1/2");
+    assert_eq!(perform_step(json!(["release", "third"])), "release=-1/2");
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn a_queued_removal_that_fails_drops_later_events() {
     let script = json!({"job.state.depend": [["hold", "name"], ["release", "absent"], ["memo", "lost"]]});
     let bench = Bench::new(script);
     let id = bench.submit(1);
-    assert!(bench.log().contains(&"release=0/0".to_string()));
+    assert!(bench.take_log().contains(&"release=0/0".to_string()));
     let events = bench.host.job(id, |job| job.eventlog().to_vec()).unwrap();
     let names: Vec<&str> = events.iter().map(|event| event["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["submit", "validate", "dependency-add"]);
@@ -52,10 +52,10 @@ fn a_queued_removal_that_fails_drops_later_events() {
 fn an_exception_fails_in_new_and_for_an_inactive_job() {
     let bench = Bench::new(json!({"job.new": [["raise", "too early"]], PRIORITY: [["raise", "now"]]}));
     let id = bench.submit(1);
-    assert!(bench.log().contains(&"raise=-1/22".to_string()));
+    assert!(bench.take_log().contains(&"raise=-1/22".to_string()));
     assert_eq!(bench.state(id), State::Inactive);
-    bench.step(json!(["raise", "late", id])).unwrap();
-    assert_eq!(bench.log(), ["raise=-1/2"]);
+    bench.perform_step(json!(["raise", "late", id])).unwrap();
+    assert_eq!(bench.take_log(), ["raise=-1/2"]);
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn a_jobspec_update_fails_in_run_and_without_a_current_job() {
         "job.state.run": [["update", "attributes.system.x"]],
     }));
     let id = bench.submit(1);
-    assert!(bench.log().contains(&"update_id=-1/22".to_string()));
-    bench.step(json!(["update", "attributes.system.x", id])).unwrap();
-    assert_eq!(bench.log(), ["update=-1/22"], "no current job in a service");
-    bench.step(json!(["update_id", "attributes.system.x", id])).unwrap();
-    let topics: Vec<String> = bench.log().into_iter().filter(|line| line.starts_with("job.")).collect();
+    assert!(bench.take_log().contains(&"update_id=-1/22".to_string()));
+    bench.perform_step(json!(["update", "attributes.system.x", id])).unwrap();
+    assert_eq!(bench.take_log(), ["update=-1/22"], "no current job in a service");
+    bench.perform_step(json!(["update_id", "attributes.system.x", id])).unwrap();
+    let topics: Vec<String> = bench.take_log().into_iter().filter(|line| line.starts_with("job.")).collect();
     assert_eq!(
         topics,
         [
@@ -80,24 +80,24 @@ fn a_jobspec_update_fails_in_run_and_without_a_current_job() {
         ]
     );
     bench.host.set_urgency(id, 31, Cred::owner(1000)).unwrap();
-    assert!(bench.log().contains(&"update=-1/22".to_string()), "not in RUN");
-    bench.step(json!(["update_id", "attributes.system.x", id])).unwrap();
-    assert_eq!(bench.log(), ["update_id=-1/22"]);
+    assert!(bench.take_log().contains(&"update=-1/22".to_string()), "not in RUN");
+    bench.perform_step(json!(["update_id", "attributes.system.x", id])).unwrap();
+    assert_eq!(bench.take_log(), ["update_id=-1/22"]);
 }
 
 #[test]
-fn a_job_without_a_priority_goes_on_when_it_gets_one() {
+fn a_job_without_a_priority_leaves_priority_when_it_gets_one() {
     let bench = Bench::new(json!({PRIORITY: [["unavail"]], "job.priority.get": [["priority", 9]]}));
     let id = bench.submit(1);
     assert_eq!(bench.state(id), State::Priority);
-    bench.step(json!(["reprioritize", 5, id])).unwrap();
+    bench.perform_step(json!(["reprioritize", 5, id])).unwrap();
     assert_eq!((bench.state(id), bench.host.job(id, |job| job.priority)), (State::Run, Some(5)));
-    bench.step(json!(["reprioritize", 5, 77])).unwrap();
-    assert!(bench.log().contains(&"reprioritize=-1/2".to_string()));
+    bench.perform_step(json!(["reprioritize", 5, 77])).unwrap();
+    assert!(bench.take_log().contains(&"reprioritize=-1/2".to_string()));
 
     let second = bench.submit(8);
     assert_eq!(bench.state(second), State::Priority);
-    bench.step(json!(["reprioritize_all"])).unwrap();
+    bench.perform_step(json!(["reprioritize_all"])).unwrap();
     assert_eq!(bench.host.job(second, |job| job.priority), Some(9));
 
     let bench = Bench::new(json!({PRIORITY: [["bad_priority"]]}));
@@ -122,14 +122,14 @@ fn an_unavailable_priority_of_a_job_in_sched_is_logged_as_a_bug() {
 }
 
 #[test]
-fn values_end_with_the_job_and_with_the_plugin() {
+fn values_are_destroyed_with_their_job_and_with_the_plugin() {
     let bench =
         Bench::new(json!({"job.new": [["aux"]], "job.destroy": [["aux_get"]], PRIORITY: [["priority", 1]]}));
     let (a, b) = (bench.submit(1), bench.submit(1));
     assert_eq!(bench.host.job_aux_count(), 2);
     bench.host.finish(a);
     bench.host.settle();
-    assert!(bench.log().contains(&"aux_get=1/0".to_string()));
+    assert!(bench.take_log().contains(&"aux_get=1/0".to_string()));
     assert_eq!(bench.host.job_aux_count(), 1);
     bench.host.remove("probe.so").unwrap();
     assert_eq!((bench.host.job_aux_count(), bench.host.plugin_aux_count()), (0, 0));
@@ -139,14 +139,14 @@ fn values_end_with_the_job_and_with_the_plugin() {
 #[test]
 fn timers_run_in_virtual_time() {
     let bench = Bench::new(json!({"timer": [["reprioritize_all"]]}));
-    bench.step(json!(["timer", 60])).unwrap();
-    bench.log();
+    bench.perform_step(json!(["timer", 60])).unwrap();
+    bench.take_log();
     bench.host.advance(59.0);
-    assert!(bench.log().is_empty());
+    assert!(bench.take_log().is_empty());
     bench.host.advance(2.0);
-    assert_eq!(bench.log(), ["timer", "reprioritize_all=0/0"]);
-    bench.step(json!(["timer", 0])).unwrap();
-    assert!(bench.log().contains(&"timer".to_string()));
+    assert_eq!(bench.take_log(), ["timer", "reprioritize_all=0/0"]);
+    bench.perform_step(json!(["timer", 0])).unwrap();
+    assert!(bench.take_log().contains(&"timer".to_string()));
     bench.host.remove("probe.so").unwrap();
     assert_eq!(bench.host.live_watchers(), 0);
     assert!(bench.host.violations().is_empty());
@@ -155,7 +155,7 @@ fn timers_run_in_virtual_time() {
 #[test]
 fn a_timer_left_behind_is_a_violation() {
     let bench = Bench::new(json!({}));
-    bench.step(json!(["leak_timer", 60])).unwrap();
+    bench.perform_step(json!(["leak_timer", 60])).unwrap();
     bench.host.remove("probe.so").unwrap();
     assert_eq!(bench.host.violations(), ["probe.so: a timer left behind at removal"]);
     bench.host.advance(100.0);
@@ -165,19 +165,19 @@ fn a_timer_left_behind_is_a_violation() {
 fn a_lookup_of_an_eventlog_returns_its_events_or_fails() {
     let bench = bench_with_holding_probe();
     let id = bench.submit(1);
-    bench.log();
-    bench.step(json!(["lookup", "", id])).unwrap();
-    let log = bench.log();
+    bench.take_log();
+    bench.perform_step(json!(["lookup", "", id])).unwrap();
+    let log = bench.take_log();
     assert!(log[1].starts_with("lookup {") && log[1].contains("dependency-add"), "{log:?}");
-    bench.step(json!(["lookup", "", 12345])).unwrap();
-    assert!(bench.log().contains(&"lookup failed 2".to_string()));
+    bench.perform_step(json!(["lookup", "", 12345])).unwrap();
+    assert!(bench.take_log().contains(&"lookup failed 2".to_string()));
 }
 
 #[test]
 fn a_subscriber_gets_the_events_of_a_job() {
     let bench = Bench::new(json!({"job.new": [["subscribe"]], PRIORITY: [["priority", 1]]}));
     bench.submit(1);
-    let topics = bench.topics();
+    let topics = bench.take_topics();
     assert!(
         topics.contains(&"event.validate 2".to_string()) && topics.contains(&"event.alloc 16".to_string()),
         "{topics:?}"
@@ -185,15 +185,15 @@ fn a_subscriber_gets_the_events_of_a_job() {
 }
 
 #[test]
-fn a_service_refuses_invalid_requests_and_unauthorized_users() {
+fn a_service_rejects_invalid_requests_and_unauthorized_users() {
     let bench = Bench::new(json!({}));
     let owner = Cred::owner(1000);
-    let refused = |topic, payload, cred| bench.host.request(topic, payload, cred).unwrap_err();
-    assert_eq!(refused("job-manager.probe.do", None, owner).errno.0, 71);
-    assert_eq!(refused("job-manager.probe.do", Some("{"), owner).errno.0, 71);
-    assert_eq!(refused("job-manager.probe.do", Some("[]"), owner).errno.0, 71);
-    assert_eq!(refused("job-manager.probe.none", None, owner).errno.0, 38);
-    let guest = refused("job-manager.probe.do", None, Cred::guest(5001));
+    let request_error = |topic, payload, cred| bench.host.request(topic, payload, cred).unwrap_err();
+    assert_eq!(request_error("job-manager.probe.do", None, owner).errno.0, 71);
+    assert_eq!(request_error("job-manager.probe.do", Some("{"), owner).errno.0, 71);
+    assert_eq!(request_error("job-manager.probe.do", Some("[]"), owner).errno.0, 71);
+    assert_eq!(request_error("job-manager.probe.none", None, owner).errno.0, 38);
+    let guest = request_error("job-manager.probe.do", None, Cred::guest(5001));
     assert_eq!((guest.errno.0, guest.text.as_str()), (1, "Request requires owner credentials"));
     let answer = bench.host.request("job-manager.probe.who", None, Cred::guest(5001)).unwrap();
     assert_eq!(answer.as_deref(), Some("{\"userid\":5001}"));
@@ -204,10 +204,10 @@ fn a_service_refuses_invalid_requests_and_unauthorized_users() {
 fn a_lookup_of_a_job_finds_the_job_and_its_events() {
     let bench = bench_with_holding_probe();
     let id = bench.submit(1);
-    bench.log();
-    bench.step(json!(["find", "", id])).unwrap();
-    bench.step(json!(["find", "", 4711])).unwrap();
-    bench.step(json!(["posted", "dependency-add", id])).unwrap();
-    bench.step(json!(["posted", "alloc", id])).unwrap();
-    assert_eq!(bench.log(), ["find=0/0", "find=-1/2", "posted=1/0", "posted=0/0"]);
+    bench.take_log();
+    bench.perform_step(json!(["find", "", id])).unwrap();
+    bench.perform_step(json!(["find", "", 4711])).unwrap();
+    bench.perform_step(json!(["posted", "dependency-add", id])).unwrap();
+    bench.perform_step(json!(["posted", "alloc", id])).unwrap();
+    assert_eq!(bench.take_log(), ["find=0/0", "find=-1/2", "posted=1/0", "posted=0/0"]);
 }

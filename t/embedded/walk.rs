@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The reprioritize loop, whose cursor any lookup by id moves, and subscriptions to job events. t/t0902-host-rules.t tests the same rules in
-//! Flux.
+//! Tests of the reprioritize loop, in which each lookup by id moves the cursor, and of subscriptions to job events. t/t0902-host-rules.t tests
+//! the same rules in Flux.
 
 use fairshare_embedded::{Cred, Shape, State, Submission};
 use serde_json::{Value, json};
 
 use super::{Bench, probe};
 
-const GET: &str = "job.priority.get";
+const PRIORITY_GET: &str = "job.priority.get";
 
-/// Returns a host with a running job and `n` pending jobs, after a load of the probe with `script`. Returns the pending jobs in the order of
-/// their submission.
+/// Returns a bench with a running job and `n` pending jobs, after a load of the probe with `script`. Also returns the pending jobs in the
+/// order of submission.
 fn load_with_pending_jobs(n: usize, script: impl Fn(&[u64]) -> Value) -> (Bench, Vec<u64>) {
     let bench = Bench::new(json!({super::PRIORITY: [["priority", 1]]}));
-    let whole = Submission::simple(5001, &Shape { nodes: 2, cores: 4, ..Shape::default() });
-    let mut ids: Vec<u64> = (0..=n).map(|_| bench.host.submit(&whole).expect("accepted")).collect();
+    let whole_cluster = Submission::simple(5001, &Shape { nodes: 2, cores: 4, ..Shape::default() });
+    let mut ids: Vec<u64> = (0..=n).map(|_| bench.host.submit(&whole_cluster).expect("accepted")).collect();
     ids.remove(0);
     bench.host.remove("probe.so").unwrap();
-    bench.log();
+    bench.take_log();
     bench.host.load(&probe(), Some(&json!({"script": script(&ids)}))).unwrap();
     (bench, ids)
 }
 
-/// Returns the jobs whose priorities were requested, in order.
-fn visited_jobs(bench: &Bench) -> Vec<u64> {
-    let lines = bench.log().into_iter().filter_map(|line| {
-        let rest = line.strip_prefix(GET)?.trim_start().to_owned();
-        rest.split(' ').next()?.parse().ok()
+/// Removes the log lines of the probe, and returns the jobs whose priorities Flux requested, in order.
+fn take_visited_jobs(bench: &Bench) -> Vec<u64> {
+    let lines = bench.take_log().into_iter().filter_map(|line| {
+        let words = line.strip_prefix(PRIORITY_GET)?.trim_start().to_owned();
+        words.split(' ').next()?.parse().ok()
     });
     lines.collect()
 }
@@ -35,9 +35,9 @@ fn visited_jobs(bench: &Bench) -> Vec<u64> {
 fn the_loop_visits_each_job_once_if_no_call_names_another_job() {
     let (bench, ids) = load_with_pending_jobs(
         4,
-        |ids| json!({GET: [["priority", 1], ["find", "", ids[2], ids[2]], ["memo", "x"]]}),
+        |ids| json!({PRIORITY_GET: [["priority", 1], ["find", "", ids[2], ids[2]], ["memo", "x"]]}),
     );
-    assert_eq!(visited_jobs(&bench), ids.iter().rev().copied().collect::<Vec<_>>());
+    assert_eq!(take_visited_jobs(&bench), ids.iter().rev().copied().collect::<Vec<_>>());
     assert_eq!(bench.host.violations(), Vec::<String>::new());
 }
 
@@ -46,10 +46,12 @@ fn each_call_about_another_job_moves_the_cursor_and_is_a_violation() {
     for call in
         ["find", "posted", "subscribe", "unsubscribe", "memo", "aux", "aux_get", "hold", "release", "raise"]
     {
-        let (bench, ids) =
-            load_with_pending_jobs(4, |ids| json!({GET: [["priority", 1], [call, "clean", ids[0], ids[3]]]}));
-        let seen = visited_jobs(&bench);
-        assert!(!seen.contains(&ids[1]) && !seen.contains(&ids[2]), "{call}: {seen:?}");
+        let (bench, ids) = load_with_pending_jobs(
+            4,
+            |ids| json!({PRIORITY_GET: [["priority", 1], [call, "clean", ids[0], ids[3]]]}),
+        );
+        let visited = take_visited_jobs(&bench);
+        assert!(!visited.contains(&ids[1]) && !visited.contains(&ids[2]), "{call}: {visited:?}");
         let violations = bench.host.violations();
         assert!(
             violations[0].contains(&format!("of job {} in the reprioritize loop", ids[0])),
@@ -59,75 +61,82 @@ fn each_call_about_another_job_moves_the_cursor_and_is_a_violation() {
     for (call, argument) in [("update_id", json!("attributes.system.x")), ("reprioritize", json!(5))] {
         let (bench, ids) = load_with_pending_jobs(
             4,
-            |ids| json!({GET: [["priority", 1], [call, argument, ids[0], ids[3]]]}),
+            |ids| json!({PRIORITY_GET: [["priority", 1], [call, argument, ids[0], ids[3]]]}),
         );
-        assert_eq!(visited_jobs(&bench).iter().filter(|id| **id == ids[1]).count(), 0, "{call}");
+        assert_eq!(take_visited_jobs(&bench).iter().filter(|id| **id == ids[1]).count(), 0, "{call}");
         assert_eq!(bench.host.violations().len(), 1, "{call}: {:?}", bench.host.violations());
     }
 }
 
 #[test]
-fn a_lookup_of_a_visited_job_repeats_jobs() {
-    let (bench, ids) =
-        load_with_pending_jobs(3, |ids| json!({GET: [["priority", 1], ["find", "", ids[2], ids[1]]]}));
-    let seen = visited_jobs(&bench);
-    assert_eq!(seen[..4], [ids[2], ids[1], ids[2], ids[1]]);
+fn a_lookup_of_a_visited_job_makes_the_loop_visit_jobs_again() {
+    let (bench, ids) = load_with_pending_jobs(
+        3,
+        |ids| json!({PRIORITY_GET: [["priority", 1], ["find", "", ids[2], ids[1]]]}),
+    );
+    let visited = take_visited_jobs(&bench);
+    assert_eq!(visited[..4], [ids[2], ids[1], ids[2], ids[1]]);
     let violations = bench.host.violations();
     assert!(violations.contains(&"the reprioritize loop would never end".to_string()), "{violations:?}");
 }
 
 #[test]
-fn a_second_loop_within_the_loop_ends_the_loop() {
+fn a_nested_reprioritize_loop_ends_the_outer_loop() {
     let (bench, ids) = load_with_pending_jobs(
         3,
-        |ids| json!({GET: [["priority", 1], ["reprioritize_all", "", ids[2], ids[1]]]}),
+        |ids| json!({PRIORITY_GET: [["priority", 1], ["reprioritize_all", "", ids[2], ids[1]]]}),
     );
     assert!(bench.host.violations().contains(&"a reprioritize loop in the reprioritize loop".to_string()));
-    assert_eq!(visited_jobs(&bench), [ids[2], ids[1]]);
+    assert_eq!(take_visited_jobs(&bench), [ids[2], ids[1]]);
 }
 
 #[test]
-fn a_job_that_is_ended_in_the_loop_leaves_the_hash_after_the_loop() {
-    let (bench, ids) =
-        load_with_pending_jobs(3, |ids| json!({GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}));
+fn a_job_that_ends_in_the_loop_leaves_the_hash_after_the_loop() {
+    let (bench, ids) = load_with_pending_jobs(
+        3,
+        |ids| json!({PRIORITY_GET: [["priority", 1], ["raise", "now", ids[2], ids[2]]]}),
+    );
     // The loop visits all jobs: the ended job stays in the hash until the scheduler returns its request, in a later turn.
-    assert_eq!(visited_jobs(&bench).len(), 3);
+    assert_eq!(take_visited_jobs(&bench).len(), 3);
     bench.host.settle();
     assert_eq!(bench.state(ids[2]), State::Inactive);
 }
 
 /// Changes the urgency of a job, and returns the number of events that the probe received.
 fn count_urgency_events(bench: &Bench, id: u64) -> usize {
-    bench.log();
+    bench.take_log();
     bench.host.set_urgency(id, 15, Cred::owner(1000)).unwrap();
-    let topics = bench.log().into_iter().filter(|line| line.starts_with(&format!("job.event.urgency {id}")));
+    let topics =
+        bench.take_log().into_iter().filter(|line| line.starts_with(&format!("job.event.urgency {id}")));
     topics.count()
 }
 
 #[test]
 fn each_subscription_delivers_each_event_once() {
-    let (bench, ids) =
-        load_with_pending_jobs(2, |_| json!({GET: [["priority", 1]], super::PRIORITY: [["priority", 1]]}));
-    let step = |name: &str| bench.step(json!([name, "", ids[0]])).map(drop).unwrap();
+    let (bench, ids) = load_with_pending_jobs(
+        2,
+        |_| json!({PRIORITY_GET: [["priority", 1]], super::PRIORITY: [["priority", 1]]}),
+    );
+    let perform_step = |name: &str| bench.perform_step(json!([name, "", ids[0]])).map(drop).unwrap();
     assert_eq!(count_urgency_events(&bench, ids[0]), 0, "no plugin subscribed");
-    step("subscribe");
+    perform_step("subscribe");
     assert_eq!((count_urgency_events(&bench, ids[0]), count_urgency_events(&bench, ids[1])), (1, 0));
-    step("subscribe");
+    perform_step("subscribe");
     assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (2, 2));
-    step("unsubscribe");
+    perform_step("unsubscribe");
     assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (1, 1));
-    step("unsubscribe");
-    step("unsubscribe");
+    perform_step("unsubscribe");
+    perform_step("unsubscribe");
     assert_eq!((count_urgency_events(&bench, ids[0]), bench.host.subscriptions()), (0, 0));
 }
 
 #[test]
 fn a_subscription_outlives_its_job_but_not_the_plugin() {
-    let (bench, ids) = load_with_pending_jobs(1, |_| json!({GET: [["priority", 1]]}));
-    bench.step(json!(["subscribe", "", ids[0]])).unwrap();
+    let (bench, ids) = load_with_pending_jobs(1, |_| json!({PRIORITY_GET: [["priority", 1]]}));
+    bench.perform_step(json!(["subscribe", "", ids[0]])).unwrap();
     bench.host.cancel(ids[0], Cred::owner(1000)).unwrap();
     assert_eq!(bench.host.subscriptions(), 1, "the job is inactive, and not purged");
-    bench.step(json!(["unsubscribe", "", ids[0]])).unwrap();
+    bench.perform_step(json!(["unsubscribe", "", ids[0]])).unwrap();
     assert_eq!(bench.host.subscriptions(), 1, "Flux finds only active jobs");
     bench.host.remove("probe.so").unwrap();
     assert_eq!(bench.host.subscriptions(), 0);
