@@ -30,7 +30,7 @@ static int plugin_fail (struct plugin *p, int errnum, const char *text)
     return fail (errnum);
 }
 
-/* The values that the Rust side reads: struct Abi in abi.rs. */
+/* The functions that the Rust side calls: struct Abi in abi.rs. */
 static struct plugin *plugin_new (void *slot, const char *conf)
 {
     struct plugin *p = calloc (1, sizeof (*p));

@@ -60,7 +60,7 @@ struct handler {
     void *data;
 };
 
-/* The functions of the Rust side, in the order of HostOps in abi.rs. */
+/* The functions of the Rust side, in the order of HostOps in ops.rs. */
 struct host_ops {
     int (*set_name) (void *slot, const char *name);
     int (*add_handler) (void *slot, const char *topic, plugin_f cb, void *data);
@@ -94,8 +94,8 @@ struct host_ops {
     int (*future_then) (void *future, continuation_f cb, void *arg);
     int (*lookup_get) (void *future, const char **text);
     void (*future_destroy) (void *future);
-    /* Returns -errno if a test injects a fault into this call, otherwise 0. For calls without plugin and host. */
-    int (*strikes) (const char *call);
+    /* Returns -errno if a test makes `call` fail, otherwise 0. For calls that have neither a plugin nor a host as argument. */
+    int (*inject_fault) (const char *call);
     int (*handle_aux_set) (void *host, const char *key, void *val, free_f destroy);
     void *(*handle_aux_get) (void *host, const char *key);
 };

@@ -76,7 +76,7 @@ impl Abi {
     }
 }
 
-/// Converts text for C. It ends at the first NUL byte, as in C.
+/// Converts a text to a C string, which ends before the first NUL byte of the text.
 pub(super) fn c_text(text: &str) -> CString {
     let upto = text.split('\0').next().unwrap_or("");
     CString::new(upto).unwrap_or_default()
@@ -133,14 +133,14 @@ impl Args {
         if unsafe { (self.abi.args_get)(self.raw.as_ptr(), side, &mut text) } < 0 {
             return None;
         }
-        // SAFETY: as above.
+        // SAFETY: args_get succeeded, so `text` is a NUL-terminated string.
         let copy = unsafe { rust_text(text) };
         // SAFETY: json_dumps allocated it, and it is not used afterwards.
         unsafe { (self.abi.free_text)(text.cast()) };
         copy
     }
 
-    /// Merges a JSON object into one side.
+    /// Merges the JSON object `value` into one side.
     pub(super) fn merge(&self, side: c_int, value: &Value) {
         let text = json_text(value);
         // SAFETY: `raw` is valid, and the text is only read during the call.

@@ -209,7 +209,7 @@ int flux_request_decode (struct msg *msg, const char **topic, const char **paylo
 {
     if (!msg)
         return fail (EINVAL);
-    if (result (ops.strikes ("flux_request_decode")) < 0)
+    if (result (ops.inject_fault ("flux_request_decode")) < 0)
         return -1;
     if (topic)
         *topic = msg->topic;
@@ -361,7 +361,7 @@ void flux_watcher_destroy (void *w)
 
 int flux_job_kvs_key (char *buf, int len, uint64_t id, const char *key)
 {
-    int n = result (ops.strikes ("flux_job_kvs_key"));
+    int n = result (ops.inject_fault ("flux_job_kvs_key"));
 
     if (n < 0)
         return n;
@@ -404,7 +404,7 @@ void *flux_kvs_txn_create (void)
 {
     struct txn *txn;
 
-    if (result (ops.strikes ("flux_kvs_txn_create")) < 0)
+    if (result (ops.inject_fault ("flux_kvs_txn_create")) < 0)
         return NULL;
     if (!(txn = calloc (1, sizeof (*txn))))
         errno = ENOMEM;
@@ -448,14 +448,14 @@ static int txn_add (struct txn *txn, int flags, const char *key, const char *tex
 
 int flux_kvs_txn_put (void *txn, int flags, const char *key, const char *text)
 {
-    if (result (ops.strikes ("flux_kvs_txn_put")) < 0)
+    if (result (ops.inject_fault ("flux_kvs_txn_put")) < 0)
         return -1;
     return txn_add (txn, flags, key, text ? text : "");
 }
 
 int flux_kvs_txn_unlink (void *txn, int flags, const char *key)
 {
-    if (result (ops.strikes ("flux_kvs_txn_unlink")) < 0)
+    if (result (ops.inject_fault ("flux_kvs_txn_unlink")) < 0)
         return -1;
     return txn_add (txn, flags, key, NULL);
 }

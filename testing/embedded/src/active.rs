@@ -3,8 +3,8 @@
 //!
 //! Flux stores active jobs in a hash with a single cursor. A lookup by id that finds a job moves the cursor there, so
 //! the loop continues with that job and its successors in the hash: jobs in between are skipped or visited again.
-//! Removing a job from the hash ends the loop over its bucket. Here all jobs are in one bucket, the latest first,
-//! which is the worst case. Only the job of the innermost callback is not looked up.
+//! Removing a job from the hash ends the loop over its bucket. In this host all jobs are in one bucket, the latest
+//! first, which is the worst case. Flux does not look up the job of the innermost callback.
 
 use super::host::Host;
 use super::job::State;
@@ -18,7 +18,7 @@ pub(super) struct ActiveLoop {
 }
 
 impl Host {
-    /// Starts a loop and returns true. If a loop is running, it ends because it loses its cursor, and the method returns false.
+    /// Starts a loop, and returns true. If a loop is already running, ends that loop, because it loses its cursor, and returns false.
     pub(super) fn begin_loop(&self) -> bool {
         let mut store = self.store.borrow_mut();
         if let Some(active_loop) = store.active_loop.as_mut() {
@@ -31,7 +31,7 @@ impl Host {
         true
     }
 
-    /// Returns the next job, or `None` at the end of the loop. A loop that a plugin makes endless also ends.
+    /// Returns the next job, or `None` at the end of the loop. If a plugin makes the loop endless, returns `None` after some rounds.
     pub(super) fn next_in_loop(&self) -> Option<u64> {
         let mut store = self.store.borrow_mut();
         let active_loop = store.active_loop.as_mut()?;
@@ -40,7 +40,7 @@ impl Host {
         active_loop.visits += 1;
         if active_loop.visits > 4 * active_loop.order.len() + 16 {
             drop(store);
-            self.violation("the reprioritize loop would never end".into());
+            self.report_violation("the reprioritize loop would never end".into());
             return None;
         }
         Some(id)
@@ -65,7 +65,7 @@ impl Host {
             active_loop.cursor = at;
         }
         drop(store);
-        self.violation(format!("{call} of job {id} in the reprioritize loop"));
+        self.report_violation(format!("{call} of job {id} in the reprioritize loop"));
     }
 
     /// Ends the loop because a job was removed from the hash.
@@ -74,6 +74,6 @@ impl Host {
         let Some(active_loop) = store.active_loop.as_mut() else { return };
         active_loop.cursor = active_loop.order.len();
         drop(store);
-        self.violation(format!("job {id} ended in the reprioritize loop"));
+        self.report_violation(format!("job {id} ended in the reprioritize loop"));
     }
 }

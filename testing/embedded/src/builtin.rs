@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job manager's own plugins that are needed here: `.priority-default`, `.update-queue`, `.update-duration` and
-//! the `afterany` dependency. They run before all loaded plugins.
+//! The built-in plugins of the job manager that scenarios need: `.priority-default`, `.update-queue`,
+//! `.update-duration` and the `afterany` dependency. The built-in plugins run before all loaded plugins.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ const UPDATE_DURATION: &str = "job.update.attributes.system.duration";
 const AFTER_ANY: &str = "job.dependency.afterany";
 
 impl Host {
-    pub(super) fn builtin_handles(&self, topic: &str) -> bool {
+    pub(super) fn has_builtin_handler(&self, topic: &str) -> bool {
         match topic {
             "job.state.priority" | "job.priority.get" => self.options.priority_default,
             UPDATE_QUEUE | UPDATE_DURATION | AFTER_ANY => true,
@@ -22,15 +22,15 @@ impl Host {
     }
 
     /// Returns the number of built-in handlers that accepted, or -1 with OUT.errmsg set.
-    pub(super) fn builtin_call(&self, id: u64, topic: &str, args: &Args) -> i32 {
-        if !self.builtin_handles(topic) {
+    pub(super) fn call_builtin(&self, id: u64, topic: &str, args: &Args) -> i32 {
+        if !self.has_builtin_handler(topic) {
             return 0;
         }
         let input = args.get(IN).unwrap_or(Value::Null);
         let done = match topic {
             UPDATE_QUEUE => self.update_queue(&input),
             UPDATE_DURATION => update_duration(&input),
-            AFTER_ANY => self.after_any(id, &input),
+            AFTER_ANY => self.add_after_any(id, &input),
             _ => Ok(json!({"priority": input.get("urgency")})),
         };
         let (rc, out) = match done {
@@ -54,11 +54,11 @@ impl Host {
         if !known.is_empty() && !known.iter().any(|queue| queue == name) {
             return Err(format!("'{name}' is not a valid queue"));
         }
-        // Flux replaces the constraints of the old queue by those of the new one; queues have none here.
+        // Flux replaces the constraints of the old queue by the constraints of the new queue. In this host, queues have no constraints.
         Ok(json!({"feasibility": 1, "updates": {"attributes.system.constraints": {}}}))
     }
 
-    fn after_any(&self, id: u64, input: &Value) -> Result<Value, String> {
+    fn add_after_any(&self, id: u64, input: &Value) -> Result<Value, String> {
         let value = input.pointer("/dependency/value");
         let wanted = match value {
             Some(Value::Number(n)) => n.as_u64(),
@@ -73,12 +73,12 @@ impl Host {
             return Ok(json!({}));
         }
         let name = format!("after-finish={}", f58(wanted));
-        let outstanding = self.job(id, |job| job.dependencies.contains(&name)) == Some(true);
-        if !outstanding {
-            self.post(id, "dependency-add", Some(json!({"description": name})))
+        let is_outstanding = self.job(id, |job| job.dependencies.contains(&name)) == Some(true);
+        if !is_outstanding {
+            self.post_event(id, "dependency-add", Some(json!({"description": name})))
                 .map_err(|_| "dependency-add failed")?;
         }
-        self.store.borrow_mut().after.push((wanted, id, name));
+        self.store.borrow_mut().dependents.push((wanted, id, name));
         Ok(json!({}))
     }
 
@@ -86,14 +86,14 @@ impl Host {
     pub(super) fn release_dependents(&self, id: u64) {
         let waiting: Vec<(u64, u64, String)> = {
             let mut store = self.store.borrow_mut();
-            let (mine, others) =
-                std::mem::take(&mut store.after).into_iter().partition(|(wanted, _, _)| *wanted == id);
-            store.after = others;
-            mine
+            let (dependents, others) =
+                std::mem::take(&mut store.dependents).into_iter().partition(|(wanted, _, _)| *wanted == id);
+            store.dependents = others;
+            dependents
         };
         for (_, job, name) in waiting {
             if self.state(job) == Some(State::Depend) {
-                let _ = self.post(job, "dependency-remove", Some(json!({"description": name})));
+                let _ = self.post_event(job, "dependency-remove", Some(json!({"description": name})));
             }
         }
     }

@@ -11,21 +11,21 @@ use super::reactor::DueEvent;
 pub(super) struct Cluster {
     cores_per_node: usize,
     free: Vec<usize>,
-    held: Vec<(u64, Vec<(usize, usize)>)>,
+    allocations: Vec<(u64, Vec<(usize, usize)>)>,
 }
 
 /// The resource request of a jobspec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Request {
-    /// Number of nodes; 0 if the slots may be on any nodes.
+    /// Number of nodes, or 0 if the slots may be on any nodes.
     nodes: usize,
-    /// Slots per node, or in total without nodes.
+    /// Slots per node, or the total number of slots if `nodes` is 0.
     slots: usize,
     /// Cores per slot.
     cores: usize,
 }
 
-fn count(vertex: &Value) -> Option<usize> {
+fn read_count(vertex: &Value) -> Option<usize> {
     match vertex.get("count")? {
         Value::Object(range) => range.get("min")?.as_u64(),
         number => number.as_u64(),
@@ -40,7 +40,7 @@ fn read_request(jobspec: &Value) -> Option<Request> {
     let mut vertex = jobspec.get("resources")?.get(0)?;
     let mut seen_slot = false;
     loop {
-        let n = count(vertex)?;
+        let n = read_count(vertex)?;
         match vertex.get("type")?.as_str()? {
             // A slot above nodes multiplies their number.
             "node" if seen_slot => (request.nodes, request.slots) = (request.slots.checked_mul(n)?, 1),
@@ -57,48 +57,48 @@ fn read_request(jobspec: &Value) -> Option<Request> {
 
 impl Cluster {
     pub(super) fn new(nodes: usize, cores_per_node: usize) -> Cluster {
-        Cluster { cores_per_node, free: vec![cores_per_node; nodes], held: Vec::new() }
+        Cluster { cores_per_node, free: vec![cores_per_node; nodes], allocations: Vec::new() }
     }
 
-    /// Returns the cores to allocate on each node, if they are free.
-    fn place(free: &[usize], request: Request) -> Option<Vec<(usize, usize)>> {
-        let mut taken = Vec::new();
+    /// Returns the nodes for `request` with the number of cores to allocate on each, or `None` if too few cores are free.
+    fn find_cores(free: &[usize], request: Request) -> Option<Vec<(usize, usize)>> {
+        let mut allocation = Vec::new();
         if request.nodes > 0 {
             let need = request.slots.checked_mul(request.cores)?;
             let fitting = free.iter().enumerate().filter(|(_, cores)| **cores >= need);
-            taken.extend(fitting.take(request.nodes).map(|(node, _)| (node, need)));
-            return (taken.len() == request.nodes).then_some(taken);
+            allocation.extend(fitting.take(request.nodes).map(|(node, _)| (node, need)));
+            return (allocation.len() == request.nodes).then_some(allocation);
         }
         let mut slots = request.slots;
         for (node, &cores) in free.iter().enumerate() {
             let here = slots.min(cores / request.cores.max(1));
             if here > 0 {
-                taken.push((node, here * request.cores));
+                allocation.push((node, here * request.cores));
                 slots -= here;
             }
         }
-        (slots == 0).then_some(taken)
+        (slots == 0).then_some(allocation)
     }
 
     /// Returns true if the request fits into the empty cluster.
     fn is_feasible(&self, request: Request) -> bool {
-        Cluster::place(&vec![self.cores_per_node; self.free.len()], request).is_some()
+        Cluster::find_cores(&vec![self.cores_per_node; self.free.len()], request).is_some()
     }
 
     fn allocate(&mut self, id: u64, request: Request) -> Option<Vec<(usize, usize)>> {
-        let taken = Cluster::place(&self.free, request)?;
-        for &(node, cores) in &taken {
+        let allocation = Cluster::find_cores(&self.free, request)?;
+        for &(node, cores) in &allocation {
             if let Some(free) = self.free.get_mut(node) {
                 *free -= cores;
             }
         }
-        self.held.push((id, taken.clone()));
-        Some(taken)
+        self.allocations.push((id, allocation.clone()));
+        Some(allocation)
     }
 
     fn release(&mut self, id: u64) {
-        let Some(at) = self.held.iter().position(|(holder, _)| *holder == id) else { return };
-        for (node, cores) in self.held.remove(at).1 {
+        let Some(at) = self.allocations.iter().position(|(holder, _)| *holder == id) else { return };
+        for (node, cores) in self.allocations.remove(at).1 {
             if let Some(free) = self.free.get_mut(node) {
                 *free += cores;
             }
@@ -113,8 +113,8 @@ pub(super) fn all_resources(options: &Options) -> Value {
 }
 
 /// Returns the resource set (RFC 20) of an allocation. Without a time limit it does not expire.
-fn resource_set(taken: &[(usize, usize)], start: f64, limit: Option<f64>) -> Value {
-    let lite: Vec<Value> = taken
+fn resource_set(allocation: &[(usize, usize)], start: f64, limit: Option<f64>) -> Value {
+    let lite: Vec<Value> = allocation
         .iter()
         .map(|(node, cores)| {
             // A range of a single id is not a valid idset (RFC 22).
@@ -122,7 +122,7 @@ fn resource_set(taken: &[(usize, usize)], start: f64, limit: Option<f64>) -> Val
             json!({"rank": node.to_string(), "children": {"core": core}})
         })
         .collect();
-    let names: Vec<String> = taken.iter().map(|(node, _)| format!("node{node}")).collect();
+    let names: Vec<String> = allocation.iter().map(|(node, _)| format!("node{node}")).collect();
     json!({"version": 1, "execution": {
         "R_lite": lite, "nodelist": names, "starttime": start, "expiration": limit.map_or(0.0, |limit| start + limit),
     }})
@@ -165,13 +165,13 @@ impl Host {
         let Some(request) = request.filter(|request| self.store.borrow().cluster.is_feasible(*request))
         else {
             self.job_mut(id, |job| job.alloc_pending = false);
-            let _ = self.raise(id, "alloc", 0, owner, "alloc denied due to unsatisfiable request");
+            let _ = self.raise_exception(id, "alloc", 0, owner, "alloc denied due to unsatisfiable request");
             return true;
         };
-        let Some(taken) = self.store.borrow_mut().cluster.allocate(id, request) else { return false };
-        let r = resource_set(&taken, self.now(), self.job(id, time_limit).flatten());
+        let Some(allocation) = self.store.borrow_mut().cluster.allocate(id, request) else { return false };
+        let r = resource_set(&allocation, self.now(), self.job(id, time_limit).flatten());
         self.job_mut(id, |job| (job.alloc_pending, job.r) = (false, Some(r)));
-        let _ = self.post(id, "alloc", None);
+        let _ = self.post_event(id, "alloc", None);
         true
     }
 
@@ -179,10 +179,10 @@ impl Host {
         self.store.borrow_mut().cluster.release(id);
     }
 
-    /// Starts the tasks of a job. They end by themselves if the job has a run time.
+    /// Starts the tasks of a job. If the job has a run time, the tasks end after that time.
     pub(super) fn start_job(&self, id: u64) {
         if let Some(seconds) = self.job(id, run_time).flatten() {
-            self.store.borrow_mut().agenda.after(seconds, DueEvent::Finish(id));
+            self.store.borrow_mut().agenda.schedule_event(seconds, DueEvent::Finish(id));
         }
     }
 
@@ -190,31 +190,32 @@ impl Host {
     pub fn finish(&self, id: u64) {
         self.store.borrow_mut().agenda.cancel(DueEvent::Finish(id));
         if self.state(id) == Some(State::Run) {
-            let _ = self.post(id, "finish", Some(json!({"status": 0})));
+            let _ = self.post_event(id, "finish", Some(json!({"status": 0})));
         }
     }
 
     /// Schedules the end of the tasks, or the release of the scheduler's request, for a later reactor turn.
-    pub(super) fn end_later(&self, id: u64) {
+    pub(super) fn schedule_end(&self, id: u64) {
         let mut store = self.store.borrow_mut();
         store.agenda.cancel(DueEvent::Finish(id));
         if !store.agenda.is_due(DueEvent::Released(id)) {
-            store.agenda.after(0.0, DueEvent::Released(id));
+            store.agenda.schedule_event(0.0, DueEvent::Released(id));
         }
     }
 
-    pub(super) fn released(&self, id: u64) {
+    /// Continues the cleanup of a job, after its tasks have ended or the scheduler has returned its request.
+    pub(super) fn finish_release(&self, id: u64) {
         let had_tasks = self.job_mut(id, |job| {
             job.alloc_pending = false;
             std::mem::take(&mut job.start_pending)
         });
         let result = match had_tasks {
-            Some(true) => self.post(id, "release", Some(json!({"ranks": "all", "final": true}))),
-            Some(false) => self.action(id),
+            Some(true) => self.post_event(id, "release", Some(json!({"ranks": "all", "final": true}))),
+            Some(false) => self.perform_action(id),
             None => Ok(()),
         };
         if result.is_err() {
-            self.violation(format!("job {id} could not be cleaned up"));
+            self.report_violation(format!("job {id} could not be cleaned up"));
         }
     }
 }
@@ -233,9 +234,9 @@ mod tests {
         assert_eq!(read(slot(4, 2)), Some(Request { nodes: 0, slots: 4, cores: 2 }));
         let nodes = json!({"type": "node", "count": 2, "with": [slot(3, 4)]});
         assert_eq!(read(nodes), Some(Request { nodes: 2, slots: 3, cores: 4 }));
-        let above = json!({"type": "slot", "count": 2, "label": "t",
+        let slot_above_nodes = json!({"type": "slot", "count": 2, "label": "t",
             "with": [{"type": "node", "count": 3, "with": [{"type": "core", "count": 1}]}]});
-        assert_eq!(read(above), Some(Request { nodes: 6, slots: 1, cores: 1 }));
+        assert_eq!(read(slot_above_nodes), Some(Request { nodes: 6, slots: 1, cores: 1 }));
         assert_eq!(read(json!({"type": "gpu", "count": 1})), None);
         assert_eq!(read(slot(0, 1)), None);
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Flux's configuration, how plugins are notified of it, and how a plugin can disturb that.
+//! Notifies plugins of Flux's configuration, and reports calls of plugins that disturb the notification.
 //!
 //! Flux loops over its plugins with the cursor of their list. Before it calls plugins about a job, it counts the
 //! handlers of the topic with the same cursor and leaves it at the end of the list. A loop in progress then starts
@@ -22,7 +22,7 @@ impl Host {
     pub fn reload_config(&self, config: &Value) -> Result<usize, String> {
         let mut calls = 0;
         while let Some(plugin) = self.next_plugin() {
-            self.conf_update(&plugin, config).inspect_err(|_| self.cursor.set(None))?;
+            self.send_conf_update(&plugin, config).inspect_err(|_| self.cursor.set(None))?;
             calls += 1;
             if calls > 4 * self.plugins.borrow().len() + 16 {
                 return Err("plugins would be notified of the configuration indefinitely".into());
@@ -32,7 +32,7 @@ impl Host {
         Ok(calls)
     }
 
-    /// Returns the plugin after the cursor; after the end of the list that is the first one.
+    /// Moves the cursor to the next plugin, and returns that plugin. At the end of the list, resets the cursor and returns `None`.
     fn next_plugin(&self) -> Option<Rc<Plugin>> {
         let at = self.cursor.get().map_or(0, |at| at + 1);
         let plugin = self.plugins.borrow().get(at).cloned();
@@ -43,11 +43,11 @@ impl Host {
     /// Resets the cursor, as counting the handlers of a topic does in Flux.
     pub(super) fn reset_cursor(&self, topic: &str) {
         if self.cursor.take().is_some() {
-            self.violation(format!("{topic} while plugins are notified of the configuration"));
+            self.report_violation(format!("{topic} while plugins are notified of the configuration"));
         }
     }
 
-    pub(super) fn conf_update(&self, plugin: &Rc<Plugin>, config: &Value) -> Result<(), String> {
+    pub(super) fn send_conf_update(&self, plugin: &Rc<Plugin>, config: &Value) -> Result<(), String> {
         let args = Args::new(self.abi, Some(&json!({"conf": config})), None).ok_or("out of memory")?;
         if plugin.call(self, "conf.update", &args) < 0 {
             let default = format!("config rejected by {} jobtap plugin", plugin.name());

@@ -4,13 +4,13 @@
 use serde_json::{Value, json};
 
 use super::host::{Host, LOG_ERR};
-use super::job::{Errno, State, entry, entry_name};
+use super::job::{Errno, State, entry_name, make_entry};
 
 impl Host {
-    /// Posts an event now, or appends it to the job's queue if the job is busy. Only an event that is handled at once
-    /// returns its error; an event that fails later drops the rest of the queue without an error.
-    pub(super) fn post(&self, id: u64, name: &str, context: Option<Value>) -> Result<(), Errno> {
-        let entry = entry(self.now(), name, context);
+    /// Posts an event now, or appends the event to the queue of the job if the job is busy. Returns the error of an event
+    /// that is handled at once. A queued event that fails later drops the events after it without an error.
+    pub(super) fn post_event(&self, id: u64, name: &str, context: Option<Value>) -> Result<(), Errno> {
+        let entry = make_entry(self.now(), name, context);
         let idle = self.job_mut(id, |job| {
             if job.readonly {
                 return Err(Errno::EROFS);
@@ -19,17 +19,18 @@ impl Host {
             Ok(job.queue.len() == 1 && !job.hold_events)
         });
         match idle.ok_or(Errno::ENOENT)?? {
-            true => self.drain(id),
+            true => self.handle_queued_events(id),
             false => Ok(()),
         }
     }
 
-    /// Handles the queue of an idle job. The event in progress stays at its head, which marks the job as busy.
-    pub(super) fn drain(&self, id: u64) -> Result<(), Errno> {
-        let head =
+    /// Handles the queued events of an idle job. The event in progress stays at the head of the queue, which marks the job as
+    /// busy.
+    pub(super) fn handle_queued_events(&self, id: u64) -> Result<(), Errno> {
+        let next_event =
             || self.job(id, |job| if job.readonly { None } else { job.queue.front().cloned() }).flatten();
-        while let Some(entry) = head() {
-            let done = self.process(id, entry);
+        while let Some(entry) = next_event() {
+            let done = self.handle_event(id, entry);
             self.job_mut(id, |job| match done {
                 Ok(()) => {
                     job.queue.pop_front();
@@ -41,7 +42,7 @@ impl Host {
         Ok(())
     }
 
-    fn process(&self, id: u64, entry: Value) -> Result<(), Errno> {
+    fn handle_event(&self, id: u64, entry: Value) -> Result<(), Errno> {
         let name = entry_name(&entry).to_string();
         let before = self.state(id).ok_or(Errno::ENOENT)?;
         let severity = entry.pointer("/context/severity").and_then(Value::as_i64);
@@ -50,7 +51,7 @@ impl Host {
             return Err(Errno::EINVAL);
         }
         self.job_mut(id, |job| {
-            job.apply(&entry)?;
+            job.apply_event(&entry)?;
             job.posted.insert(name.clone());
             job.eventlog.push(entry.clone());
             Ok(())
@@ -61,7 +62,7 @@ impl Host {
             self.store.borrow_mut().trace.push((id, entry.clone()));
         }
         self.event_callbacks(id, &name, &entry, before);
-        self.action(id)
+        self.perform_action(id)
     }
 
     fn event_callbacks(&self, id: u64, name: &str, entry: &Value, before: State) {
@@ -79,19 +80,20 @@ impl Host {
         }
         if name == "jobspec-update" {
             let updates = entry.get("context").cloned().unwrap_or(Value::Null);
-            self.notify(id, "job.update", &[("updates", updates)]);
+            self.notify_plugins(id, "job.update", &[("updates", updates)]);
         }
         match self.state(id) {
             Some(state) if state != before => {
                 let extra = [("entry", entry.clone()), ("prev_state", json!(before as i32))];
-                self.notify(id, state.topic(), &extra);
+                self.notify_plugins(id, state.topic(), &extra);
             }
             _ => {}
         }
     }
 
-    /// Performs the action of the job's state. It is called after every event, so each step checks whether it is due.
-    pub(super) fn action(&self, id: u64) -> Result<(), Errno> {
+    /// Performs the action of the state of a job. The host calls this method after every event, so each action checks
+    /// whether it is due.
+    pub(super) fn perform_action(&self, id: u64) -> Result<(), Errno> {
         match self.state(id).ok_or(Errno::ENOENT)? {
             State::New => Ok(()),
             State::Depend => {
@@ -99,10 +101,9 @@ impl Host {
                     job.dependencies.is_empty() && !job.is_queued("dependency-add") && !job.depend_posted
                 });
                 if ready == Some(true) {
-                    // The flag is set before posting, because the event may only be queued and this action may run
-                    // again.
+                    // Set the flag first: if `post_event` only queues the event, this action may run again.
                     self.job_mut(id, |job| job.depend_posted = true);
-                    self.post(id, "depend", None)?;
+                    self.post_event(id, "depend", None)?;
                 }
                 Ok(())
             }
@@ -123,7 +124,7 @@ impl Host {
             }
             State::Cleanup => self.clean_up(id),
             State::Inactive => {
-                self.retire(id);
+                self.retire_job(id);
                 Ok(())
             }
         }
@@ -135,29 +136,29 @@ impl Host {
         };
         let (busy, has_resources, free_posted) = self.job(id, read).ok_or(Errno::ENOENT)?;
         if busy {
-            self.end_later(id);
+            self.schedule_end(id);
             return Ok(());
         }
         if has_resources && !free_posted {
             self.job_mut(id, |job| job.free_posted = true);
             self.free_resources(id);
-            return self.post(id, "free", None);
+            return self.post_event(id, "free", None);
         }
         if !has_resources && self.job(id, |job| job.is_queued("clean")) == Some(false) {
-            return self.post(id, "clean", None);
+            return self.post_event(id, "clean", None);
         }
         Ok(())
     }
 
     /// Makes the last callbacks about a job that became inactive, and destroys its values.
-    fn retire(&self, id: u64) {
+    fn retire_job(&self, id: u64) {
         if self.job(id, |job| job.readonly) != Some(false) {
             return;
         }
         self.job_mut(id, |job| job.readonly = true);
         self.on_hash_removal(id);
-        self.notify(id, "job.inactive-add", &[]);
-        self.notify(id, "job.destroy", &[]);
+        self.notify_plugins(id, "job.inactive-add", &[]);
+        self.notify_plugins(id, "job.destroy", &[]);
         self.drop_job_aux(id);
     }
 
@@ -168,7 +169,7 @@ impl Host {
         }
     }
 
-    pub(super) fn raise(
+    pub(super) fn raise_exception(
         &self,
         id: u64,
         kind: &str,
@@ -177,11 +178,11 @@ impl Host {
         note: &str,
     ) -> Result<(), Errno> {
         let context = json!({"type": kind, "severity": severity, "note": note, "userid": userid});
-        self.post(id, "exception", Some(context))
+        self.post_event(id, "exception", Some(context))
     }
 
-    /// Commits the batch: stores all events posted until now in the KVS, responds to requests that wait for the
-    /// commit, and handles the queued events of accepted jobs. Returns true if there was anything to do.
+    /// Commits the batch. Stores all events in the KVS, responds to requests that wait for the commit, and handles the queued
+    /// events of accepted jobs. Returns false if there was nothing to do.
     pub(super) fn commit(&self) -> bool {
         let (batch, is_answering) = {
             let mut store = self.store.borrow_mut();
@@ -195,7 +196,7 @@ impl Host {
         };
         for &id in &batch {
             self.job_mut(id, |job| job.hold_events = false);
-            if self.drain(id).is_err() {
+            if self.handle_queued_events(id).is_err() {
                 self.log(LOG_ERR, format!("{}: error posting deferred events", super::job::f58(id)));
             }
         }

@@ -19,19 +19,21 @@ pub fn is_in_plugin() -> bool {
     !HOST.get().is_null()
 }
 
-pub(super) fn as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
+/// Runs `code` with `host` as the host whose plugin code this thread runs.
+pub(super) fn run_as_plugin<T>(host: &Host, code: impl FnOnce() -> T) -> T {
     let former = HOST.replace(host);
     let result = code();
     HOST.set(former);
     result
 }
 
-/// Returns `-errno` if the fault makes a call fail that has neither plugin nor host as argument, and 0 otherwise.
+/// Injects a fault into a call that has neither a plugin nor a host as argument. Returns `-errno` if the call must fail, and 0
+/// otherwise.
 pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
     // SAFETY: abi_jobtap.c passes a string literal.
     let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or_default();
     let known = Host::FALLIBLE.iter().find(|known| **known == call);
-    // SAFETY: the host outlives its plugins, whose code calls this function. Outside of plugin code the pointer is null.
+    // SAFETY: only plugin code calls this function, and the host outlives its plugins. Outside of plugin code the pointer is null.
     let host = unsafe { HOST.get().as_ref() };
     known.zip(host).and_then(|(known, host)| host.inject_fault(known)).unwrap_or(0)
 }

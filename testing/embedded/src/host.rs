@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use super::abi::{Abi, Args, IN, OUT};
+use super::abi::{Abi, Args, OUT};
 use super::aux::Aux;
 use super::cluster::Cluster;
 use super::job::{Errno, Job, State};
@@ -70,11 +70,11 @@ const LOG_DEBUG: i32 = 7;
 /// The mutable state of the instance.
 pub(super) struct Store {
     pub(super) jobs: BTreeMap<u64, Job>,
-    /// Jobs of the running callbacks, innermost last.
+    /// The jobs of the running callbacks. The job of the innermost callback is the last.
     pub(super) stack: Vec<u64>,
     /// Jobspec updates of the current job that are collected and not yet posted.
     pub(super) pending_update: Option<Map<String, Value>>,
-    /// Jobs that are accepted and not yet committed; their events wait for the commit.
+    /// Jobs that are accepted and not yet committed. Their events wait for the commit.
     pub(super) batch: Vec<u64>,
     /// Jobs with eventlog entries that are not yet in the KVS.
     pub(super) unstored: BTreeSet<u64>,
@@ -94,14 +94,14 @@ pub(super) struct Store {
     /// Events of all jobs in the order of handling, if enabled in the options.
     pub(super) trace: Vec<(u64, Value)>,
     /// `afterany` dependencies: (job to wait for, waiting job, dependency name).
-    pub(super) after: Vec<(u64, u64, String)>,
+    pub(super) dependents: Vec<(u64, u64, String)>,
     pub(super) replies: BTreeMap<usize, super::service::Reply>,
     /// Responses that were sent after the handler had returned.
     pub(super) late: Vec<super::service::LateAnswer>,
     pub(super) callbacks: u64,
     /// The loop over all jobs in `reprioritize_all`, while it runs.
     pub(super) active_loop: Option<super::active::ActiveLoop>,
-    /// Errno with which `flux_jobtap_reprioritize_all` fails, if any.
+    /// The error of `flux_jobtap_reprioritize_all`, if a test makes it fail.
     pub(super) reprioritize_fails: Option<Errno>,
 }
 
@@ -121,7 +121,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes an instance without jobs and plugins. It stays at its address, which plugins hold.
+    /// Creates an instance without jobs and plugins. The instance stays at its address, to which plugins have pointers.
     ///
     /// # Errors
     /// Returns an error if the executable was built without the C side.
@@ -142,7 +142,7 @@ impl Host {
             log: Vec::new(),
             violations: Vec::new(),
             trace: Vec::new(),
-            after: Vec::new(),
+            dependents: Vec::new(),
             replies: BTreeMap::new(),
             late: Vec::new(),
             callbacks: 0,
@@ -238,7 +238,7 @@ impl Host {
         self.store.borrow_mut().log.push(LogLine { level, text: text.into() });
     }
 
-    pub(super) fn violation(&self, text: String) {
+    pub(super) fn report_violation(&self, text: String) {
         self.store.borrow_mut().violations.push(text);
     }
 
@@ -271,11 +271,11 @@ impl Host {
 
     pub(super) fn has_handler(&self, topic: &str) -> bool {
         self.reset_cursor(topic);
-        self.builtin_handles(topic) || self.plugins.borrow().iter().any(|plugin| plugin.handles(topic))
+        self.has_builtin_handler(topic) || self.plugins.borrow().iter().any(|plugin| plugin.handles(topic))
     }
 
-    /// Calls `topic` in all plugins in load order. The first failure ends the chain. Returns the number of plugins
-    /// that handled it, or a negative number.
+    /// Calls the handlers of `topic` in all plugins in load order. The first failure ends the chain. Returns the number of
+    /// plugins that handled the topic, or a negative number after a failure.
     pub(super) fn call_chain(&self, id: u64, topic: &str, args: &Args) -> i32 {
         let plugins = self.plugins.borrow().clone();
         self.call_plugins(&plugins, id, topic, args)
@@ -283,7 +283,7 @@ impl Host {
 
     pub(super) fn call_plugins(&self, plugins: &[Rc<Plugin>], id: u64, topic: &str, args: &Args) -> i32 {
         self.store.borrow_mut().stack.push(id);
-        let mut handled = self.builtin_call(id, topic, args);
+        let mut handled = self.call_builtin(id, topic, args);
         for plugin in plugins {
             if handled < 0 {
                 break;
@@ -306,15 +306,15 @@ impl Host {
         handled
     }
 
-    /// Posts the collected updates to the job of this call, also if they were collected for another job, as Flux
-    /// does.
+    /// Posts the collected updates to job `id`, for which the plugin was called. As in Flux, the plugin may have collected
+    /// them for another job.
     fn post_collected_updates(&self, id: u64) -> Result<(), Errno> {
         let updates = self.store.borrow_mut().pending_update.take();
-        updates.map_or(Ok(()), |updates| self.post(id, "jobspec-update", Some(Value::Object(updates))))
+        updates.map_or(Ok(()), |updates| self.post_event(id, "jobspec-update", Some(Value::Object(updates))))
     }
 
     /// Calls plugins about a job and applies the priority and annotations in OUT.
-    pub(super) fn notify(&self, id: u64, topic: &str, extra: &[(&str, Value)]) {
+    pub(super) fn notify_plugins(&self, id: u64, topic: &str, extra: &[(&str, Value)]) {
         if topic == "job.state.inactive" {
             self.release_dependents(id);
         }
@@ -335,14 +335,20 @@ impl Host {
             }
             Some(other) => {
                 let note = format!("arg_unpack: Expected integer, got {other}");
-                let _ = self.raise(id, topic, 4, self.options.owner, &note);
+                let _ = self.raise_exception(id, topic, 4, self.options.owner, &note);
             }
         }
     }
 
     /// Calls plugins that may reject with a text (`job.create`, `job.validate`, `job.update.*`, `job.dependency.*`).
     /// Returns the number of handlers that accepted, or the text.
-    pub(super) fn ask(&self, id: u64, topic: &str, args: &Args, default: &str) -> Result<i32, String> {
+    pub(super) fn ask_plugins(
+        &self,
+        id: u64,
+        topic: &str,
+        args: &Args,
+        default: &str,
+    ) -> Result<i32, String> {
         let rc = self.call_chain(id, topic, args);
         if rc >= 0 {
             return Ok(rc);
@@ -363,7 +369,7 @@ impl Host {
     /// # Errors
     /// Returns the error text of the command.
     pub fn query_text(&self, basename: &str) -> Result<String, String> {
-        let plugin = self.find(basename).ok_or(format!("{basename}: plugin not found"))?;
+        let plugin = self.find_plugin(basename).ok_or(format!("{basename}: plugin not found"))?;
         let out = json!({"name": plugin.basename(), "path": plugin.path()});
         let args = Args::new(self.abi, None, Some(&out)).ok_or("out of memory")?;
         if plugin.call(self, "plugin.query", &args) < 0 {
@@ -381,13 +387,13 @@ impl Host {
         id: u64,
         input: Option<&Value>,
     ) -> Option<(i32, Option<Value>)> {
-        let plugin = self.find(basename)?;
+        let plugin = self.find_plugin(basename)?;
         let args = Args::new(self.abi, input, Some(&json!({})))?;
         let rc = self.call_plugins(&[plugin], id, topic, &args);
         Some((rc, args.get(OUT)))
     }
 
-    pub(super) fn find(&self, basename: &str) -> Option<Rc<Plugin>> {
+    pub(super) fn find_plugin(&self, basename: &str) -> Option<Rc<Plugin>> {
         self.plugins.borrow().iter().find(|plugin| plugin.basename() == basename).cloned()
     }
 }
@@ -404,10 +410,4 @@ impl Drop for Host {
 /// Returns OUT.errmsg.
 pub(super) fn error_text(args: &Args) -> Option<String> {
     args.get(OUT)?.get("errmsg")?.as_str().map(str::to_string)
-}
-
-/// Returns IN of an argument object, for tests and lookups.
-#[allow(dead_code, reason = "used by tests of this module")]
-pub(super) fn input(args: &Args) -> Option<Value> {
-    args.get(IN)
 }

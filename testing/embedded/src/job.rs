@@ -88,7 +88,7 @@ pub struct Job {
     pub userid: u32,
     /// 0 (hold) to 31 (expedite); the default is 16.
     pub urgency: i32,
-    /// -1 if never set.
+    /// -1 until a plugin sets the priority.
     pub priority: i64,
     /// Present state; `None` only in a default value.
     pub(super) phase: Option<State>,
@@ -120,7 +120,7 @@ pub struct Job {
 }
 
 /// Makes an eventlog entry (RFC 18).
-pub(super) fn entry(timestamp: f64, name: &str, context: Option<Value>) -> Value {
+pub(super) fn make_entry(timestamp: f64, name: &str, context: Option<Value>) -> Value {
     let mut entry = json!({"timestamp": timestamp, "name": name});
     if let (Some(context), Some(map)) = (context, entry.as_object_mut()) {
         map.insert("context".into(), context);
@@ -175,13 +175,13 @@ impl Job {
         self.queue.iter().any(|entry| entry_name(entry) == name)
     }
 
-    /// Returns the job after a restart: only the content of the KVS, with the eventlog applied again.
-    pub(super) fn replayed(self) -> Job {
+    /// Builds the job after a restart from its values in the KVS, by applying its eventlog again.
+    pub(super) fn replay(self) -> Job {
         let mut job = Job::new(self.id, self.userid, self.urgency, self.submitted_jobspec);
         job.r = self.r;
         for entry in &self.eventlog {
             // The log contains only entries that were applied successfully before.
-            let _ = job.apply(entry);
+            let _ = job.apply_event(entry);
         }
         job.posted.clear();
         job.stored = self.eventlog.len();
@@ -190,7 +190,7 @@ impl Job {
     }
 
     /// Applies an event according to the state machine of RFC 21.
-    pub(super) fn apply(&mut self, entry: &Value) -> Result<(), Errno> {
+    pub(super) fn apply_event(&mut self, entry: &Value) -> Result<(), Errno> {
         let null = Value::Null;
         let context = entry.get("context").unwrap_or(&null);
         let state = self.state();
@@ -213,9 +213,9 @@ impl Job {
                 if matches!(state, State::Depend | State::New) {
                     let text = context.get("description").and_then(Value::as_str).ok_or(Errno::EPROTO)?;
                     if name == "dependency-add" {
-                        self.dependency_add(text);
+                        self.add_dependency(text);
                     } else {
-                        self.dependency_remove(text)?;
+                        self.remove_dependency(text)?;
                     }
                 }
             }
@@ -259,14 +259,14 @@ impl Job {
         Ok(())
     }
 
-    /// Adds a dependency, unless its name was used before: then Flux posts the event without an effect.
-    fn dependency_add(&mut self, name: &str) {
+    /// Adds a dependency. If its name was used before, the event has no effect, as in Flux.
+    fn add_dependency(&mut self, name: &str) {
         if self.used_dependencies.insert(name.to_string()) {
             self.dependencies.push(name.to_string());
         }
     }
 
-    fn dependency_remove(&mut self, name: &str) -> Result<(), Errno> {
+    fn remove_dependency(&mut self, name: &str) -> Result<(), Errno> {
         let at = self.dependencies.iter().position(|d| d == name).ok_or(Errno::ENOENT)?;
         self.dependencies.remove(at);
         Ok(())
@@ -288,10 +288,10 @@ pub(super) fn with_updates(jobspec: &Value, updates: &Map<String, Value>) -> Opt
     Some(jobspec)
 }
 
-/// Returns true if all updates are in the parts of a jobspec that may be updated.
-pub(super) fn updates_allowed(updates: &Map<String, Value>) -> bool {
-    let root = |key: &str| matches!(key.split('.').next(), Some("attributes" | "resources" | "tasks"));
-    updates.keys().all(|key| root(key))
+/// Returns true if all updates are below keys of a jobspec that may be updated.
+pub(super) fn are_updates_allowed(updates: &Map<String, Value>) -> bool {
+    let is_allowed = |key: &str| matches!(key.split('.').next(), Some("attributes" | "resources" | "tasks"));
+    updates.keys().all(|key| is_allowed(key))
 }
 
 /// Formats a job id like Flux (RFC 19, F58).

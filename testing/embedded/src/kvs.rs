@@ -13,7 +13,7 @@ type Changes = Vec<(String, Option<String>)>;
 #[derive(Default)]
 pub(super) struct Kvs {
     texts: BTreeMap<String, String>,
-    /// Changes that plugins have sent and that are not applied yet. A plugin may be removed before its changes are applied.
+    /// The changes that plugins have sent and that are not applied yet. The host applies them also after a removal of their plugin.
     sent: Vec<Changes>,
     commit_error: Option<Errno>,
     lookup_error: Option<Errno>,
@@ -28,12 +28,12 @@ const ENTRY: usize = 88;
 const DIRECTORY: usize = 35;
 
 impl Kvs {
-    pub(super) fn send(&mut self, changes: Changes) {
+    pub(super) fn send_changes(&mut self, changes: Changes) {
         self.sent.push(changes);
     }
 
     /// Applies the sent changes in order.
-    pub(super) fn commit(&mut self) {
+    pub(super) fn apply_sent(&mut self) {
         for changes in std::mem::take(&mut self.sent) {
             if self.commit_error.is_some() && !changes.is_empty() {
                 continue;
@@ -54,10 +54,10 @@ impl Kvs {
 
     /// Returns the size in bytes of the directories that a change of `keys` rewrites.
     fn rewritten_directory_bytes(&self, keys: &[String]) -> usize {
-        let above = |key: &String| -> Vec<String> {
+        let directories_above = |key: &String| -> Vec<String> {
             key.match_indices('.').map(|(at, _)| key.split_at(at).0.to_owned()).collect()
         };
-        let directories: BTreeSet<String> = keys.iter().flat_map(above).collect();
+        let directories: BTreeSet<String> = keys.iter().flat_map(directories_above).collect();
         let bytes = directories.iter().map(|directory| {
             let names: BTreeSet<&str> = self
                 .keys_below(directory)
@@ -83,7 +83,7 @@ impl Kvs {
     }
 
     /// Returns the response to a commit.
-    pub(super) fn outcome(&self) -> Result<String, Errno> {
+    pub(super) fn commit_result(&self) -> Result<String, Errno> {
         self.commit_error.map_or_else(|| Ok(String::new()), Err)
     }
 
@@ -126,7 +126,7 @@ impl Host {
         store.agenda.kvs.written + store.agenda.kvs.directory_bytes
     }
 
-    /// Makes all later lookups fail with the error `lookups`, and all later commits with changes fail with the error `commits`.
+    /// Makes all later lookups fail with the error `lookups`, and all later commits that change keys fail with the error `commits`.
     pub fn set_kvs_errors(&self, commits: Option<Errno>, lookups: Option<Errno>) {
         let kvs = &mut self.store.borrow_mut().agenda.kvs;
         (kvs.commit_error, kvs.lookup_error) = (commits, lookups);

@@ -107,66 +107,66 @@ pub(super) static HOST_OPS: HostOps = HostOps {
     handle_aux_get,
 };
 
-fn plugin<'a>(slot: Slot) -> &'a Plugin {
+fn plugin_at<'a>(slot: Slot) -> &'a Plugin {
     // SAFETY: by the contract `slot` is the address of a Plugin. Its Rc keeps it alive while the .so is loaded, and
     // only the .so calls this function. Plugin has interior mutability only.
     unsafe { &*slot.cast::<Plugin>() }
 }
 
-fn host<'a>(pointer: *const c_void) -> &'a Host {
+fn host_at<'a>(pointer: *const c_void) -> &'a Host {
     // SAFETY: by the contract `host_of` returned the pointer, and the Host outlives its plugins.
     unsafe { &*pointer.cast::<Host>() }
 }
 
 fn host_of_slot(slot: Slot) -> &'static Host {
-    host(plugin(slot).host.cast())
+    host_at(plugin_at(slot).host.cast())
 }
 
-fn tag<'a>(pointer: *mut c_void) -> &'a Tag {
+fn tag_at<'a>(pointer: *mut c_void) -> &'a Tag {
     // SAFETY: by the contract this is a watcher or future that was created here and not destroyed.
     unsafe { &*pointer.cast::<Tag>() }
 }
 
-fn text(pointer: Text) -> Option<String> {
+fn read_text(pointer: Text) -> Option<String> {
     // SAFETY: by the contract the pointer is null or a NUL-terminated string.
     unsafe { rust_text(pointer) }
 }
 
-fn code(result: Result<(), Errno>) -> c_int {
+fn return_code(result: Result<(), Errno>) -> c_int {
     result.map_or_else(|Errno(errno)| -errno, |()| 0)
 }
 
-fn updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
-    text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
+fn read_updates(pointer: Text) -> Result<Map<String, Value>, Errno> {
+    read_text(pointer).and_then(|text| serde_json::from_str(&text).ok()).ok_or(Errno::EINVAL)
 }
 
-/// Finds a job by id. The current job is that of the innermost callback and is not looked up.
-fn find(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
+/// Returns the id of an existing job. `CURRENT_JOB` is the job of the innermost callback, which Flux does not look up.
+fn find_job(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
     let id = if id == CURRENT_JOB { host.current_job().ok_or(Errno::ENOENT)? } else { id };
     host.on_lookup(id, call);
     host.state(id).map(|_| id).ok_or(Errno::ENOENT)
 }
 
-fn find_active(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
-    let id = find(host, id, call)?;
+fn find_active_job(host: &Host, id: u64, call: &str) -> Result<u64, Errno> {
+    let id = find_job(host, id, call)?;
     if host.state(id) == Some(State::Inactive) { Err(Errno::ENOENT) } else { Ok(id) }
 }
 
 extern "C" fn set_name(slot: Slot, name: Text) -> c_int {
-    plugin(slot).set_name.replace(text(name));
+    plugin_at(slot).set_name.replace(read_text(name));
     0
 }
 
 extern "C" fn add_handler(slot: Slot, topic: Text, callback: PluginFn, data: *mut c_void) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_plugin_add_handler") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_plugin_add_handler") {
+        return error_code;
     }
-    plugin(slot).add_handler(text(topic).unwrap_or_default(), callback, data);
+    plugin_at(slot).add_handler(read_text(topic).unwrap_or_default(), callback, data);
     0
 }
 
 extern "C" fn host_of(slot: Slot) -> *mut c_void {
-    plugin(slot).host.cast_mut().cast()
+    plugin_at(slot).host.cast_mut().cast()
 }
 
 extern "C" fn service(
@@ -176,117 +176,119 @@ extern "C" fn service(
     callback: MessageFn,
     data: *mut c_void,
 ) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_service_register_ex") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_service_register_ex") {
+        return error_code;
     }
-    let plugin = plugin(slot);
+    let plugin = plugin_at(slot);
     let Some(name) = plugin.set_name.borrow().clone().filter(|name| !name.contains('/')) else {
-        return code(Err(Errno::EINVAL));
+        return return_code(Err(Errno::EINVAL));
     };
-    let method = text(method).map(|method| format!(".{method}")).unwrap_or_default();
+    let method = read_text(method).map(|method| format!(".{method}")).unwrap_or_default();
     let topic = format!("job-manager.{name}{method}");
     plugin.services.borrow_mut().push(Service { topic, rolemask, callback, data });
     0
 }
 
 extern "C" fn load_order(slot: Slot, mode: Text) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_set_load_sort_order") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_set_load_sort_order") {
+        return error_code;
     }
-    let order = match text(mode).as_deref() {
+    let order = match read_text(mode).as_deref() {
         Some("none") => LoadOrder::None,
         Some("state") => LoadOrder::State,
         Some("-state") => LoadOrder::ReverseState,
-        _ => return code(Err(Errno::EINVAL)),
+        _ => return return_code(Err(Errno::EINVAL)),
     };
-    plugin(slot).order.set(order);
+    plugin_at(slot).order.set(order);
     0
 }
 
 extern "C" fn reprioritize_all(slot: Slot) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_all") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_all") {
+        return error_code;
     }
     let host = host_of_slot(slot);
     let fails = host.store.borrow().reprioritize_fails;
-    code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
+    return_code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_job") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_reprioritize_job") {
+        return error_code;
     }
-    code(host_of_slot(slot).reprioritize_id(id, i64::from(priority)))
+    return_code(host_of_slot(slot).reprioritize_id(id, i64::from(priority)))
 }
 
 extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
     let host = host_of_slot(slot);
     let call = if add != 0 { "flux_jobtap_dependency_add" } else { "flux_jobtap_dependency_remove" };
-    if let Some(failed) = host.inject_fault(call) {
-        return failed;
+    if let Some(error_code) = host.inject_fault(call) {
+        return error_code;
     }
     host.on_lookup(id, "flux_jobtap_dependency_add or _remove");
-    // CURRENT_JOB is not valid here, and only active jobs are found.
-    code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(|state| {
-        let name = text(name).unwrap_or_default();
-        if !matches!(state, State::New | State::Depend) {
-            return Err(Errno::EINVAL);
-        }
-        let outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
-        if add != 0 && outstanding {
-            return Ok(());
-        }
-        let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
-        host.post(id, event, Some(json!({"description": name})))
-    }))
+    // Flux accepts only the ids of active jobs here, and no CURRENT_JOB.
+    return_code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(
+        |state| {
+            let name = read_text(name).unwrap_or_default();
+            if !matches!(state, State::New | State::Depend) {
+                return Err(Errno::EINVAL);
+            }
+            let outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
+            if add != 0 && outstanding {
+                return Ok(());
+            }
+            let event = if add != 0 { "dependency-add" } else { "dependency-remove" };
+            host.post_event(id, event, Some(json!({"description": name})))
+        },
+    ))
 }
 
 extern "C" fn raise(slot: Slot, id: u64, kind: Text, severity: c_int, note: Text) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_raise_exception") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_raise_exception") {
+        return error_code;
     }
     let host = host_of_slot(slot);
-    let (kind, note) = (text(kind).unwrap_or_default(), text(note).unwrap_or_default());
-    code(
-        find_active(host, id, "flux_jobtap_raise_exception")
-            .and_then(|id| host.raise(id, &kind, severity, host.options.owner, &note)),
+    let (kind, note) = (read_text(kind).unwrap_or_default(), read_text(note).unwrap_or_default());
+    return_code(
+        find_active_job(host, id, "flux_jobtap_raise_exception")
+            .and_then(|id| host.raise_exception(id, &kind, severity, host.options.owner, &note)),
     )
 }
 
 extern "C" fn event_post(slot: Slot, id: u64, name: Text, context: Text) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_event_post_pack") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_event_post_pack") {
+        return error_code;
     }
     let host = host_of_slot(slot);
-    let context = text(context).and_then(|text| serde_json::from_str(&text).ok());
-    code(
-        find_active(host, id, "flux_jobtap_event_post_pack")
-            .and_then(|id| host.post(id, &text(name).unwrap_or_default(), context)),
+    let context = read_text(context).and_then(|text| serde_json::from_str(&text).ok());
+    return_code(
+        find_active_job(host, id, "flux_jobtap_event_post_pack")
+            .and_then(|id| host.post_event(id, &read_text(name).unwrap_or_default(), context)),
     )
 }
 
 extern "C" fn jobspec_update(slot: Slot, pointer: Text) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_pack") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_pack") {
+        return error_code;
     }
-    code(updates(pointer).and_then(|updates| host_of_slot(slot).collect_update(updates)))
+    return_code(read_updates(pointer).and_then(|updates| host_of_slot(slot).collect_update(updates)))
 }
 
 extern "C" fn jobspec_update_id(slot: Slot, id: u64, pointer: Text) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_id_pack") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_jobspec_update_id_pack") {
+        return error_code;
     }
     host_of_slot(slot).on_lookup(id, "flux_jobtap_jobspec_update_id_pack");
-    code(updates(pointer).and_then(|updates| host_of_slot(slot).update_by_id(id, updates)))
+    return_code(read_updates(pointer).and_then(|updates| host_of_slot(slot).update_by_id(id, updates)))
 }
 
 extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
-    if let Some(failed) = host_of_slot(slot).inject_fault("flux_jobtap_job_lookup") {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault("flux_jobtap_job_lookup") {
+        return error_code;
     }
     let host = host_of_slot(slot);
-    code(
-        find(host, id, "flux_jobtap_job_lookup")
+    return_code(
+        find_job(host, id, "flux_jobtap_job_lookup")
             .and_then(|id| host.job_args(id, &[]).ok_or(Errno::EINVAL))
             .map(|found| {
                 // SAFETY: abi.c passes the address of its own local variable.
@@ -297,8 +299,8 @@ extern "C" fn job_lookup(slot: Slot, id: u64, args: *mut *mut CArgs) -> c_int {
 
 extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
     let host = host_of_slot(slot);
-    let name = text(name).unwrap_or_default();
-    let posted = find(host, id, "flux_jobtap_job_event_posted")
+    let name = read_text(name).unwrap_or_default();
+    let posted = find_job(host, id, "flux_jobtap_job_event_posted")
         .map(|id| host.job(id, |job| job.posted.contains(&name)) == Some(true));
     posted.map_or_else(|Errno(errno)| -errno, c_int::from)
 }
@@ -306,11 +308,11 @@ extern "C" fn event_posted(slot: Slot, id: u64, name: Text) -> c_int {
 /// Adds or removes one subscription. A plugin may subscribe to a job several times.
 extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
     let call = if on == 0 { "flux_jobtap_job_unsubscribe" } else { "flux_jobtap_job_subscribe" };
-    if let Some(failed) = host_of_slot(slot).inject_fault(call) {
-        return failed;
+    if let Some(error_code) = host_of_slot(slot).inject_fault(call) {
+        return error_code;
     }
-    let (host, uid) = (host_of_slot(slot), plugin(slot).uid);
-    code(find_active(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
+    let (host, uid) = (host_of_slot(slot), plugin_at(slot).uid);
+    return_code(find_active_job(host, id, "flux_jobtap_job_subscribe or _unsubscribe").map(|id| {
         host.job_mut(id, |job| match job.subscribers.iter().position(|&other| other == uid) {
             Some(at) if on == 0 => drop(job.subscribers.remove(at)),
             _ if on != 0 => job.subscribers.push(uid),
@@ -320,14 +322,14 @@ extern "C" fn subscribe(slot: Slot, id: u64, on: c_int) -> c_int {
 }
 
 extern "C" fn respond(pointer: *mut c_void, message: *const CMsg, errnum: c_int, answer: Text) -> c_int {
-    if let Some(failed) = host(pointer).inject_fault("flux_respond") {
-        return failed;
+    if let Some(error_code) = host_at(pointer).inject_fault("flux_respond") {
+        return error_code;
     }
-    code(host(pointer).respond(message, errnum, text(answer)))
+    return_code(host_at(pointer).respond(message, errnum, read_text(answer)))
 }
 
 extern "C" fn log(pointer: *mut c_void, level: c_int, line: Text) {
-    host(pointer).log(level, text(line).unwrap_or_default());
+    host_at(pointer).log(level, read_text(line).unwrap_or_default());
 }
 
 extern "C" fn watcher_create(
@@ -337,7 +339,7 @@ extern "C" fn watcher_create(
     callback: WatcherFn,
     data: *mut c_void,
 ) -> *mut c_void {
-    let host = host(pointer);
+    let host = host_at(pointer);
     if host.inject_fault("flux_timer_watcher_create").is_some() {
         return std::ptr::null_mut();
     }
@@ -351,18 +353,18 @@ extern "C" fn watcher_arm(
     after: c_double,
     repeat: c_double,
 ) {
-    let tag = tag(watcher);
+    let tag = tag_at(watcher);
     let start = (start >= 0).then_some(start == 1);
     let reset = (reset != 0).then_some((after, repeat));
-    host(tag.host.cast()).store.borrow_mut().agenda.arm(tag.key, start, reset);
+    host_at(tag.host.cast()).store.borrow_mut().agenda.arm(tag.key, start, reset);
 }
 
 extern "C" fn watcher_destroy(watcher: *mut c_void) {
-    let tag = tag(watcher);
-    let (host, key) = (host(tag.host.cast()), tag.key);
+    let tag = tag_at(watcher);
+    let (host, key) = (host_at(tag.host.cast()), tag.key);
     host.store.borrow_mut().agenda.destroy_watcher(key);
 }
 
 extern "C" fn now(pointer: *mut c_void) -> c_double {
-    host(pointer).now()
+    host_at(pointer).now()
 }

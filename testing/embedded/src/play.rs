@@ -42,9 +42,9 @@ pub struct PlayArgs {
 
 pub fn run(args: &PlayArgs) -> Outcome {
     let PlayArgs { scenario, plugin, trace, keeper } = args;
-    let at = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
-    let text = fs::read_to_string(scenario).map_err(|error| at(&error))?;
-    let document: Value = serde_json::from_str(&text).map_err(|error| at(&error))?;
+    let file_error = |error: &dyn std::fmt::Display| failure(format!("{}: {error}", scenario.display()));
+    let text = fs::read_to_string(scenario).map_err(|error| file_error(&error))?;
+    let document: Value = serde_json::from_str(&text).map_err(|error| file_error(&error))?;
     let queues = document.get("queues").and_then(Value::as_array).into_iter().flatten();
     let queues: Vec<String> = queues.filter_map(Value::as_str).map(str::to_string).collect();
     let options = Options {
@@ -56,19 +56,20 @@ pub fn run(args: &PlayArgs) -> Outcome {
         ..Options::default()
     };
     let host = Host::new(options).map_err(failure)?;
-    host.load(plugin, Some(&conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
+    host.load(plugin, Some(&make_conf(document.get("document").unwrap_or(&Value::Null)))).map_err(failure)?;
     keeper.iter().try_for_each(|keeper| host.load(keeper, None)).map_err(failure)?;
     let mut play = Play { host, plugin: plugin.clone(), ids: BTreeMap::new(), queues };
-    let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| at(&"no steps"))?;
+    let steps = document.get("steps").and_then(Value::as_array).ok_or_else(|| file_error(&"no steps"))?;
     for (index, step) in steps.iter().enumerate() {
         if *trace {
             println!("{}", play.perform_traced_step(index, step));
             continue;
         }
-        let refused = play.perform_step(step).map_err(|error| at(&format!("step {index}: {error}")))?;
+        let rejection =
+            play.perform_step(step).map_err(|error| file_error(&format!("step {index}: {error}")))?;
         play.host.settle();
         let mut line = json!({"step": index, "states": play.states(), "users": play.users()});
-        if let (Some(text), Some(line)) = (refused, line.as_object_mut()) {
+        if let (Some(text), Some(line)) = (rejection, line.as_object_mut()) {
             line.insert("refused".into(), text.into());
         }
         println!("{line}");
@@ -84,7 +85,7 @@ pub fn run(args: &PlayArgs) -> Outcome {
 
 /// Returns the load-time configuration of the plugin, with a document if there is one. The snapshot is disabled,
 /// because histories do not contain it.
-fn conf(document: &Value) -> Value {
+fn make_conf(document: &Value) -> Value {
     match document {
         Value::Null => json!({"remember": false}),
         document => json!({"config": add_defaults(document), "remember": false}),
@@ -159,21 +160,21 @@ impl Play {
                 other => self.change_instance(other, value).map(|()| None),
             };
         }
-        let named = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
-        let refused = if let Some(id) = named("finish") {
+        let find_job = |key: &str| text(step, key).and_then(|name| self.ids.get(name)).copied();
+        let rejection = if let Some(id) = find_job("finish") {
             self.host.finish(id);
             None
-        } else if let Some(id) = named("cancel") {
+        } else if let Some(id) = find_job("cancel") {
             self.host.cancel(id, OWNER).err()
-        } else if let Some(id) = named("urgency") {
+        } else if let Some(id) = find_job("urgency") {
             self.host.set_urgency(id, number(step, "value") as i32, OWNER).err()
-        } else if let Some(id) = named("update") {
+        } else if let Some(id) = find_job("update") {
             let keys = ["queue", "bank"];
             let key = keys.into_iter().find(|key| step.get(*key).is_some()).ok_or("update of what?")?;
             let value = step.get(key).cloned().unwrap_or_default();
             self.host.update(id, &[(&format!("attributes.system.{key}"), value)], OWNER).err()
         } else if let Some((id, method)) =
-            ["add", "drop"].iter().find_map(|method| Some((named(method)?, method)))
+            ["add", "drop"].iter().find_map(|method| Some((find_job(method)?, method)))
         {
             let payload = json!({"id": id, "name": step.get("name")}).to_string();
             let topic = format!("job-manager.keeper.{method}");
@@ -181,11 +182,11 @@ impl Play {
         } else {
             return Err(format!("unknown step or job: {step}"));
         };
-        Ok(refused.map(|refused| refused.text))
+        Ok(rejection.map(|error| error.text))
     }
 
     fn change_instance(&self, verb: &str, value: &Value) -> Result<(), String> {
-        let conf = Some(conf(value));
+        let conf = Some(make_conf(value));
         let basename = self.plugin.file_name().map(|name| name.to_string_lossy().into_owned());
         let basename = basename.ok_or("the plugin has no name")?;
         match verb {
@@ -199,7 +200,7 @@ impl Play {
             "reprioritize" => self.request("reprioritize", &json!({})).map(drop),
             "policy" => self.request("policy_update", &add_defaults(value)).map(drop),
             "parts" => self.push_in_parts(&add_defaults(value)),
-            "config" => self.configure(value),
+            "config" => self.replace_config(value),
             _ => {
                 self.push_records(value)?;
                 if verb == "push" { self.request("reprioritize", &json!({})).map(drop) } else { Ok(()) }
@@ -228,19 +229,20 @@ impl Play {
         let begun = self.request("policy_begin", &json!({}))?;
         let push = begun.get("push").cloned().ok_or("policy_begin gives no number")?;
         for (kind, records) in document.as_object().into_iter().flatten() {
-            let part = |records: Value| self.request("policy_part", &json!({"push": push, kind: records}));
+            let push_part =
+                |records: Value| self.request("policy_part", &json!({"push": push, kind: records}));
             match records.as_array() {
                 Some(records) if !records.is_empty() => {
-                    records.chunks(PART).try_for_each(|some| part(some.into()).map(drop))?;
+                    records.chunks(PART).try_for_each(|some| push_part(some.into()).map(drop))?;
                 }
-                _ => part(records.clone()).map(drop)?,
+                _ => push_part(records.clone()).map(drop)?,
             }
         }
         self.request("policy_commit", &json!({"push": push})).map(drop)
     }
 
     /// Replaces the table `[fairshare]` of Flux's configuration.
-    fn configure(&self, table: &Value) -> Result<(), String> {
+    fn replace_config(&self, table: &Value) -> Result<(), String> {
         let queues: Map<String, Value> = self.queues.iter().map(|queue| (queue.clone(), json!({}))).collect();
         self.host.reload_config(&json!({"fairshare": table, "queues": queues})).map(drop)
     }
@@ -248,7 +250,7 @@ impl Play {
     fn request(&self, method: &str, payload: &Value) -> Result<Value, String> {
         let topic = format!("job-manager.mf_priority.{method}");
         let answer = self.host.request(&topic, Some(&payload.to_string()), OWNER);
-        let text = answer.map_err(|refused| format!("{method}: {}", refused.text))?;
+        let text = answer.map_err(|error| format!("{method}: {}", error.text))?;
         Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or(Value::Null))
     }
 
@@ -323,7 +325,7 @@ impl Play {
         let names: BTreeMap<String, &String> =
             self.ids.iter().map(|(name, id)| (id.to_string(), name)).collect();
         let users = query.get_mut("mf_priority_map").map(Value::take).unwrap_or_default();
-        let renamed = |held: &Map<String, Value>| -> Map<String, Value> {
+        let rename_jobs = |held: &Map<String, Value>| -> Map<String, Value> {
             let name = |id: &String| names.get(id).map_or_else(|| id.clone(), |name| name.to_string());
             held.iter().map(|(id, held)| (name(id), held.clone())).collect()
         };
@@ -333,7 +335,7 @@ impl Play {
             if let Some(held) = bank.get_mut("held_jobs")
                 && let Some(map) = held.as_object()
             {
-                *held = Value::Object(renamed(map));
+                *held = Value::Object(rename_jobs(map));
             }
         }
         users
@@ -348,19 +350,19 @@ impl Play {
 
 fn plugin_event(event: &Value) -> Option<Value> {
     let (name, context) = (text(event, "name")?, event.get("context").cloned().unwrap_or_default());
-    let ours = match name {
+    let is_caused_by_plugin = match name {
         "jobspec-update" | "memo" | "priority" => true,
         "dependency-add" | "dependency-remove" => text(&context, "description")?.starts_with("max-"),
         "exception" => text(&context, "type") == Some("mf_priority"),
         _ => false,
     };
     let context = if name == "exception" { json!({"note": context.get("note")}) } else { context };
-    ours.then(|| json!([name, context]))
+    is_caused_by_plugin.then(|| json!([name, context]))
 }
 
 /// Returns the document with default values for keys that its records lack.
 fn add_defaults(document: &Value) -> Value {
-    let with = |defaults: Value, record: &Value| {
+    let fill_in = |defaults: Value, record: &Value| {
         let mut all = defaults.as_object().cloned().unwrap_or_default();
         all.extend(record.as_object().cloned().unwrap_or_default());
         Value::Object(all)
@@ -378,7 +380,7 @@ fn add_defaults(document: &Value) -> Value {
                 "queues" => json!(Queue::UNLIMITED),
                 _ => json!({}),
             };
-            *record = with(defaults, record);
+            *record = fill_in(defaults, record);
         }
     }
     document

@@ -87,7 +87,7 @@ impl Plugin {
         let topic = c_text(topic);
         // SAFETY: flux_plugin_register(3): a flux_plugin_f is called with its own handle, a NUL-terminated topic, an
         // argument object that lives until it returns, and the data registered with it; the .so is still loaded.
-        let rc = host.as_plugin(self.uid, || unsafe {
+        let rc = host.run_as_plugin(self.uid, || unsafe {
             callback(handle.as_ptr(), topic.as_ptr(), args.as_ptr(), data)
         });
         if rc < 0 { -1 } else { 1 }
@@ -117,7 +117,7 @@ impl Host {
     /// # Errors
     /// Returns the error text of the command.
     pub fn load(&self, path: &Path, conf: Option<&Value>) -> Result<(), String> {
-        let plugin = self.open(path, conf)?;
+        let plugin = self.open_plugin(path, conf)?;
         self.replay_to(&plugin);
         self.reprioritize_all();
         Ok(())
@@ -131,14 +131,14 @@ impl Host {
     /// # Safety
     /// `init` must conform to flux_plugin_init(3).
     pub unsafe fn load_linked(&self, basename: &str, init: Init, conf: Option<&Value>) -> Result<(), String> {
-        let plugin = self.start(Path::new(basename), conf, None, init)?;
+        let plugin = self.initialize_plugin(Path::new(basename), conf, None, init)?;
         self.replay_to(&plugin);
         self.reprioritize_all();
         Ok(())
     }
 
     /// Loads a plugin without a replay, like `[job-manager] plugins=` at start.
-    pub(super) fn open(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
+    pub(super) fn open_plugin(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
         // SAFETY: loading runs the initializers of the .so; the caller names a jobtap plugin.
         let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
@@ -146,10 +146,10 @@ impl Host {
         // SAFETY: every Flux plugin has flux_plugin_init(3) with this prototype.
         let init: Init = *unsafe { library.get(b"flux_plugin_init\0") }
             .map_err(|_| format!("{shown}: flux_plugin_init symbol not found"))?;
-        self.start(path, conf, Some(library), init)
+        self.initialize_plugin(path, conf, Some(library), init)
     }
 
-    fn start(
+    fn initialize_plugin(
         &self,
         path: &Path,
         conf: Option<&Value>,
@@ -177,17 +177,17 @@ impl Host {
         let slot = Rc::as_ptr(&plugin).cast_mut().cast::<c_void>();
         let handle = plugin.handle.get_or_init(|| PluginHandle::new(self.abi, slot, conf));
         // SAFETY: called once, right after loading, with a handle that outlives the plugin.
-        let rc = self.as_plugin(uid, || unsafe { init(handle.as_ptr().cast()) });
+        let rc = self.run_as_plugin(uid, || unsafe { init(handle.as_ptr().cast()) });
         let ready = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
-        } else if self.find(&basename).is_some() {
+        } else if self.find_plugin(&basename).is_some() {
             // Flux checks this after flux_plugin_init.
             Err(format!("{basename} already loaded"))
         } else {
-            self.conf_update(&plugin, &self.config.borrow().clone())
+            self.send_conf_update(&plugin, &self.config.borrow().clone())
         };
         if let Err(text) = ready {
-            self.unload(&plugin);
+            self.unload_plugin(&plugin);
             return Err(text);
         }
         // A name with '/' or '.' can't be part of a service name; it is replaced by the basename up to its first dot.
@@ -248,7 +248,7 @@ impl Host {
     /// # Errors
     /// Returns the error text of the command.
     pub fn remove(&self, basename: &str) -> Result<(), String> {
-        let plugin = self.find(basename).ok_or("Failed to find plugin to remove")?;
+        let plugin = self.find_plugin(basename).ok_or("Failed to find plugin to remove")?;
         let ids = self.jobs();
         for id in ids {
             let aux = self.job_mut(id, |job| {
@@ -260,18 +260,18 @@ impl Host {
             }
         }
         self.plugins.borrow_mut().retain(|other| other.uid != plugin.uid);
-        self.unload(&plugin);
+        self.unload_plugin(&plugin);
         Ok(())
     }
 
-    fn unload(&self, plugin: &Plugin) {
+    fn unload_plugin(&self, plugin: &Plugin) {
         plugin.services.borrow_mut().clear();
         plugin.handlers.borrow_mut().clear();
         // Destructors may call the host, for example to destroy timers, so the list is taken out first.
         plugin.aux.take().destroy();
         let left = self.store.borrow_mut().agenda.drop_owned_by(plugin.uid);
         for what in left {
-            self.violation(format!("{}: {what} left behind at removal", plugin.basename));
+            self.report_violation(format!("{}: {what} left behind at removal", plugin.basename));
         }
         plugin.library.take();
     }

@@ -28,7 +28,7 @@ impl Host {
         if state == State::Sched && priority == current {
             return;
         }
-        if self.post(id, "priority", Some(json!({"priority": priority}))).is_err() {
+        if self.post_event(id, "priority", Some(json!({"priority": priority}))).is_err() {
             self.log(LOG_ERR, format!("reprioritize_job: {}", f58(id)));
         }
         // The event may only be queued, but the value applies at once.
@@ -54,7 +54,7 @@ impl Host {
     /// Gets the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
         if !self.begin_loop() {
-            return self.violation("a reprioritize loop in the reprioritize loop".into());
+            return self.report_violation("a reprioritize loop in the reprioritize loop".into());
         }
         while let Some(id) = self.next_in_loop() {
             if !matches!(self.state(id), Some(State::Priority | State::Sched)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Virtual time: an agenda of timers, responses and job ends in the order of their times. `turns` runs it.
+//! Virtual time: an agenda of timers, responses and job ends in the order of their times. `turns` runs the agenda.
 
 mod turns;
 
@@ -38,7 +38,7 @@ pub(super) struct Tag {
 
 /// Returns the address of a tag, which identifies its watcher or future. The tag is in an Rc because moving a Box
 /// would invalidate pointers to its content.
-fn pointer(tag: &Rc<Tag>) -> *mut c_void {
+fn tag_address(tag: &Rc<Tag>) -> *mut c_void {
     Rc::as_ptr(tag).cast_mut().cast()
 }
 
@@ -75,7 +75,7 @@ struct Future {
     text: Option<CString>,
 }
 
-/// Events to come, by time and then by the order of arming.
+/// The events to come, ordered by time and then by the order of arming.
 pub(super) struct Agenda {
     now: u64,
     sequence: u64,
@@ -87,7 +87,7 @@ pub(super) struct Agenda {
     pub(super) kvs: Kvs,
 }
 
-fn micros(seconds: f64) -> u64 {
+fn to_micros(seconds: f64) -> u64 {
     // The conversion saturates, so a negative delay becomes 0, and a huge one the latest possible time.
     (seconds * 1e6) as u64
 }
@@ -96,7 +96,7 @@ impl Agenda {
     /// Makes an empty agenda that begins at time `start` since the epoch.
     pub(super) fn new(start: Duration) -> Agenda {
         Agenda {
-            now: micros(start.as_secs_f64()),
+            now: to_micros(start.as_secs_f64()),
             sequence: 0,
             due: BTreeMap::new(),
             watchers: HashMap::new(),
@@ -110,9 +110,9 @@ impl Agenda {
         self.now as f64 / 1e6
     }
 
-    pub(super) fn after(&mut self, seconds: f64, due: DueEvent) -> (u64, u64) {
+    pub(super) fn schedule_event(&mut self, seconds: f64, due: DueEvent) -> (u64, u64) {
         self.sequence += 1;
-        let at = (self.now.saturating_add(micros(seconds)), self.sequence);
+        let at = (self.now.saturating_add(to_micros(seconds)), self.sequence);
         self.due.insert(at, due);
         at
     }
@@ -162,8 +162,8 @@ impl Agenda {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
         let tag = Rc::new(Tag { host, key });
-        let pointer = pointer(&tag);
-        let (after, repeat) = (micros(after), micros(repeat));
+        let pointer = tag_address(&tag);
+        let (after, repeat) = (to_micros(after), to_micros(repeat));
         self.watchers.insert(key, Watcher { tag, owner, after, repeat, callback, data, armed: None });
         pointer
     }
@@ -173,7 +173,7 @@ impl Agenda {
     pub(super) fn arm(&mut self, key: usize, start: Option<bool>, reset: Option<(f64, f64)>) {
         let Some(watcher) = self.watchers.get_mut(&key) else { return };
         if let Some((after, repeat)) = reset {
-            (watcher.after, watcher.repeat) = (micros(after), micros(repeat));
+            (watcher.after, watcher.repeat) = (to_micros(after), to_micros(repeat));
         }
         if start.is_none() || start == Some(true) && watcher.armed.is_some() {
             return;
@@ -199,7 +199,7 @@ impl Agenda {
         let owner = self.calling.last().copied().unwrap_or(0);
         let key = self.next_key();
         let tag = Rc::new(Tag { host, key });
-        let pointer = pointer(&tag);
+        let pointer = tag_address(&tag);
         self.futures.insert(key, Future { tag, owner, wanted, then: None, due: None, text: None });
         pointer
     }
@@ -213,13 +213,13 @@ impl Agenda {
         let future = self.futures.get_mut(&key).ok_or(Errno::EINVAL)?;
         future.then = Some((callback, data));
         if !matches!(future.wanted, FutureRequest::Commit) {
-            self.answer(key);
+            self.schedule_answer(key);
         }
         Ok(())
     }
 
-    fn answer(&mut self, key: usize) {
-        let at = self.after(0.0, DueEvent::Answer(key));
+    fn schedule_answer(&mut self, key: usize) {
+        let at = self.schedule_event(0.0, DueEvent::Answer(key));
         if let Some(future) = self.futures.get_mut(&key) {
             future.due = Some(at);
         }
@@ -227,13 +227,13 @@ impl Agenda {
 
     /// Responds to the futures that wait for a commit. Returns true if there were any.
     pub(super) fn answer_committed(&mut self) -> bool {
-        self.kvs.commit();
+        self.kvs.apply_sent();
         let is_waiting =
             |f: &Future| matches!(f.wanted, FutureRequest::Commit) && f.then.is_some() && f.due.is_none();
         let mut waiting: Vec<usize> =
             self.futures.iter().filter(|(_, f)| is_waiting(f)).map(|(&k, _)| k).collect();
         waiting.sort_unstable();
-        waiting.iter().for_each(|&key| self.answer(key));
+        waiting.iter().for_each(|&key| self.schedule_answer(key));
         !waiting.is_empty()
     }
 
@@ -280,7 +280,7 @@ impl Host {
                 }
                 .to_string()
             }
-            Some(FutureRequest::Commit) => store.agenda.kvs.outcome()?,
+            Some(FutureRequest::Commit) => store.agenda.kvs.commit_result()?,
             Some(FutureRequest::Other(_)) => return Err(Errno::ENOSYS),
             None => return Err(Errno::EINVAL),
         };

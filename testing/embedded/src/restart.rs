@@ -24,7 +24,7 @@ impl Host {
     /// # Errors
     /// Returns an error if a plugin can't be loaded again.
     pub fn restart(&self, order: Order) -> Result<(), String> {
-        self.restart_as(order, |loaded| loaded)
+        self.restart_with_confs(order, |loaded| loaded)
     }
 
     /// Restarts with the load-time configuration of each plugin changed to `conf`.
@@ -32,10 +32,14 @@ impl Host {
     /// # Errors
     /// Returns an error if a plugin can't be loaded again.
     pub fn restart_with(&self, order: Order, conf: Option<&Value>) -> Result<(), String> {
-        self.restart_as(order, |_| conf.cloned())
+        self.restart_with_confs(order, |_| conf.cloned())
     }
 
-    fn restart_as(&self, order: Order, conf: impl Fn(Option<Value>) -> Option<Value>) -> Result<(), String> {
+    fn restart_with_confs(
+        &self,
+        order: Order,
+        conf: impl Fn(Option<Value>) -> Option<Value>,
+    ) -> Result<(), String> {
         self.commit();
         let plugins: Vec<(PathBuf, String, Option<Value>)> = self
             .plugins
@@ -49,18 +53,18 @@ impl Host {
         {
             let mut store = self.store.borrow_mut();
             let jobs = std::mem::take(&mut store.jobs);
-            store.jobs = jobs.into_iter().map(|(id, job)| (id, job.replayed())).collect();
-            store.after.clear();
+            store.jobs = jobs.into_iter().map(|(id, job)| (id, job.replay())).collect();
+            store.dependents.clear();
             store.pending_update = None;
         }
         for (path, _, conf) in &plugins {
-            self.open(path, conf.as_ref())?;
+            self.open_plugin(path, conf.as_ref())?;
         }
-        self.replay(order);
+        self.replay_jobs(order);
         Ok(())
     }
 
-    fn replay(&self, order: Order) {
+    fn replay_jobs(&self, order: Order) {
         let mut ids = self.jobs();
         if order == Order::Descending {
             ids.reverse();
@@ -68,7 +72,7 @@ impl Host {
         // First each job performs the action of its state, before any plugin has seen it: a job in CLEANUP may end,
         // and one in DEPEND may lose its last dependency.
         for &id in &ids {
-            if self.action(id).is_err() {
+            if self.perform_action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));
             }
         }
@@ -79,17 +83,17 @@ impl Host {
                 Some(State::New | State::Depend) => {
                     if let Err(text) = self.check_dependencies(id) {
                         let note = format!("{text} (job may be stuck in DEPEND state)");
-                        let _ = self.raise(id, "dependency", 4, self.options.owner, &note);
+                        let _ = self.raise_exception(id, "dependency", 4, self.options.owner, &note);
                     }
                 }
                 Some(_) => {}
             }
-            self.notify(id, "job.create", &[]);
-            self.notify(id, "job.new", &[]);
+            self.notify_plugins(id, "job.create", &[]);
+            self.notify_plugins(id, "job.new", &[]);
             if self.state(id) == Some(State::Sched) {
                 // Reset the priority, so that the priority event that moves the job to SCHED again is posted.
                 self.job_mut(id, |job| job.priority = -1);
-                let _ = self.post(id, "flux-restart", None);
+                let _ = self.post_event(id, "flux-restart", None);
             }
         }
     }

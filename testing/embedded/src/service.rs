@@ -58,7 +58,7 @@ pub struct LateAnswer {
     pub topic: String,
     /// User of the request.
     pub cred: Cred,
-    /// Result as of [`Host::request`].
+    /// The response, in the form in which [`Host::request`] returns responses.
     pub answer: Result<Option<String>, RequestError>,
 }
 
@@ -75,7 +75,7 @@ pub(super) struct Service {
 pub(super) struct Reply {
     count: usize,
     /// Topic and user, if the handler referenced the message and returned without a response.
-    is_late: Option<(String, Cred)>,
+    late_request: Option<(String, Cred)>,
     answer: Option<Result<Option<String>, RequestError>>,
 }
 
@@ -113,7 +113,7 @@ impl Host {
         cred: Cred,
     ) -> Result<Option<String>, RequestError> {
         let payload = payload.map(c_text);
-        self.deliver(topic, payload.as_deref(), cred)
+        self.deliver_request(topic, payload.as_deref(), cred)
     }
 
     /// Sends a request with a payload that need not be UTF-8, and runs the reactor until it is idle.
@@ -126,12 +126,12 @@ impl Host {
         payload: Option<&CStr>,
         cred: Cred,
     ) -> Result<Option<String>, RequestError> {
-        let answer = self.deliver(topic, payload, cred);
+        let answer = self.deliver_request(topic, payload, cred);
         self.settle();
         answer
     }
 
-    fn deliver(
+    fn deliver_request(
         &self,
         topic: &str,
         payload: Option<&CStr>,
@@ -158,20 +158,20 @@ impl Host {
         self.store.borrow_mut().replies.insert(key, Reply::default());
         // SAFETY: the arguments are those of flux_msg_handler_create(3): handle, handler, message and the registered
         // data. The message is valid until the call returns, and the Rc keeps the plugin loaded.
-        self.as_plugin(plugin.uid, || unsafe {
+        self.run_as_plugin(plugin.uid, || unsafe {
             callback(this, std::ptr::null_mut(), message.as_ptr(), data)
         });
         if message.is_referenced() {
             // The response will be sent later, see [`Host::take_late_answers`].
             let mut store = self.store.borrow_mut();
             if let Some(reply) = store.replies.get_mut(&key).filter(|reply| reply.count == 0) {
-                reply.is_late = Some((topic.to_owned(), cred));
+                reply.late_request = Some((topic.to_owned(), cred));
                 return Err(RequestError::new(Errno::EINPROGRESS, "the answer is yet to come"));
             }
         }
         let reply = self.store.borrow_mut().replies.remove(&key).unwrap_or_default();
         if reply.count != 1 {
-            self.violation(format!("{topic}: request answered {} times", reply.count));
+            self.report_violation(format!("{topic}: request answered {} times", reply.count));
         }
         reply.answer.unwrap_or_else(|| Err(RequestError::new(Errno::ENOSYS, "the handler did not answer")))
     }
@@ -186,7 +186,7 @@ impl Host {
         let key = message.addr();
         let reply = store.replies.get_mut(&key).ok_or(Errno::EINVAL)?;
         reply.count += 1;
-        if let Some((topic, cred)) = reply.is_late.take() {
+        if let Some((topic, cred)) = reply.late_request.take() {
             let answer = match errnum {
                 0 => Ok(text),
                 errnum => Err(RequestError { errno: Errno(errnum), text: text.unwrap_or_default() }),

@@ -84,32 +84,33 @@ impl Host {
         };
         let context =
             json!({"userid": submission.userid, "urgency": submission.urgency, "flags": 0, "version": 1});
-        let posted =
-            self.post(id, "submit", Some(context)).map_err(|_| "error posting submit event".to_string());
+        let posted = self
+            .post_event(id, "submit", Some(context))
+            .map_err(|_| "error posting submit event".to_string());
         let accepted = posted
-            .and_then(|()| self.ask_early(id, "job.create"))
-            .and_then(|()| self.ask_early(id, "job.validate"))
+            .and_then(|()| self.ask_before_acceptance(id, "job.create"))
+            .and_then(|()| self.ask_before_acceptance(id, "job.validate"))
             .and_then(|()| self.check_dependencies(id));
         if let Err(text) = accepted {
-            let _ = self.post(id, "invalidate", None);
-            self.notify(id, "job.destroy", &[]);
+            let _ = self.post_event(id, "invalidate", None);
+            self.notify_plugins(id, "job.destroy", &[]);
             self.drop_job_aux(id);
             self.store.borrow_mut().jobs.remove(&id);
             return Err(text);
         }
-        self.notify(id, "job.new", &[]);
+        self.notify_plugins(id, "job.new", &[]);
         self.store.borrow_mut().batch.push(id);
         self.job_mut(id, |job| job.hold_events = true);
-        self.post(id, "validate", None).map_err(|_| "error posting validate event".to_string())?;
+        self.post_event(id, "validate", None).map_err(|_| "error posting validate event".to_string())?;
         Ok(id)
     }
 
-    fn ask_early(&self, id: u64, topic: &str) -> Result<(), String> {
+    fn ask_before_acceptance(&self, id: u64, topic: &str) -> Result<(), String> {
         if !self.has_handler(topic) {
             return Ok(());
         }
         let args = self.job_args(id, &[]).ok_or("out of memory")?;
-        self.ask(id, topic, &args, "rejected by job-manager plugin").map(|_| ())
+        self.ask_plugins(id, topic, &args, "rejected by job-manager plugin").map(|_| ())
     }
 
     pub(super) fn declared_dependencies(&self, id: u64) -> Vec<Value> {
@@ -126,7 +127,7 @@ impl Host {
             let args: Args = self.job_args(id, &[]).ok_or("out of memory")?;
             args.merge(IN, &json!({"dependency": dependency}));
             let default = "rejected by job-manager dependency plugin";
-            if self.ask(id, &format!("job.dependency.{scheme}"), &args, default)? == 0 {
+            if self.ask_plugins(id, &format!("job.dependency.{scheme}"), &args, default)? == 0 {
                 return Err(format!("dependency scheme \"{scheme}\" not supported"));
             }
         }
@@ -152,7 +153,7 @@ impl Host {
     /// Returns an error if the job is unknown, inactive or of another user.
     pub fn cancel(&self, id: u64, cred: Cred) -> Result<(), RequestError> {
         self.authorize(id, cred, "guests can only raise exceptions on their own jobs")?;
-        self.raise(id, "cancel", 0, cred.userid, "")
+        self.raise_exception(id, "cancel", 0, cred.userid, "")
             .map_err(|errno| RequestError::new(errno, "cancel failed"))?;
         self.settle();
         Ok(())
@@ -160,7 +161,7 @@ impl Host {
 
     /// Cancels a job without running the reactor, so that a job with resources stays in CLEANUP.
     pub fn cancel_without_settling(&self, id: u64) {
-        let _ = self.raise(id, "cancel", 0, self.options.owner, "");
+        let _ = self.raise_exception(id, "cancel", 0, self.options.owner, "");
     }
 
     /// Performs `flux job urgency`.
@@ -185,7 +186,7 @@ impl Host {
             ));
         }
         let context = json!({"userid": cred.userid, "urgency": urgency});
-        self.post(id, "urgency", Some(context))
+        self.post_event(id, "urgency", Some(context))
             .map_err(|errno| RequestError::new(errno, "urgency failed"))?;
         self.settle();
         Ok(())

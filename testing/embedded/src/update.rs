@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::abi::{IN, OUT};
 use super::host::{Host, error_text};
-use super::job::{Errno, Job, State, updates_allowed, with_updates};
+use super::job::{Errno, Job, State, are_updates_allowed, with_updates};
 use super::service::{Cred, RequestError};
 
 impl Host {
@@ -17,7 +17,7 @@ impl Host {
         let invalid = |text: &str| RequestError::new(Errno::EINVAL, text);
         let mut all: Map<String, Value> =
             updates.iter().map(|(key, value)| (key.to_string(), value.clone())).collect();
-        if !updates_allowed(&all) {
+        if !are_updates_allowed(&all) {
             return Err(invalid("one or more jobspec updates are invalid"));
         }
         let read = |job: &Job| (job.state(), job.userid, job.immutable);
@@ -45,9 +45,9 @@ impl Host {
         if validate {
             self.validate_updates(id, &all).map_err(|text| invalid(&text))?;
         } else if cred.is_owner() && cred.userid != userid {
-            let _ = self.post(id, "set-flags", Some(json!({"flags": ["immutable"]})));
+            let _ = self.post_event(id, "set-flags", Some(json!({"flags": ["immutable"]})));
         }
-        let posted = self.post(id, "jobspec-update", Some(Value::Object(all)));
+        let posted = self.post_event(id, "jobspec-update", Some(Value::Object(all)));
         posted.map_err(|errno| RequestError::new(errno, "failed to pack jobspec-update event"))?;
         self.settle();
         Ok(())
@@ -61,7 +61,7 @@ impl Host {
                 job.state() == State::Run && duration.unwrap_or(0.0) == 0.0
             };
             if self.job(id, is_followed) == Some(true) {
-                let _ = self.post(id, "resource-update", Some(json!({"expiration": expiration})));
+                let _ = self.post_event(id, "resource-update", Some(json!({"expiration": expiration})));
             }
         }
         self.settle();
@@ -80,8 +80,12 @@ impl Host {
             ("value", value.clone()),
         ];
         let args = self.job_args(id, &extra).ok_or("jobtap_job_update: failed to create args")?;
-        let agreed =
-            self.ask(id, &format!("job.update.{key}"), &args, "update rejected by job-manager plugin")?;
+        let agreed = self.ask_plugins(
+            id,
+            &format!("job.update.{key}"),
+            &args,
+            "update rejected by job-manager plugin",
+        )?;
         if agreed == 0 {
             return Err(format!("update of {key} not supported"));
         }
@@ -116,12 +120,12 @@ impl Host {
             return Err(Errno::EINVAL);
         }
         self.check_updatable(id, &updates)?;
-        self.post(id, "jobspec-update", Some(Value::Object(updates)))
+        self.post_event(id, "jobspec-update", Some(Value::Object(updates)))
     }
 
     fn check_updatable(&self, id: u64, updates: &Map<String, Value>) -> Result<(), Errno> {
         let state = self.state(id).ok_or(Errno::EINVAL)?;
-        let open = state < State::Run && updates_allowed(updates);
-        if open { Ok(()) } else { Err(Errno::EINVAL) }
+        let is_updatable = state < State::Run && are_updates_allowed(updates);
+        if is_updatable { Ok(()) } else { Err(Errno::EINVAL) }
     }
 }

@@ -26,7 +26,11 @@ impl CommandArgs {
     pub(super) fn build(&self, site: &Site, arguments: &[String], colour: bool) -> Option<Command> {
         let mut command = Command::new(self.command.as_ref()?);
         let users = self.libraries.as_ref()?.join("users.so");
-        command.args(arguments).env("COLUMNS", "80").env("LD_PRELOAD", users).env("DEMO_USERS", site.users());
+        command
+            .args(arguments)
+            .env("COLUMNS", "80")
+            .env("LD_PRELOAD", users)
+            .env("DEMO_USERS", site.format_users());
         command.env(if colour { "CLICOLOR_FORCE" } else { "NO_COLOR" }, "1");
         Some(command)
     }
@@ -37,14 +41,14 @@ impl CommandArgs {
     }
 }
 
-/// Returns what the command prints, warnings and errors last. The exit status 1 is an answer too.
-pub(super) fn output(command: &mut Command) -> Result<String, String> {
-    serve(command, |_, _| Err((libc::ENOSYS, String::new())))
+/// Runs `command`, and returns its output, with warnings and errors last. The exit status 1 is not an error.
+pub(super) fn run_command(command: &mut Command) -> Result<String, String> {
+    run_and_answer(command, |_, _| Err((libc::ENOSYS, String::new())))
 }
 
-/// Runs `command` and answers its requests with `answer`, which gets topic and payload and returns the text of the response, or
-/// errno and the text of the error. Returns what the command prints.
-pub(super) fn serve(
+/// Runs `command`, and answers its requests with `answer`. `answer` gets topic and payload, and returns the text of the response,
+/// or errno and text of an error. Returns the output of the command.
+pub(super) fn run_and_answer(
     command: &mut Command,
     answer: impl Fn(&str, &str) -> Result<Option<String>, (i32, String)>,
 ) -> Result<String, String> {
@@ -52,7 +56,7 @@ pub(super) fn serve(
     let (ours, theirs) = UnixStream::pair().map_err(failed)?;
     command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(failed)?;
-    // Closes the demo's copy of the other end, so that reading ends with the command.
+    // Close the demo's copy of the socket of the command, so that reading ends when the command ends.
     command.stdin(Stdio::null());
     // Another thread reads the output, because the command waits if a pipe is full.
     let waiting = thread::spawn(move || child.wait_with_output());

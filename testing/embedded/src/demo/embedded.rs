@@ -101,7 +101,7 @@ impl DemoHost for Embedded {
 
     fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String> {
         args.replace_library(command);
-        commands::serve(command, |topic, payload| {
+        commands::run_and_answer(command, |topic, payload| {
             let answer = self.host.request(topic, Some(payload), Cred::owner(OWNER));
             answer.map_err(|refused| (refused.errno.0, refused.text))
         })

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use self::commands::CommandArgs;
 use self::host::{Active, DemoHost, Stage};
 use self::site::{DemoJob, Site};
-use self::table::{Cell, Paper, Row, Tone, plain};
+use self::table::{Cell, Printer, Row, Tone, plain_cell};
 use self::view::View;
 use super::{Failure, Outcome, failure};
 use anstream::{AutoStream, ColorChoice};
@@ -56,19 +56,19 @@ enum HostKind {
 pub(super) fn run(args: &DemoArgs) -> Outcome {
     let site = Site::read(&args.site).map_err(Failure::Message)?;
     if args.print_config {
-        println!("{}", site.flux_config());
+        println!("{}", site.build_flux_config());
         return Ok(());
     }
     // Do not follow a symbolic link: Flux names the plugin by its path.
     let plugin = std::path::absolute(&args.plugin)
         .map_err(|error| failure(format!("{}: {error}", args.plugin.display())))?;
     let host: Box<dyn DemoHost> = match args.host {
-        HostKind::Flux => Box::new(real::Real::start(&site, &plugin).map_err(Failure::Message)?),
+        HostKind::Flux => Box::new(real::FluxInstance::start(&site, &plugin).map_err(Failure::Message)?),
         HostKind::Embedded => Box::new(embedded::Embedded::start(&site, &plugin).map_err(Failure::Message)?),
     };
     let mut out = stdout().lock();
-    let paper = Paper { out: &mut out, colour: AutoStream::choice(&stdout()) != ColorChoice::Never };
-    Story { host: host.as_ref(), site: &site, commands: &args.commands, paper }.run()
+    let printer = Printer { out: &mut out, colour: AutoStream::choice(&stdout()) != ColorChoice::Never };
+    DemoRun { host: host.as_ref(), site: &site, commands: &args.commands, printer }.run()
 }
 
 type DemoResult<T> = Result<T, Failure>;
@@ -86,24 +86,24 @@ impl Moment {
 }
 
 /// A rejected submission, and the text of the rejection.
-struct Refused<'a> {
+struct Rejection<'a> {
     job: &'a DemoJob,
     text: String,
 }
 
-struct Story<'a> {
+struct DemoRun<'a> {
     host: &'a dyn DemoHost,
     site: &'a Site,
     commands: &'a CommandArgs,
-    paper: Paper<'a>,
+    printer: Printer<'a>,
 }
 
-impl<'a> Story<'a> {
+impl<'a> DemoRun<'a> {
     fn run(mut self) -> Outcome {
-        self.paper.line(&format!("The plugin runs in {}.", self.host.name()), Tone::Heading)?;
-        self.push()?;
-        let (names, refused) = self.submit()?;
-        let mut moment = self.moment()?;
+        self.printer.print_line(&format!("The plugin runs in {}.", self.host.name()), Tone::Heading)?;
+        self.push_site()?;
+        let (names, refused) = self.submit_jobs()?;
+        let mut moment = self.read_moment()?;
         self.show_ranking(&moment)?;
         self.show_holds(&moment)?;
         self.show_refusals(&refused)?;
@@ -113,9 +113,9 @@ impl<'a> Story<'a> {
                 let text = found.map_or("the site has no such job", |refused| refused.text.as_str());
                 format!("job {name:?} can't end, because its submission was rejected: {text}")
             })?;
-            moment = self.end(*id, moment)?;
+            moment = self.end_job(*id, moment)?;
         }
-        self.check()?;
+        self.check_counters()?;
         self.run_commands(&names)
     }
 
@@ -126,54 +126,56 @@ impl<'a> Story<'a> {
                 .iter()
                 .map(|word| names.get(word.as_str()).map_or(word.clone(), |id| f58(*id)))
                 .collect();
-            let Some(mut command) = self.commands.build(self.site, &words, self.paper.colour) else { break };
+            let Some(mut command) = self.commands.build(self.site, &words, self.printer.colour) else {
+                break;
+            };
             let output = self.host.run_command(self.commands, &mut command)?;
-            self.paper.heading(&format!("$ flux fairshare {}", words.join(" ")))?;
-            write!(self.paper.out, "{output}")?;
+            self.printer.print_heading(&format!("$ flux fairshare {}", words.join(" ")))?;
+            write!(self.printer.out, "{output}")?;
         }
         Ok(())
     }
 
-    fn push(&mut self) -> DemoResult<()> {
-        let document = self.site.document(self.host.now())?;
+    fn push_site(&mut self) -> DemoResult<()> {
+        let document = self.site.build_document(self.host.now())?;
         self.host.request("policy_update", &json!({"data": document}))?;
         let cluster = &self.site.cluster;
         let text = format!(
             "Pushed the site: {}.\nThe cluster has {} nodes of {} cores.",
-            self.site.size(),
+            self.site.describe_size(),
             cluster.nodes,
             cluster.cores_per_node
         );
-        Ok(self.paper.line(&text, Tone::Plain)?)
+        Ok(self.printer.print_line(&text, Tone::Plain)?)
     }
 
     /// Submits every job of the site. Returns the ids of the named jobs by name, and the rejected submissions.
-    fn submit(&mut self) -> DemoResult<(BTreeMap<&'a str, u64>, Vec<Refused<'a>>)> {
+    fn submit_jobs(&mut self) -> DemoResult<(BTreeMap<&'a str, u64>, Vec<Rejection<'a>>)> {
         let site = self.site;
         let (mut names, mut refused) = (BTreeMap::new(), Vec::new());
         for job in &site.jobs {
-            let uid = site.uid(&job.user)?;
-            match self.host.submit(uid, job, &site.jobspec(job))? {
+            let uid = site.user_id(&job.user)?;
+            match self.host.submit(uid, job, &site.build_jobspec(job))? {
                 Ok(id) => names.extend(job.name.as_deref().map(|name| (name, id))),
-                Err(text) => refused.push(Refused { job, text }),
+                Err(text) => refused.push(Rejection { job, text }),
             }
         }
         let accepted = site.jobs.len() - refused.len();
         let text =
             format!("Submitted {} jobs: {accepted} accepted, {} refused.", site.jobs.len(), refused.len());
-        self.paper.line(&text, Tone::Plain)?;
+        self.printer.print_line(&text, Tone::Plain)?;
         Ok((names, refused))
     }
 
-    fn moment(&self) -> DemoResult<Moment> {
+    fn read_moment(&self) -> DemoResult<Moment> {
         let jobs = self.host.jobs()?;
         Ok(Moment { jobs, view: View::read(self.host.query()?)? })
     }
 
     fn describe_job(&self, job: &Active) -> Vec<Cell> {
-        let user = self.site.user(job.userid);
+        let user = self.site.user_name(job.userid);
         let nodes = job.nodes.to_string();
-        [f58(job.id), user, job.bank.clone(), job.queue.clone(), nodes].into_iter().map(plain).collect()
+        [f58(job.id), user, job.bank.clone(), job.queue.clone(), nodes].into_iter().map(plain_cell).collect()
     }
 
     fn show_ranking(&mut self, moment: &Moment) -> DemoResult<()> {
@@ -199,11 +201,11 @@ impl<'a> Story<'a> {
                 _ => ("pending".to_owned(), Tone::Waiting),
             });
             cells.push((job.priority.to_string(), Tone::Heading));
-            cells.extend(terms.all().map(|term| plain(term.points().round().to_string())));
+            cells.extend(terms.all().map(|term| plain_cell(term.points().round().to_string())));
             weights = terms.all().map(|term| term.weight).to_vec();
             rows.push(Row { cells, ..Row::default() });
         }
-        self.paper.heading("Running and pending jobs, highest priority first")?;
+        self.printer.print_heading("Running and pending jobs, highest priority first")?;
         let titles = [
             "JOB",
             "USER",
@@ -216,12 +218,12 @@ impl<'a> Story<'a> {
             ">BANK",
             ">URGENCY",
         ];
-        self.paper.table(&titles, &rows)?;
+        self.printer.print_table(&titles, &rows)?;
         if let [fairshare, queue, bank, urgency] = weights[..] {
             let sum = "The priority is the sum of the last four columns:";
-            self.paper.line(&format!(" {sum} {fairshare} x fair-share,"), Tone::Faint)?;
+            self.printer.print_line(&format!(" {sum} {fairshare} x fair-share,"), Tone::Faint)?;
             let others = format!("{queue} x queue, {bank} x bank, {urgency} x (urgency - 16); 0 if on hold.");
-            self.paper.line(&format!(" {others}"), Tone::Faint)?;
+            self.printer.print_line(&format!(" {others}"), Tone::Faint)?;
         }
         Ok(())
     }
@@ -230,36 +232,37 @@ impl<'a> Story<'a> {
         let mut rows = Vec::new();
         for job in moment.jobs.iter().filter(|job| job.stage == Stage::Held) {
             let mut cells = self.describe_job(job);
-            for hold in moment.view.holds(job, &self.site.user(job.userid))? {
+            for hold in moment.view.holds(job, &self.site.user_name(job.userid))? {
                 cells.push((format!("{}:", hold.name), Tone::Bad));
-                // Further limits of the same job go on rows of their own, without its values.
-                let blank = vec![plain(""); 5];
+                // Each further limit of the same job is on its own row, with empty cells for the values of the job.
+                let blank = vec![plain_cell(""); 5];
                 rows.push(Row { cells: std::mem::replace(&mut cells, blank), note: hold.text });
             }
         }
-        self.paper.heading("Held jobs, and the limit that holds each")?;
-        Ok(self.paper.table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY"], &rows)?)
+        self.printer.print_heading("Held jobs, and the limit that holds each")?;
+        Ok(self.printer.print_table(&["JOB", "USER", "BANK", "QUEUE", ">NODES", "HELD BY"], &rows)?)
     }
 
-    fn show_refusals(&mut self, refused: &[Refused]) -> DemoResult<()> {
-        let rows = refused.iter().map(|Refused { job, text }| {
+    fn show_refusals(&mut self, refused: &[Rejection]) -> DemoResult<()> {
+        let rows = refused.iter().map(|Rejection { job, text }| {
             let bank = job.bank.clone().unwrap_or_default();
             let nodes = job.nodes.to_string();
-            let cells = [job.user.clone(), bank, job.queue.clone(), nodes].into_iter().map(plain).collect();
+            let cells =
+                [job.user.clone(), bank, job.queue.clone(), nodes].into_iter().map(plain_cell).collect();
             Row { cells, note: text.clone() }
         });
         let rows: Vec<Row> = rows.collect();
-        self.paper.heading("Refused at submission, in the plugin's words")?;
-        Ok(self.paper.table(&["USER", "BANK", "QUEUE", ">NODES"], &rows)?)
+        self.printer.print_heading("Refused at submission, in the plugin's words")?;
+        Ok(self.printer.print_table(&["USER", "BANK", "QUEUE", ">NODES"], &rows)?)
     }
 
     /// Ends a job, and prints the changes of the other jobs.
-    fn end(&mut self, id: u64, before: Moment) -> DemoResult<Moment> {
+    fn end_job(&mut self, id: u64, before: Moment) -> DemoResult<Moment> {
         let job = before.job(id).ok_or_else(|| format!("job {} is not active", f58(id)))?;
         self.host.finish(job)?;
-        let after = self.moment()?;
-        let user = self.site.user(job.userid);
-        self.paper.heading(&format!(
+        let after = self.read_moment()?;
+        let user = self.site.user_name(job.userid);
+        self.printer.print_heading(&format!(
             "Job {} of {user} in {}, queue {}, ends",
             f58(id),
             job.bank,
@@ -268,28 +271,28 @@ impl<'a> Story<'a> {
         let mut rows = Vec::new();
         for now in &after.jobs {
             let Some(was) = before.job(now.id) else { continue };
-            for (outcome, tone, why) in self.changes((was, &before.view), (now, &after.view), job)? {
+            for (outcome, tone, why) in self.list_changes((was, &before.view), (now, &after.view), job)? {
                 let mut row = vec![(outcome.to_owned(), tone)];
                 row.extend(self.describe_job(now));
                 rows.push(Row { cells: row, note: why });
             }
         }
         if rows.is_empty() {
-            self.paper.line("  no other job is touched", Tone::Plain)?;
+            self.printer.print_line("  no other job is touched", Tone::Plain)?;
         } else {
-            self.paper.table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES"], &rows)?;
+            self.printer.print_table(&["", "JOB", "USER", "BANK", "QUEUE", ">NODES"], &rows)?;
         }
         Ok(after)
     }
 
-    /// Compares a job before and after the end of job `ended`. Returns each change as outcome, tone, and reason.
-    fn changes(
+    /// Compares a job before and after the end of job `ended`. Returns the outcome, the tone and the reason of each change.
+    fn list_changes(
         &self,
         (was, view_before): (&Active, &View),
         (now, view): (&Active, &View),
         ended: &Active,
     ) -> DemoResult<Vec<(&'static str, Tone, String)>> {
-        let user = self.site.user(now.userid);
+        let user = self.site.user_name(now.userid);
         let holds = view.holds(now, &user)?;
         // Limits belong to associations: the end of a job does not affect jobs of other associations.
         let same_association = (now.userid, &now.bank) == (ended.userid, &ended.bank);
@@ -322,7 +325,7 @@ impl<'a> Story<'a> {
     }
 
     /// Makes the plugin recount its counters, and prints the number of differences. Fails if there are any.
-    fn check(&mut self) -> DemoResult<()> {
+    fn check_counters(&mut self) -> DemoResult<()> {
         let answer = self.host.request("check", &json!({}))?;
         let count = |key: &str| answer.get(key).and_then(Value::as_u64).unwrap_or(0);
         let drift = answer
@@ -330,7 +333,7 @@ impl<'a> Story<'a> {
             .and_then(Value::as_array)
             .ok_or_else(|| "the response of the plugin's check has no drift".to_owned())?;
         let (jobs, associations) = (count("jobs"), count("associations"));
-        self.paper.heading(&format!(
+        self.printer.print_heading(&format!(
             "A recount of {jobs} jobs of {associations} associations: {} counters differ",
             drift.len()
         ))?;

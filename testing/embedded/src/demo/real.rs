@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 const CURRENT: i32 = 2;
 
 /// The enclosing instance with the plugin loaded.
-pub(super) struct Real {
+pub(super) struct FluxInstance {
     owner: Flux,
     /// Sends messages with the user id of the job's user.
     guest: Flux,
@@ -31,13 +31,13 @@ pub(super) struct Real {
     basename: String,
 }
 
-impl Real {
-    pub(super) fn start(_site: &Site, plugin: &Path) -> Result<Real, String> {
+impl FluxInstance {
+    pub(super) fn start(_site: &Site, plugin: &Path) -> Result<FluxInstance, String> {
         let connect = || Flux::connect(None).map_err(|error| error.to_string());
         let (owner, guest) = (connect()?, connect()?);
         let version = owner.attribute("version").unwrap_or_default();
         let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let real = Real { owner, guest, version, basename };
+        let real = FluxInstance { owner, guest, version, basename };
         // A new instance starts with its named queues stopped.
         real.rpc("job-manager.queue-start", &json!({"start": true, "all": true}))?;
         real.rpc("job-manager.jobtap", &json!({"load": plugin, "remove": ".priority-default"}))?;
@@ -80,7 +80,7 @@ impl Real {
 
     /// Reads a job of the list with its jobspec. Waits for the bank that the plugin adds to the jobspec: the update
     /// reaches the KVS after the job is listed.
-    fn active(&self, job: &Value) -> Result<Active, String> {
+    fn read_active_job(&self, job: &Value) -> Result<Active, String> {
         let int = |key: &str| job.get(key).and_then(Value::as_i64);
         let id = job.get("id").and_then(Value::as_u64).ok_or("a listed job has no id")?;
         let userid = int("userid").and_then(|id| u32::try_from(id).ok()).ok_or("a listed job has no user")?;
@@ -124,8 +124,8 @@ fn stage_of_listed(job: &Value) -> Stage {
     }
 }
 
-/// Wraps a jobspec by signing mechanism `none` (RFC 39): header and payload in base64, no signature.
-fn sign(userid: u32, jobspec: &Value) -> String {
+/// Wraps a jobspec with the signing mechanism `none` (RFC 39): header and payload in base64, without a signature.
+fn wrap_unsigned(userid: u32, jobspec: &Value) -> String {
     let header = format!("version\0i1\0mechanism\0snone\0userid\0i{userid}\0");
     format!("{}.{}.none", base64(header.as_bytes()), base64(jobspec.to_string().as_bytes()))
 }
@@ -144,7 +144,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-impl DemoHost for Real {
+impl DemoHost for FluxInstance {
     fn name(&self) -> String {
         format!("a real Flux instance, flux-core {}", self.version)
     }
@@ -164,7 +164,7 @@ impl DemoHost for Real {
 
     fn submit(&self, userid: u32, job: &DemoJob, jobspec: &Value) -> Result<Result<u64, String>, String> {
         self.act_as(userid)?;
-        let payload = json!({"J": sign(userid, jobspec), "urgency": job.urgency, "flags": 0});
+        let payload = json!({"J": wrap_unsigned(userid, jobspec), "urgency": job.urgency, "flags": 0});
         let submitted = match send_request(&self.guest, "job-ingest.submit", &payload) {
             Ok(answer) => {
                 answer.get("id").and_then(Value::as_u64).map(Ok).ok_or("job-ingest gave no job id")?
@@ -177,7 +177,7 @@ impl DemoHost for Real {
     }
 
     fn jobs(&self) -> Result<Vec<Active>, String> {
-        self.list_jobs()?.iter().map(|job| self.active(job)).collect()
+        self.list_jobs()?.iter().map(|job| self.read_active_job(job)).collect()
     }
 
     fn finish(&self, job: &Active) -> Result<(), String> {
@@ -205,7 +205,7 @@ impl DemoHost for Real {
     }
 
     fn run_command(&self, _args: &CommandArgs, command: &mut Command) -> Result<String, String> {
-        commands::output(command)
+        commands::run_command(command)
     }
 }
 
@@ -223,14 +223,14 @@ mod tests {
             ("foob", "Zm9vYg=="),
             ("\u{3ff}", "z78="),
         ];
-        for (text, want) in rows {
-            assert_eq!(base64(text.as_bytes()), want);
+        for (text, expected) in rows {
+            assert_eq!(base64(text.as_bytes()), expected);
         }
     }
 
     #[test]
-    fn a_signature_names_the_user() {
+    fn a_wrapped_jobspec_names_the_user() {
         let want = "dmVyc2lvbgBpMQBtZWNoYW5pc20Ac25vbmUAdXNlcmlkAGk1MDAxAA==.e30=.none";
-        assert_eq!(sign(5001, &json!({})), want);
+        assert_eq!(wrap_unsigned(5001, &json!({})), want);
     }
 }

@@ -76,12 +76,12 @@ impl Site {
         serde_json::from_str(&text).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    pub(super) fn uid(&self, user: &str) -> Result<u32, String> {
+    pub(super) fn user_id(&self, user: &str) -> Result<u32, String> {
         self.users.get(user).copied().ok_or_else(|| format!("the site has no user {user}"))
     }
 
     /// Returns the name of a user, or the id as text if the site has no such user.
-    pub(super) fn user(&self, uid: u32) -> String {
+    pub(super) fn user_name(&self, uid: u32) -> String {
         let known = self.users.iter().find(|(_, id)| **id == uid);
         known.map_or_else(|| uid.to_string(), |(name, _)| name.clone())
     }
@@ -91,7 +91,7 @@ impl Site {
     }
 
     /// Returns the configuration of a one-node Flux instance for this site, with simulated nodes and tasks.
-    pub(super) fn flux_config(&self) -> Value {
+    pub(super) fn build_flux_config(&self) -> Value {
         let queues: Map<String, Value> =
             self.queue_names().into_iter().map(|queue| (queue, json!({}))).collect();
         json!({
@@ -103,7 +103,7 @@ impl Site {
     }
 
     /// Describes the numbers of users, associations, banks, and queues for the output.
-    pub(super) fn size(&self) -> String {
+    pub(super) fn describe_size(&self) -> String {
         format!(
             "{} users, {} associations, {} banks, {} queues",
             self.users.len(),
@@ -114,14 +114,14 @@ impl Site {
     }
 
     /// Returns the users in the form of the environment variable DEMO_USERS.
-    pub(super) fn users(&self) -> String {
+    pub(super) fn format_users(&self) -> String {
         let users: Vec<String> = self.users.iter().map(|(name, id)| format!("{name}:{id}")).collect();
         users.join(" ")
     }
 
     /// Returns the site document for `policy_update`. `now` is the time of the usage.
-    pub(super) fn document(&self, now: f64) -> Result<Value, String> {
-        let queues = self.queues.iter().map(|queue| with_defaults(&self.defaults.queue, queue));
+    pub(super) fn build_document(&self, now: f64) -> Result<Value, String> {
+        let queues = self.queues.iter().map(|queue| add_defaults(&self.defaults.queue, queue));
         let factors = self.factors.iter().map(|(factor, weight)| json!({"factor": factor, "weight": weight}));
         let mut tree = self.tree.clone();
         tree.insert("at".to_owned(), json!(now));
@@ -144,9 +144,9 @@ impl Site {
             let text = |key: &str| association.get(key).and_then(Value::as_str);
             let user = text("user").ok_or("an association has no user")?;
             let bank = text("bank").ok_or_else(|| format!("an association of user {user} has no bank"))?;
-            let uid = self.uid(user)?;
+            let uid = self.user_id(user)?;
             let default_bank = default_banks.entry(uid).or_insert_with(|| json!(bank)).clone();
-            let mut record = with_defaults(&self.defaults.association, association);
+            let mut record = add_defaults(&self.defaults.association, association);
             if let Some(record) = record.as_object_mut() {
                 record.remove("user");
                 record.insert("username".to_owned(), json!(user));
@@ -159,7 +159,7 @@ impl Site {
     }
 
     /// Returns the jobspec of a job: whole nodes, and simulated tasks that end on request of the demo.
-    pub(super) fn jobspec(&self, job: &DemoJob) -> Value {
+    pub(super) fn build_jobspec(&self, job: &DemoJob) -> Value {
         let mut system = json!({
             "duration": 3600.0, "cwd": "/", "environment": {}, "queue": job.queue,
             "exec": {"test": {"run_duration": "1h", "override": 1}},
@@ -178,7 +178,7 @@ impl Site {
     }
 }
 
-fn with_defaults(defaults: &Map<String, Value>, record: &Map<String, Value>) -> Value {
+fn add_defaults(defaults: &Map<String, Value>, record: &Map<String, Value>) -> Value {
     let mut filled = defaults.clone();
     filled.extend(record.iter().map(|(key, value)| (key.clone(), value.clone())));
     Value::Object(filled)

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-/// The role of a text, which decides its colour.
+/// The role of a text in the output, which determines its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tone {
     Plain,
@@ -33,7 +33,7 @@ pub(super) type Cell = (String, Tone);
 /// The width of the output, in characters.
 const WIDTH: usize = 80;
 
-/// A row of a table, and a text that stands below it.
+/// A row of a table, and the note below the row.
 #[derive(Debug, Default)]
 pub(super) struct Row {
     pub(super) cells: Vec<Cell>,
@@ -42,37 +42,37 @@ pub(super) struct Row {
 }
 
 /// Creates a cell without colour.
-pub(super) fn plain(text: impl Into<String>) -> Cell {
+pub(super) fn plain_cell(text: impl Into<String>) -> Cell {
     (text.into(), Tone::Plain)
 }
 
 /// The output stream of the demo.
-pub(super) struct Paper<'a> {
+pub(super) struct Printer<'a> {
     pub(super) out: &'a mut dyn Write,
     pub(super) colour: bool,
 }
 
-impl Paper<'_> {
-    fn text(&mut self, text: &str, tone: Tone) -> io::Result<()> {
+impl Printer<'_> {
+    fn print_text(&mut self, text: &str, tone: Tone) -> io::Result<()> {
         if !self.colour || tone == Tone::Plain {
             return write!(self.out, "{text}");
         }
         write!(self.out, "{}{text}\x1b[0m", tone.code())
     }
 
-    pub(super) fn line(&mut self, text: &str, tone: Tone) -> io::Result<()> {
-        self.text(text, tone)?;
+    pub(super) fn print_line(&mut self, text: &str, tone: Tone) -> io::Result<()> {
+        self.print_text(text, tone)?;
         writeln!(self.out)
     }
 
     /// Prints a heading below an empty line.
-    pub(super) fn heading(&mut self, text: &str) -> io::Result<()> {
+    pub(super) fn print_heading(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out)?;
-        self.line(text, Tone::Heading)
+        self.print_line(text, Tone::Heading)
     }
 
     /// Prints a table. A title that starts with `>` aligns its column to the right.
-    pub(super) fn table(&mut self, titles: &[&str], rows: &[Row]) -> io::Result<()> {
+    pub(super) fn print_table(&mut self, titles: &[&str], rows: &[Row]) -> io::Result<()> {
         let cells =
             titles.iter().map(|title| (title.trim_start_matches('>').to_owned(), Tone::Faint)).collect();
         let head = Row { cells, ..Row::default() };
@@ -90,19 +90,19 @@ impl Paper<'_> {
                 let blank = " ".repeat(width.saturating_sub(text.chars().count()));
                 let right = titles.get(column).is_some_and(|title| title.starts_with('>'));
                 write!(self.out, " {}", if right { blank.as_str() } else { "" })?;
-                self.text(text, *tone)?;
+                self.print_text(text, *tone)?;
                 if !right && column < last {
                     write!(self.out, "{blank}")?;
                 }
             }
             writeln!(self.out)?;
-            self.note(&row.note)?;
+            self.print_note(&row.note)?;
         }
         Ok(())
     }
 
     /// Prints a text below a row, indented and wrapped.
-    fn note(&mut self, text: &str) -> io::Result<()> {
+    fn print_note(&mut self, text: &str) -> io::Result<()> {
         const INDENT: &str = "     ";
         let mut line = String::new();
         for word in text.split_whitespace() {

@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 
 use super::super::abi::ContinuationFn;
 use super::super::reactor::FutureRequest;
-use super::{Text, code, host, tag, text};
+use super::{Text, host_at, read_text, return_code, tag_at};
 
-/// Answers the requests that plugins may send here: a submission of no jobs (fulfilled when the open batch of events
-/// is committed), a job's dependencies from job-list, a volatile memo, and the topics for which a test has set an
-/// answer. Returns null for other requests.
+/// Creates the future of a request, or returns null if the host does not answer the topic. The host answers queries to
+/// job-list for the dependencies of a job, memos, and topics for which a test has set an answer. It also answers a
+/// submission of no jobs: this future is fulfilled when the open batch of events is committed.
 pub(super) extern "C" fn rpc(pointer: *mut c_void, topic: Text, payload: Text) -> *mut c_void {
-    let host = host(pointer);
+    let host = host_at(pointer);
     if host.inject_fault("flux_rpc").is_some() {
         return std::ptr::null_mut();
     }
-    let payload = text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
+    let payload = read_text(payload).and_then(|payload| serde_json::from_str(&payload).ok());
     let payload: Option<Value> = payload;
-    if let (Some("job-manager.memo"), Some(payload)) = (text(topic).as_deref(), &payload) {
+    if let (Some("job-manager.memo"), Some(payload)) = (read_text(topic).as_deref(), &payload) {
         host.annotate(payload);
     }
-    let wanted = match (text(topic).as_deref(), payload) {
+    let wanted = match (read_text(topic).as_deref(), payload) {
         (Some("job-manager.submit"), Some(payload)) if payload == json!({"jobs": []}) => {
             FutureRequest::Commit
         }
@@ -46,28 +46,28 @@ pub(super) extern "C" fn commit(
     keys: *const Text,
     texts: *const Text,
 ) -> *mut c_void {
-    let host = host(pointer);
+    let host = host_at(pointer);
     if host.inject_fault("flux_kvs_commit").is_some() {
         return std::ptr::null_mut();
     }
     let entry = |array: *const Text, index: usize| {
         // SAFETY: both arrays have `count` entries, and `index` is below `count`.
-        text(unsafe { *array.add(index) })
+        read_text(unsafe { *array.add(index) })
     };
     let count = usize::try_from(count).unwrap_or(0);
     let changes =
         (0..count).map(|index| (entry(keys, index).unwrap_or_default(), entry(texts, index))).collect();
     let agenda = &mut host.store.borrow_mut().agenda;
-    agenda.kvs.send(changes);
+    agenda.kvs.send_changes(changes);
     agenda.create_future(host, FutureRequest::Commit)
 }
 
 pub(super) extern "C" fn lookup(pointer: *mut c_void, key: Text) -> *mut c_void {
-    let host = host(pointer);
+    let host = host_at(pointer);
     if host.inject_fault("flux_kvs_lookup").is_some() {
         return std::ptr::null_mut();
     }
-    host.store.borrow_mut().agenda.create_future(host, FutureRequest::Key(text(key).unwrap_or_default()))
+    host.store.borrow_mut().agenda.create_future(host, FutureRequest::Key(read_text(key).unwrap_or_default()))
 }
 
 pub(super) extern "C" fn future_then(
@@ -75,19 +75,19 @@ pub(super) extern "C" fn future_then(
     callback: ContinuationFn,
     data: *mut c_void,
 ) -> c_int {
-    let tag = tag(future);
-    if let Some(failed) = host(tag.host.cast()).inject_fault("flux_future_then") {
-        return failed;
+    let tag = tag_at(future);
+    if let Some(error_code) = host_at(tag.host.cast()).inject_fault("flux_future_then") {
+        return error_code;
     }
-    code(host(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
+    return_code(host_at(tag.host.cast()).store.borrow_mut().agenda.then(tag.key, callback, data))
 }
 
 pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_int {
-    let tag = tag(future);
-    if let Some(failed) = host(tag.host.cast()).inject_fault("flux_kvs_lookup_get") {
-        return failed;
+    let tag = tag_at(future);
+    if let Some(error_code) = host_at(tag.host.cast()).inject_fault("flux_kvs_lookup_get") {
+        return error_code;
     }
-    code(host(tag.host.cast()).lookup_text(tag.key).map(|found| {
+    return_code(host_at(tag.host.cast()).lookup_text(tag.key).map(|found| {
         if !value.is_null() {
             // SAFETY: not null, so the caller of flux_kvs_lookup_get passed the address of a variable.
             unsafe { *value = found };
@@ -96,7 +96,7 @@ pub(super) extern "C" fn lookup_get(future: *mut c_void, value: *mut Text) -> c_
 }
 
 pub(super) extern "C" fn future_destroy(future: *mut c_void) {
-    let tag = tag(future);
-    let (host, key) = (host(tag.host.cast()), tag.key);
+    let tag = tag_at(future);
+    let (host, key) = (host_at(tag.host.cast()), tag.key);
     host.store.borrow_mut().agenda.destroy_future(key);
 }

@@ -4,7 +4,7 @@
 use std::ffi::c_void;
 
 use super::super::{fault, host::Host};
-use super::{DueEvent, micros, pointer};
+use super::{DueEvent, tag_address, to_micros};
 
 /// The maximum number of turns in `settle`. Without it, `settle` would not end if a timer re-arms itself without delay.
 const MAX_TURNS: usize = 10_000_000;
@@ -17,7 +17,7 @@ impl Host {
                 return;
             }
         }
-        self.violation("a timer without delay re-arms itself indefinitely".into());
+        self.report_violation("a timer without delay re-arms itself indefinitely".into());
     }
 
     /// Runs one turn of the reactor. Returns false if nothing was due.
@@ -32,7 +32,7 @@ impl Host {
         }
     }
 
-    /// Runs the reactor until it is idle or has made `most` commits. Drops all changes of the KVS that are not applied then.
+    /// Runs the reactor until it is idle or has made `most` commits. Then drops all changes of the KVS that are not applied.
     pub fn settle_commits(&self, most: usize) {
         for _ in 0..most {
             loop {
@@ -50,7 +50,7 @@ impl Host {
 
     /// Advances the virtual time by `seconds`, and runs all events that are due until then.
     pub fn advance(&self, seconds: f64) {
-        let end = self.store.borrow().agenda.now.saturating_add(micros(seconds));
+        let end = self.store.borrow().agenda.now.saturating_add(to_micros(seconds));
         loop {
             self.settle();
             let mut store = self.store.borrow_mut();
@@ -65,32 +65,32 @@ impl Host {
     fn run_turn(&self, due: DueEvent) {
         match due {
             DueEvent::Finish(id) => self.finish(id),
-            DueEvent::Released(id) => self.released(id),
-            DueEvent::Timer(key) => self.fire(key),
+            DueEvent::Released(id) => self.finish_release(id),
+            DueEvent::Timer(key) => self.run_timer(key),
             DueEvent::Answer(key) => {
                 let mut store = self.store.borrow_mut();
                 let Some(future) = store.agenda.futures.get_mut(&key) else { return };
                 future.due = None;
                 let (Some((callback, data)), owner, pointer) =
-                    (future.then.take(), future.owner, pointer(&future.tag))
+                    (future.then.take(), future.owner, tag_address(&future.tag))
                 else {
                     return;
                 };
                 drop(store);
                 // SAFETY: flux_future_then(3): the continuation gets its future and data; the plugin is loaded,
                 // because removal drops the futures it owns.
-                self.as_plugin(owner, || unsafe { callback(pointer, data) });
+                self.run_as_plugin(owner, || unsafe { callback(pointer, data) });
             }
         }
     }
 
-    fn fire(&self, key: usize) {
+    fn run_timer(&self, key: usize) {
         let mut store = self.store.borrow_mut();
         let agenda = &mut store.agenda;
         let Some(watcher) = agenda.watchers.get_mut(&key) else { return };
         watcher.armed = None;
         let (callback, data, owner, repeat) = (watcher.callback, watcher.data, watcher.owner, watcher.repeat);
-        let pointer = pointer(&watcher.tag);
+        let pointer = tag_address(&watcher.tag);
         if repeat > 0 {
             watcher.after = repeat;
             agenda.arm(key, Some(true), None);
@@ -99,13 +99,13 @@ impl Host {
         let reactor = std::ptr::from_ref(self).cast_mut().cast::<c_void>();
         // SAFETY: flux_timer_watcher_create(3): reactor, watcher, events, data; the plugin is loaded, because
         // removal drops the watchers it owns.
-        self.as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
+        self.run_as_plugin(owner, || unsafe { callback(reactor, pointer, 0, data) });
     }
 
     /// Runs code of a plugin. The plugin owns the watchers and futures that the code creates.
-    pub(crate) fn as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
+    pub(crate) fn run_as_plugin<T>(&self, uid: usize, code: impl FnOnce() -> T) -> T {
         self.store.borrow_mut().agenda.calling.push(uid);
-        let result = fault::as_plugin(self, code);
+        let result = fault::run_as_plugin(self, code);
         self.store.borrow_mut().agenda.calling.pop();
         result
     }
