@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The boundary to abi.c: the C objects that plugins use, as owned Rust values.
 //!
-//! The C side is found with dlsym in the running executable, so this crate links and its unit tests run without it.
+//! The C side is found with dlsym in the running executable, so this crate links, and its unit tests run, without abi.c.
 //! In an executable without the C side, [`Abi::load`] returns an error.
 
 use std::cell::Cell;
@@ -87,7 +87,7 @@ pub(super) fn c_text(text: &str) -> CString {
 /// # Safety
 /// `text` must be null or a NUL-terminated string.
 pub(super) unsafe fn rust_text(text: *const c_char) -> Option<String> {
-    // SAFETY: the pointer is not null here, and the caller guarantees the terminator.
+    // SAFETY: `text` is not null, and the caller guarantees the terminator.
     (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
 }
 
@@ -135,7 +135,7 @@ impl Args {
         }
         // SAFETY: args_get succeeded, so `text` is a NUL-terminated string.
         let copy = unsafe { rust_text(text) };
-        // SAFETY: json_dumps allocated it, and it is not used afterwards.
+        // SAFETY: json_dumps allocated `text`, which is not used afterwards.
         unsafe { (self.abi.free_text)(text.cast()) };
         copy
     }
@@ -150,7 +150,7 @@ impl Args {
 
 impl Drop for Args {
     fn drop(&mut self) {
-        // SAFETY: args_new created it, and it is destroyed once.
+        // SAFETY: args_new created the object, which is destroyed once.
         unsafe { (self.abi.args_free)(self.raw.as_ptr()) };
     }
 }
@@ -177,12 +177,12 @@ impl PluginHandle {
 
 impl Drop for PluginHandle {
     fn drop(&mut self) {
-        // SAFETY: plugin_new created it, and it is freed once.
+        // SAFETY: plugin_new created the handle, which is freed once.
         unsafe { (self.abi.plugin_free)(self.raw.get()) };
     }
 }
 
-/// A request message. It is valid while its handler runs and until the response is sent.
+/// A request message, valid while its handler runs and until the response is sent.
 pub(super) struct Message {
     abi: &'static Abi,
     raw: *mut CMsg,
@@ -217,7 +217,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // SAFETY: msg_new created it, and it is freed once.
+        // SAFETY: msg_new created the message, which is freed once.
         unsafe { (self.abi.msg_free)(self.raw) };
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The job manager's loop over its active jobs, and how calls of a plugin disturb it.
+//! The job manager's loop over its active jobs, and the calls of a plugin that disturb the loop.
 //!
 //! Flux stores active jobs in a hash with a single cursor. A lookup by id that finds a job moves the cursor there, so
 //! the loop continues with that job and its successors in the hash: jobs in between are skipped or visited again.
@@ -18,7 +18,7 @@ pub(super) struct ActiveLoop {
 }
 
 impl Host {
-    /// Starts a loop, and returns true. If a loop is already running, ends that loop, because it loses its cursor, and returns false.
+    /// Starts a loop, and returns true. If a loop is already running, ends that loop, which loses its cursor, and returns false.
     pub(super) fn begin_loop(&self) -> bool {
         let mut store = self.store.borrow_mut();
         if let Some(active_loop) = store.active_loop.as_mut() {

@@ -23,15 +23,15 @@ struct Item {
 impl Drop for Item {
     fn drop(&mut self) {
         if let Some(destroy) = self.destroy {
-            // SAFETY: flux_plugin_aux_set(3): the destructor is called once with the value it was registered for,
+            // SAFETY: flux_plugin_aux_set(3): the destructor is called once, with the value of its registration,
             // while the plugin is still loaded (the host drops every Aux before dlclose).
             unsafe { destroy(self.value) };
         }
     }
 }
 
-/// The value that `set` replaced. Dropping it runs a destructor that may call the host, so nothing may be borrowed
-/// then.
+/// The value that `set` replaced. Its drop runs a destructor that may call the host, so no `RefCell` of the host may be
+/// borrowed at the drop.
 #[must_use]
 pub(super) struct Displaced(#[allow(dead_code, reason = "kept for its drop")] Option<Item>);
 

@@ -112,7 +112,7 @@ pub(super) fn all_resources(options: &Options) -> Value {
     resource_set(&all, 0.0, None)
 }
 
-/// Returns the resource set (RFC 20) of an allocation. Without a time limit it does not expire.
+/// Returns the resource set (RFC 20) of an allocation. An allocation without a time limit does not expire.
 fn resource_set(allocation: &[(usize, usize)], start: f64, limit: Option<f64>) -> Value {
     let lite: Vec<Value> = allocation
         .iter()
@@ -128,7 +128,8 @@ fn resource_set(allocation: &[(usize, usize)], start: f64, limit: Option<f64>) -
     }})
 }
 
-/// Returns the run time of a job: the test-exec duration, or else its time limit. `None` if it runs until `finish`.
+/// Returns the run time of a job: the test-exec duration, or else the time limit. Returns `None` if the job runs until
+/// `finish`.
 fn run_time(job: &Job) -> Option<f64> {
     let system = job.jobspec.pointer("/attributes/system")?;
     if let Some(test) = system.pointer("/exec/test") {

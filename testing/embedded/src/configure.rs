@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Notifies plugins of Flux's configuration, and reports calls of plugins that disturb the notification.
 //!
-//! Flux loops over its plugins with the cursor of their list. Before it calls plugins about a job, it counts the
-//! handlers of the topic with the same cursor and leaves it at the end of the list. A loop in progress then starts
-//! again with the first plugin.
+//! Flux loops over its plugins with the cursor of their list. Before Flux calls plugins about a job, it counts the
+//! handlers of the topic with the same cursor, which is then at the end of the list. So a loop in progress starts again
+//! with the first plugin.
 
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ use super::host::{Host, error_text};
 use super::plugin::Plugin;
 
 impl Host {
-    /// Notifies every plugin of the configuration, in load order, until one rejects it. Plugins that are loaded later
-    /// get it too. Returns the number of calls.
+    /// Notifies every plugin of the configuration, in load order, until a plugin rejects the
+    /// configuration. Plugins that are loaded later also get the configuration. Returns the number of calls.
     ///
     /// # Errors
     /// Returns the error text of the plugin.

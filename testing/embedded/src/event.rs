@@ -91,8 +91,8 @@ impl Host {
         }
     }
 
-    /// Performs the action of the state of a job. The host calls this method after every event, so each action checks
-    /// whether it is due.
+    /// Performs the action of the state of a job. The host calls this method after every event, so each action first
+    /// checks its condition.
     pub(super) fn perform_action(&self, id: u64) -> Result<(), Errno> {
         match self.state(id).ok_or(Errno::ENOENT)? {
             State::New => Ok(()),

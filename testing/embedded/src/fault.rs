@@ -71,8 +71,8 @@ impl FutureRequest {
 }
 
 impl Host {
-    /// The functions of Flux that can fail. `flux_rpc_get` fails together with `flux_kvs_lookup_get`, which is the
-    /// same function here.
+    /// The functions of Flux that can fail. A fault in `flux_kvs_lookup_get` also makes `flux_rpc_get` fail, because both
+    /// share one implementation.
     pub const FALLIBLE: [&'static str; 28] = [
         "flux_jobtap_service_register_ex",
         "flux_jobtap_set_load_sort_order",
@@ -125,7 +125,7 @@ impl Host {
         };
     }
 
-    /// Counts a call. Returns `-errno` if the fault makes it fail.
+    /// Counts a call. Returns `-errno` if the fault makes the call fail.
     pub(super) fn inject_fault(&self, call: &'static str) -> Option<c_int> {
         let faults = &mut self.store.borrow_mut().faults;
         let count = faults.calls.entry(call).or_default();

@@ -111,7 +111,7 @@ pub struct Host {
     pub(super) options: Options,
     pub(super) store: RefCell<Store>,
     pub(super) plugins: RefCell<Vec<Rc<Plugin>>>,
-    /// Position in the list of plugins while they are notified of a configuration.
+    /// The index of the plugin that is being notified of a configuration, if any.
     pub(super) cursor: Cell<Option<usize>>,
     pub(super) next_uid: Cell<usize>,
     /// Flux's configuration.
@@ -228,8 +228,8 @@ impl Host {
         self.store.borrow().jobs.values().flat_map(|job| job.aux.values()).map(|aux| aux.len()).sum()
     }
 
-    /// Returns the number of subscriptions to job events, including those of inactive jobs. Flux searches them when
-    /// it frees a job.
+    /// Returns the number of subscriptions to job events, including the subscriptions of inactive jobs. Flux
+    /// searches all subscriptions when it frees a job.
     pub fn subscriptions(&self) -> usize {
         self.store.borrow().jobs.values().map(|job| job.subscribers.len()).sum()
     }

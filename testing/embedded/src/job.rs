@@ -19,7 +19,7 @@ impl Errno {
     pub const EEXIST: Errno = Errno(17);
     /// The key is a directory.
     pub const EISDIR: Errno = Errno(21);
-    /// The call is not allowed here.
+    /// The argument is invalid, or the state does not allow the call.
     pub const EINVAL: Errno = Errno(22);
     /// Operation now in progress.
     pub const EINPROGRESS: Errno = Errno(115);

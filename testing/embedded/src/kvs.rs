@@ -13,7 +13,8 @@ type Changes = Vec<(String, Option<String>)>;
 #[derive(Default)]
 pub(super) struct Kvs {
     texts: BTreeMap<String, String>,
-    /// The changes that plugins have sent and that are not applied yet. The host applies them also after a removal of their plugin.
+    /// The changes that plugins have sent and that are not applied yet. The host applies the changes even if the plugin is removed
+    /// first.
     sent: Vec<Changes>,
     commit_error: Option<Errno>,
     lookup_error: Option<Errno>,

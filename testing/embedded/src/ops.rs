@@ -108,7 +108,7 @@ pub(super) static HOST_OPS: HostOps = HostOps {
 };
 
 fn plugin_at<'a>(slot: Slot) -> &'a Plugin {
-    // SAFETY: by the contract `slot` is the address of a Plugin. Its Rc keeps it alive while the .so is loaded, and
+    // SAFETY: by the contract `slot` is the address of a Plugin. The Rc of the plugin keeps it alive while the .so is loaded, and
     // only the .so calls this function. Plugin has interior mutability only.
     unsafe { &*slot.cast::<Plugin>() }
 }
@@ -123,7 +123,7 @@ fn host_of_slot(slot: Slot) -> &'static Host {
 }
 
 fn tag_at<'a>(pointer: *mut c_void) -> &'a Tag {
-    // SAFETY: by the contract this is a watcher or future that was created here and not destroyed.
+    // SAFETY: by the contract `pointer` is a watcher or future that the agenda created and that is not destroyed.
     unsafe { &*pointer.cast::<Tag>() }
 }
 
@@ -208,8 +208,8 @@ extern "C" fn reprioritize_all(slot: Slot) -> c_int {
         return error_code;
     }
     let host = host_of_slot(slot);
-    let fails = host.store.borrow().reprioritize_fails;
-    return_code(fails.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
+    let injected_error = host.store.borrow().reprioritize_fails;
+    return_code(injected_error.map_or(Ok(()), Err).map(|()| host.reprioritize_all()))
 }
 
 extern "C" fn reprioritize_job(slot: Slot, id: u64, priority: u32) -> c_int {
@@ -226,15 +226,15 @@ extern "C" fn dependency(slot: Slot, id: u64, add: c_int, name: Text) -> c_int {
         return error_code;
     }
     host.on_lookup(id, "flux_jobtap_dependency_add or _remove");
-    // Flux accepts only the ids of active jobs here, and no CURRENT_JOB.
+    // Flux accepts only the ids of active jobs in these calls, and not CURRENT_JOB.
     return_code(host.state(id).filter(|state| *state != State::Inactive).ok_or(Errno::ENOENT).and_then(
         |state| {
             let name = read_text(name).unwrap_or_default();
             if !matches!(state, State::New | State::Depend) {
                 return Err(Errno::EINVAL);
             }
-            let outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
-            if add != 0 && outstanding {
+            let is_outstanding = host.job(id, |job| job.dependencies.contains(&name)) == Some(true);
+            if add != 0 && is_outstanding {
                 return Ok(());
             }
             let event = if add != 0 { "dependency-add" } else { "dependency-remove" };

@@ -83,8 +83,8 @@ pub fn run(args: &PlayArgs) -> Outcome {
     }
 }
 
-/// Returns the load-time configuration of the plugin, with a document if there is one. The snapshot is disabled,
-/// because histories do not contain it.
+/// Returns the load-time configuration of the plugin, with `document` unless it is null. The snapshot is disabled,
+/// because scenarios do not contain snapshots.
 fn make_conf(document: &Value) -> Value {
     match document {
         Value::Null => json!({"remember": false}),
@@ -109,7 +109,7 @@ fn number(step: &Value, key: &str) -> u64 {
 }
 
 impl Play {
-    /// Performs one step. Returns its line of the output with `--trace`.
+    /// Performs one step. Returns the line that `--trace` prints for the step.
     fn perform_traced_step(&mut self, index: usize, step: &Value) -> Value {
         self.host.take_trace();
         let answers = match step.get("batch").and_then(Value::as_array) {
@@ -128,7 +128,7 @@ impl Play {
             "drift": check.and_then(|check| check.get("drift").cloned()), "trace": trace})
     }
 
-    /// Submits several jobs at once. Flux accepts all of them before the first one continues.
+    /// Submits several jobs at once. Flux accepts all jobs before the first job continues.
     fn submit_batch(&mut self, batch: &[Value]) -> Vec<Option<String>> {
         let submissions: Vec<Submission> = batch.iter().map(|step| self.build_submission(step)).collect();
         let results = self.host.submit_batch(&submissions);

@@ -137,7 +137,7 @@ impl Host {
         Ok(())
     }
 
-    /// Loads a plugin without a replay, like `[job-manager] plugins=` at start.
+    /// Loads a plugin without a replay, as Flux does at its start for `[job-manager] plugins=`.
     pub(super) fn open_plugin(&self, path: &Path, conf: Option<&Value>) -> Result<Rc<Plugin>, String> {
         let shown = path.display();
         // SAFETY: loading runs the initializers of the .so; the caller names a jobtap plugin.
@@ -178,7 +178,7 @@ impl Host {
         let handle = plugin.handle.get_or_init(|| PluginHandle::new(self.abi, slot, conf));
         // SAFETY: called once, right after loading, with a handle that outlives the plugin.
         let rc = self.run_as_plugin(uid, || unsafe { init(handle.as_ptr().cast()) });
-        let ready = if rc < 0 {
+        let outcome = if rc < 0 {
             Err(format!("{shown}: flux_plugin_init failed"))
         } else if self.find_plugin(&basename).is_some() {
             // Flux checks this after flux_plugin_init.
@@ -186,13 +186,13 @@ impl Host {
         } else {
             self.send_conf_update(&plugin, &self.config.borrow().clone())
         };
-        if let Err(text) = ready {
+        if let Err(text) = outcome {
             self.unload_plugin(&plugin);
             return Err(text);
         }
-        // A name with '/' or '.' can't be part of a service name; it is replaced by the basename up to its first dot.
-        let plain = |name: &String| !name.contains(['/', '.']);
-        if !plugin.set_name.borrow().as_ref().is_some_and(plain) {
+        // A name with '/' or '.' can't be part of a service name. Flux uses the basename up to its first dot instead.
+        let is_valid = |name: &String| !name.contains(['/', '.']);
+        if !plugin.set_name.borrow().as_ref().is_some_and(is_valid) {
             plugin.set_name.replace(basename.split('.').next().map(str::to_string));
         }
         self.plugins.borrow_mut().push(plugin.clone());

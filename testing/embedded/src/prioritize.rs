@@ -11,7 +11,7 @@ const UNAVAILABLE: i64 = -2;
 const HIGHEST: i64 = 4_294_967_295;
 
 impl Host {
-    /// Sets the priority of a job in PRIORITY or SCHED. Posts no event if a job in SCHED keeps its priority.
+    /// Sets the priority of a job in PRIORITY or SCHED. If the priority of a job in SCHED stays the same, posts no event.
     pub(super) fn reprioritize_job(&self, id: u64, priority: i64) {
         let Some((state, urgency, current)) = self.job(id, |job| (job.state(), job.urgency, job.priority))
         else {
@@ -31,7 +31,7 @@ impl Host {
         if self.post_event(id, "priority", Some(json!({"priority": priority}))).is_err() {
             self.log(LOG_ERR, format!("reprioritize_job: {}", f58(id)));
         }
-        // The event may only be queued, but the value applies at once.
+        // If the event is only queued, the priority still applies at once.
         self.job_mut(id, |job| job.priority = priority);
     }
 
@@ -51,7 +51,7 @@ impl Host {
         self.store.borrow_mut().reprioritize_fails = errno;
     }
 
-    /// Gets the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
+    /// Requests the priority of every job in PRIORITY or SCHED, in the order of a hash with a cursor (see `active`).
     pub fn reprioritize_all(&self) {
         if !self.begin_loop() {
             return self.report_violation("a reprioritize loop in the reprioritize loop".into());
@@ -83,7 +83,7 @@ impl Host {
             None => UNAVAILABLE,
             Some(Value::Number(n)) if n.is_i64() => n.as_i64().unwrap_or(UNAVAILABLE),
             Some(other) => {
-                self.log(LOG_ERR, format!("jobtap: job.priority.get: arg_unpack: {other} is no integer"));
+                self.log(LOG_ERR, format!("jobtap: job.priority.get: arg_unpack: {other} is not an integer"));
                 return Err(Errno::EINVAL);
             }
         };

@@ -69,8 +69,8 @@ impl Host {
         if order == Order::Descending {
             ids.reverse();
         }
-        // First each job performs the action of its state, before any plugin has seen it: a job in CLEANUP may end,
-        // and one in DEPEND may lose its last dependency.
+        // First perform the action of the state of each job, before any callback about the job: a job in CLEANUP may end,
+        // and a job in DEPEND may lose its last dependency.
         for &id in &ids {
             if self.perform_action(id).is_err() {
                 self.log(LOG_ERR, format!("replay warning: action failed on job {}", self.label(id)));

@@ -28,7 +28,7 @@ pub struct Shape<'a> {
     pub tasks: u64,
     /// Cores per task.
     pub cores: u64,
-    /// Time limit in seconds; 0 if the job runs until it is finished by hand.
+    /// Time limit in seconds, or 0 if the job runs until [`Host::finish`].
     pub duration: f64,
     /// `attributes.system` strings: queue, bank, project.
     pub attributes: &'a [(&'a str, &'a str)],
@@ -56,8 +56,8 @@ impl Submission {
 }
 
 impl Host {
-    /// Submits a batch: all jobs are created, validated and announced now, and continue at the next [`Host::settle`].
-    /// Returns the job id or the text of the rejection for each.
+    /// Submits a batch. Creates, validates and announces all jobs; the jobs continue at the next [`Host::settle`]. Returns
+    /// the id of each job, or the text of its rejection.
     pub fn submit_batch(&self, batch: &[Submission]) -> Vec<Result<u64, String>> {
         batch.iter().map(|submission| self.submit_one(submission)).collect()
     }
@@ -119,7 +119,7 @@ impl Host {
         self.job(id, declared).flatten().unwrap_or_default()
     }
 
-    /// Calls a handler for each declared dependency. Without a handler the scheme is not supported.
+    /// Calls the handler of each declared dependency. Returns an error if a scheme has no handler.
     pub(super) fn check_dependencies(&self, id: u64) -> Result<(), String> {
         for (index, dependency) in self.declared_dependencies(id).into_iter().enumerate() {
             let scheme = dependency.get("scheme").and_then(Value::as_str);

@@ -35,14 +35,14 @@ impl Host {
                 "job is immutable due to previous instance owner update",
             ));
         }
-        let mut validate = false;
+        let mut needs_validation = false;
         for (key, value) in updates {
-            let (needs_validation, more) =
+            let (validates_update, more) =
                 self.ask_update(id, key, value, cred).map_err(|text| invalid(&text))?;
-            validate |= needs_validation;
+            needs_validation |= validates_update;
             all.extend(more);
         }
-        if validate {
+        if needs_validation {
             self.validate_updates(id, &all).map_err(|text| invalid(&text))?;
         } else if cred.is_owner() && cred.userid != userid {
             let _ = self.post_event(id, "set-flags", Some(json!({"flags": ["immutable"]})));
@@ -56,11 +56,11 @@ impl Host {
     /// Changes the time limit of the instance, and of all running jobs without a time limit of their own.
     pub fn set_instance_expiration(&self, expiration: f64) {
         for id in self.jobs() {
-            let is_followed = |job: &Job| {
+            let follows_instance = |job: &Job| {
                 let duration = job.jobspec.pointer("/attributes/system/duration").and_then(Value::as_f64);
                 job.state() == State::Run && duration.unwrap_or(0.0) == 0.0
             };
-            if self.job(id, is_followed) == Some(true) {
+            if self.job(id, follows_instance) == Some(true) {
                 let _ = self.post_event(id, "resource-update", Some(json!({"expiration": expiration})));
             }
         }
@@ -106,7 +106,7 @@ impl Host {
         Ok(())
     }
 
-    /// flux_jobtap_jobspec_update_pack: collects updates, which are posted after the callback.
+    /// Implements flux_jobtap_jobspec_update_pack: collects updates, which are posted after the callback.
     pub(super) fn collect_update(&self, updates: Map<String, Value>) -> Result<(), Errno> {
         let id = self.current_job().ok_or(Errno::EINVAL)?;
         self.check_updatable(id, &updates)?;
@@ -114,7 +114,7 @@ impl Host {
         Ok(())
     }
 
-    /// flux_jobtap_jobspec_update_id_pack: posts updates at once for any job except the current one.
+    /// Implements flux_jobtap_jobspec_update_id_pack: posts updates at once for any job except the current job.
     pub(super) fn update_by_id(&self, id: u64, updates: Map<String, Value>) -> Result<(), Errno> {
         if self.current_job() == Some(id) {
             return Err(Errno::EINVAL);

@@ -35,7 +35,7 @@ impl CommandArgs {
         Some(command)
     }
 
-    /// Makes the command load the demo's libflux-core.so.2, so that it sends its requests to standard input.
+    /// Makes the command load the demo's libflux-core.so.2, which sends the requests of the command to standard input.
     pub(super) fn replace_library(&self, command: &mut Command) {
         command.envs(self.libraries.as_ref().map(|directory| ("LD_LIBRARY_PATH", directory)));
     }

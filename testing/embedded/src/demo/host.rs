@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::commands::CommandArgs;
 use super::site::DemoJob;
 
-/// The stage of an active job, coarser than its state.
+/// The stage of an active job. A stage may contain several states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     /// In NEW, PRIORITY, or CLEANUP: the job will leave this state by itself.
@@ -73,6 +73,6 @@ pub(super) trait DemoHost {
     fn jobs(&self) -> Result<Vec<Active>, String>;
     /// Ends the tasks of a running job.
     fn finish(&self, job: &Active) -> Result<(), String>;
-    /// Runs a command of `flux fairshare` with this job manager, and returns what it prints.
+    /// Runs a command of `flux fairshare` with this job manager, and returns the output of the command.
     fn run_command(&self, args: &CommandArgs, command: &mut Command) -> Result<String, String>;
 }

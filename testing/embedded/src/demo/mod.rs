@@ -2,8 +2,8 @@
 //! `fairshare-embedded demo`: runs the plugin on a small site, and prints the priorities, holds, and rejections.
 //! `etc/demo.sh` builds everything and runs this command.
 //!
-//! The demo runs in a real Flux instance or in the embedded job manager ([`host::DemoHost`]). It prints values from the
-//! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file. At the end it
+//! The demo runs in a real Flux instance or in the embedded job manager ([`host::DemoHost`]). The demo prints values from the
+//! plugin's query document ([`view::View`]) and from the list of active jobs, never values from the site file. At the end the demo
 //! runs commands of `flux fairshare`, which send their requests to the same plugin ([`commands`]).
 
 mod commands;

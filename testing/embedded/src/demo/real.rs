@@ -37,11 +37,11 @@ impl FluxInstance {
         let (owner, guest) = (connect()?, connect()?);
         let version = owner.attribute("version").unwrap_or_default();
         let basename = plugin.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let real = FluxInstance { owner, guest, version, basename };
+        let instance = FluxInstance { owner, guest, version, basename };
         // A new instance starts with its named queues stopped.
-        real.rpc("job-manager.queue-start", &json!({"start": true, "all": true}))?;
-        real.rpc("job-manager.jobtap", &json!({"load": plugin, "remove": ".priority-default"}))?;
-        Ok(real)
+        instance.rpc("job-manager.queue-start", &json!({"start": true, "all": true}))?;
+        instance.rpc("job-manager.jobtap", &json!({"load": plugin, "remove": ".priority-default"}))?;
+        Ok(instance)
     }
 
     fn rpc(&self, topic: &str, payload: &Value) -> Result<Value, String> {

@@ -138,7 +138,7 @@ impl View {
         })
     }
 
-    /// Returns the limits that hold a job. `user` is the name of its user.
+    /// Returns the limits that hold `job`, with a description that names `user`, the user of the job.
     pub(super) fn holds(&self, job: &Active, user: &str) -> Result<Vec<Hold>, String> {
         let association = self.association(job)?;
         let Some(held) = association.held_jobs.get(&job.id) else { return Ok(Vec::new()) };
@@ -230,7 +230,7 @@ impl Measure {
     fn details(&self) -> String {
         let need =
             if self.what == "jobs" { String::new() } else { format!(", this job needs {} more", self.need) };
-        // If the limit has headroom, the plugin has reserved it for a job that it released earlier.
+        // If the limit has headroom, the plugin has reserved the headroom for a job that it released earlier.
         let reserved = if self.has_headroom() {
             "; the headroom left is reserved for a job released earlier"
         } else {
