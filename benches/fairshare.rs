@@ -16,13 +16,13 @@ fn build_site(leaves: usize, banks: usize) -> Builder {
     builder.bank("root", None, Shares::Count(1), None);
     for bank in 1..banks {
         let parent = if bank <= 10 { "root".to_owned() } else { format!("bank{:05}", (bank - 1) / 10) };
-        let shares = Shares::Count(1 + random.below(1000));
+        let shares = Shares::Count(1 + random.number_below(1000));
         builder.bank(&format!("bank{bank:05}"), Some(&parent), shares, None);
     }
     for leaf in 0..leaves {
         let bank = if banks == 1 { "root".to_owned() } else { format!("bank{:05}", 1 + leaf % (banks - 1)) };
-        let usage = random.below(1_000_000) as f64 / 7.0;
-        let shares = Shares::Count(1 + random.below(1000));
+        let usage = random.number_below(1_000_000) as f64 / 7.0;
+        let shares = Shares::Count(1 + random.number_below(1000));
         builder.association(&format!("user{leaf:07}"), &bank, shares, Some(usage), true);
     }
     builder

@@ -95,7 +95,7 @@ fn submit_job(engine: &mut Engine, id: u64) {
     submit_with_facts(engine, make_facts(id, State::New));
 }
 
-/// Submits a job. Returns true if it is held.
+/// Submits a job. Returns true if a limit holds the job.
 fn submit_with_facts(engine: &mut Engine, facts: JobFacts<'static>) -> bool {
     let id = facts.id;
     handle(engine, Event::Validate(facts.clone()));
@@ -133,8 +133,8 @@ fn time_events(count: u64, act: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / count as f64
 }
 
-/// A site, and the shortest times of all rounds in microseconds per event. `release` is the end of a job, with the release
-/// of the held job that waits for it.
+/// A site, and the shortest times of all rounds in microseconds per event. `release` is the time of the end
+/// of a job and of the release of a held job.
 struct MeasuredSite {
     limits: Vec<SiteLimit>,
     engine: Engine,
@@ -151,7 +151,7 @@ impl MeasuredSite {
 
     fn run_round(&mut self, round: u64) {
         let engine = &mut self.engine;
-        // These jobs belong to associations without running jobs, so they are not held.
+        // These jobs belong to associations without running jobs, so no limit holds them.
         let first = HELD + SAMPLE;
         let elapsed = time_events(SAMPLE, || (first..first + SAMPLE).for_each(|id| submit_job(engine, id)));
         self.submit = self.submit.min(elapsed);

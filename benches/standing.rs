@@ -45,9 +45,9 @@ fn make_site(leaves: usize, policy: Policy) -> Site {
         user: Some(UserId(leaf as u32)),
         name: format!("u{leaf:06}").into(),
         bank: bank_name(leaf % banks),
-        shares: Shares::Count(1 + random.below(1_000)),
+        shares: Shares::Count(1 + random.number_below(1_000)),
         active: true,
-        usage: Some(random.below(1_000_000_000) as f64 / 7.0),
+        usage: Some(random.number_below(1_000_000_000) as f64 / 7.0),
         counted: Watermark::default(),
     });
     Site {
@@ -72,9 +72,9 @@ fn standing_with_jobs(site: &Site, every: usize) -> Standing {
     standing.push(site.clone()).expect("a site");
     let mut random = Random(7);
     for (id, leaf) in site.associations.iter().step_by(every).enumerate() {
-        let ran_on = Resources { nodes: 1 + random.below(64), cores: 0, gpus: 0 };
+        let ran_on = Resources { nodes: 1 + random.number_below(64), cores: 0, gpus: 0 };
         let Some(user) = leaf.user else { continue };
-        let (bank, start) = (leaf.bank.clone(), T0 - random.below(86_400) as f64);
+        let (bank, start) = (leaf.bank.clone(), T0 - random.number_below(86_400) as f64);
         let job = Job { id: JobId(id as u64), user, bank, ran_on, start, limit: 0.0 };
         standing.usages.started(&job).expect("a job");
     }
@@ -157,8 +157,9 @@ fn bench_orders(criterion: &mut Criterion) {
         let mut random = Random(3);
         let mut pending = Pending::default();
         for id in 0..50_000u64 {
-            let current = 1 + random.below(100_000) as u32;
-            let posted = if id < stale_count { current + 1 + random.below(50) as u32 } else { current };
+            let current = 1 + random.number_below(100_000) as u32;
+            let posted =
+                if id < stale_count { current + 1 + random.number_below(50) as u32 } else { current };
             pending.put(None, PendingJob { id: JobId(id), posted, current, is_incomparable: false }, ());
         }
         let touched = pending.plan(bounds).touch.len();

@@ -54,7 +54,7 @@ fn measure_steady_site() {
             for number in 0..REFRESHES * 2 {
                 for _ in 0..ENDS {
                     flux.now += REFRESH / ENDS as f64;
-                    let id = running.swap_remove(random.below(running.len() as u64) as usize);
+                    let id = running.swap_remove(random.number_below(running.len() as u64) as usize);
                     flux.run_callback(id.0, Event::Inactive(id));
                     flux.submit_job(flux.user_of[&id]);
                     running.extend(flux.start_first_job());

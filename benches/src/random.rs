@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A random number generator with a fixed seed (splitmix64), so that every run measures the same site.
 
-/// The generator. The field is its state.
+/// A generator with its state.
 pub struct Random(pub u64);
 
 impl Random {
     /// Returns a number from 0 to `limit` - 1.
-    pub fn below(&mut self, limit: u64) -> u64 {
+    pub fn number_below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
