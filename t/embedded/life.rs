@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The callbacks about a job from submission to end, in the order that Flux makes them.
+//! Tests that the callbacks about a job come in the order in which Flux makes them, from submission to end.
 
 use fairshare_embedded::{Cred, State};
 use serde_json::json;
