@@ -20,14 +20,14 @@ class Caps:
     def __init__(self, rng, can):
         self.rng = rng
         self.has_scopes, self.has_strict = "scopes" in can and rng.random() < 0.8, "strict" in can and rng.random() < 0.6
-        self.limits = [self.common()] + [self.limit() for _ in range(rng.randint(0, 2))] if self.has_scopes else []
+        self.limits = [self.make_shared_limit()] + [self.limit() for _ in range(rng.randint(0, 2))] if self.has_scopes else []
         self.table = {}
 
     def is_on(self):
         """Returns whether the history has such limits or tables."""
         return self.has_scopes or self.has_strict
 
-    def common(self):
+    def make_shared_limit(self):
         """Returns a limit that several associations share."""
         rng = self.rng
         amount, caps = rng.choice([("run-sched-jobs", (2, 3, 5)), ("sched-jobs", (1, 2)), ("run-sched-nodes", (4, 6, 8)),
@@ -53,7 +53,7 @@ class Caps:
         """Raises, lowers, moves, drops or adds one cap."""
         rng, limits = self.rng, copy.deepcopy(limits)
         if rng.random() < 0.3:
-            return [self.common()] + limits[1:]
+            return [self.make_shared_limit()] + limits[1:]
         what = rng.choice(["size", "size", "size", "move", "drop", "add", "add"] if limits else ["add"])
         at = rng.randrange(len(limits)) if limits else 0
         if what == "size":
@@ -96,10 +96,10 @@ class Caps:
                  for bank, parent in PARENTS.items()]
         return dict(document, banks=banks, limits=copy.deepcopy(self.limits))
 
-    def siege(self, site, number):
+    def begin_siege(self, site, number):
         """Returns first steps in which a job of one bank requests all resources, and others request few again and again. Labels of jobs
         are numbered from `number`."""
-        steps, small = [self.opened(site, {"scope": "bank", "name": "S", "run-sched-gpus": 4}, (0.5,))], []
+        steps, small = [self.open_site(site, {"scope": "bank", "name": "S", "run-sched-gpus": 4}, (0.5,))], []
         for count in range(4 + 112):
             if count == 4:
                 steps.append({"submit": f"j{number}", "user": 5001, "bank": "B", "nodes": 1, "queue": "q1", "gpus": 4})
@@ -112,11 +112,11 @@ class Caps:
                 steps.append({"cancel": small.pop(0)})
         return steps
 
-    def contest(self, site, number):
+    def begin_contest(self, site, number):
         """Returns first steps in which many jobs wait for the headroom of one bank, and one after the other ends."""
         rng, steps = self.rng, []
         cap = rng.choice([{"run-sched-jobs": 2}, {"sched-jobs": 1}, {"run-sched-nodes": 3}, {"run-jobs": 2}])
-        steps.append(self.opened(site, {"scope": "bank", "name": "S", **cap}, (0.1, 0.25, 0.5, 0.75, 1.0)))
+        steps.append(self.open_site(site, {"scope": "bank", "name": "S", **cap}, (0.1, 0.25, 0.5, 0.75, 1.0)))
         for count in range(45):
             if count < 12 or rng.random() < 0.4:
                 user, bank = rng.choice(list(site.associations))
@@ -127,14 +127,14 @@ class Caps:
                 steps.append({"cancel": f"j{rng.randrange(max(1, number - 16), number)}"})
         return steps
 
-    def opened(self, site, limit, shares):
+    def open_site(self, site, limit, shares):
         """Returns the site with only this limit."""
         site.associations = {key: {"userid": key[0], "bank": key[1], "queues": "q1,q2", "fairshare": self.rng.choice(shares)}
                              for key in site.associations}
         site.queues = {name: {"queue": name, "priority": 0} for name in ("q1", "q2")}
         self.limits = [limit]
-        return {"policy": self.added(copy.deepcopy(site.whole()))}
+        return {"policy": self.added(copy.deepcopy(site.make_policy()))}
 
-    def some_gpus(self):
+    def pick_gpus(self):
         """Returns the number of GPUs that a job requests."""
         return self.rng.choice([0, 0, 0, 1, 1, 2]) if self.has_scopes else 0

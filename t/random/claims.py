@@ -22,39 +22,39 @@ class Claims:
     while only this scope held the job)}.
     """
 
-    def took(self, job):
+    def count_taker(self, job):
         """Counts a job that took headroom, and returns a text if another job was overtaken too often."""
         for group in self.scopes.of(job.assoc):
             if not group.has(job.queue):
                 continue
             for key in self.associations:
-                first = self.first_in(key, group) if self.scopes.is_in(key, group) else None
+                first = self.find_first_held(key, group) if self.scopes.is_in(key, group) else None
                 if first is None or first is job:
                     continue
                 head, since, alone = self.overtaken.get((group.id, key), (None, 0, 0))
                 since, alone = (since + 1, alone + 1) if head == first.id else (1, 1)
-                alone = alone if self.has_a_right(first, key) and self.holds_alone(group, first, job) else 0
+                alone = alone if self.is_entitled(first, key) and self.holds_alone(group, first, job) else 0
                 self.overtaken[group.id, key] = (first.id, since, alone)
                 if alone > OVERTAKEN + LEEWAY:
                     return f"job {first.id} is overtaken by {alone} jobs in {group.id}"
         return None
 
-    def first_in(self, key, group):
+    def find_first_held(self, key, group):
         """Returns the first held job of an association that counts in a group."""
         held = [job for job in self.line(key) if group.has(job.queue)]
-        return min(held, key=lambda job: (bool(job.foreign()), job.id), default=None)
+        return min(held, key=lambda job: (bool(job.list_foreign_names()), job.id), default=None)
 
-    def has_a_right(self, job, key):
+    def is_entitled(self, job, key):
         """Returns whether only limits over scopes hold the job, and it would fit if no other job existed."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
-        return (all(kind >= OWN for kind in self.exceeded(job)) and not job.foreign() and self.price_when_free(job) > 0
+        return (all(kind >= OWN for kind in self.exceeded(job)) and not job.list_foreign_names() and self.compute_free_priority(job) > 0
                 and not self.stops(job.queue)
                 and not any(True for group in groups for _ in group.refusals(job))
                 and all(cap > 0 for group in groups for amount, (cap, _) in group.caps.items() if amount.endswith("jobs")))
 
-    def short(self, group, job, but=None):
+    def list_lacking(self, group, job, but=None):
         """Returns the amounts of which a group has no headroom for a job, without counting the job `but`."""
-        parts = self.parted([other for other in self.counted(group) if other is not job and other is not but], asking=job)
+        parts = self.split_jobs([other for other in self.counted(group) if other is not job and other is not but], asking=job)
         found = []
         for amount, (cap, is_given) in group.caps.items():
             asked = asks(job, amount.rsplit("-", 1)[1])
@@ -64,7 +64,7 @@ class Claims:
 
     def holds_alone(self, group, job, but):
         """Returns whether this group and no other holds a job before the job `but` takes headroom."""
-        groups = [other for other in self.scopes.of(job.assoc) if other.has(job.queue) and self.short(other, job, but)]
+        groups = [other for other in self.scopes.of(job.assoc) if other.has(job.queue) and self.list_lacking(other, job, but)]
         return [other.id for other in groups] == [group.id]
 
     def is_overtaken(self, job):
@@ -83,7 +83,7 @@ class Claims:
                 continue
             for group in self.scopes.of(job.assoc):
                 if group.has(job.queue) and group.has(first.queue) and self.scopes.is_in(key, group):
-                    found += [(group, amount) for amount in self.short(group, first)
+                    found += [(group, amount) for amount in self.list_lacking(group, first)
                               if asks(job, amount.rsplit("-", 1)[1]) > 0]
         return found
 

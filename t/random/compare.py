@@ -47,13 +47,13 @@ class Follower(Release):
             if job.id not in pending:
                 break
             pending.discard(job.id)
-            self.ask(job)
+            self.read_priority(job)
         for jobid in sorted(pending):
-            self.ask(self.model.jobs[jobid])
+            self.read_priority(self.model.jobs[jobid])
         self.due += [key for key in self.model.associations if key not in self.due]
 
-    def ask(self, job):
-        outcome = self.model.price(job)
+    def read_priority(self, job):
+        outcome = self.model.compute_priority(job)
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
@@ -69,7 +69,7 @@ class Follower(Release):
         self.memo(job, outcome[2])
         if outcome[1] != job.priority or job.state == "PRIORITY":
             self.expect(job, "priority", {"priority": outcome[1]})
-            self.priced(job, outcome[1])
+            self.compute_present_priority(job, outcome[1])
             if job.charge is None:
                 self.scheduled(job)
 
@@ -90,9 +90,9 @@ class Follower(Release):
 
     def take_names(self):
         while (event := self.peek()) and event[0] in self.rehold and event[1] == "dependency-add":
-            self.late_name(self.take())
+            self.read_late_name(self.take())
 
-    def late_name(self, event):
+    def read_late_name(self, event):
         """Reads a name that is added to a job in DEPEND outside a submission."""
         job, name = self.model.jobs[event[0]], event[2]["description"]
         if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job):
@@ -106,11 +106,11 @@ class Follower(Release):
     def run(self):
         """Reads all events of the step; then the plugin must have posted all its events."""
         while self.peek() is not None:
-            self.one()
-        self.learns_stopped()
+            self.read_event()
+        self.read_queue_states()
         self.reading.clear()
         while self.due:
-            self.a_pass(self.due.pop(0))
+            self.read_scan(self.due.pop(0))
         for job, text in self.to_follow:
             if job in self.model.line(job.assoc):
                 self.fail(text)
@@ -120,7 +120,7 @@ class Follower(Release):
             if self.model.loaded and self.missing(job) and job.state == "SCHED":
                 self.fail(f"job {job.id} still lacks {self.missing(job)}")
 
-    def learns_stopped(self):
+    def read_queue_states(self):
         """The plugin asks for the states of queues while jobs are held. In stopped queues reservations end, and a release scan follows."""
         model = self.model
         if not model.loaded or model.knows_stopped or not model.is_stopped:
@@ -131,22 +131,22 @@ class Follower(Release):
         self.due += [key for key in model.associations if key not in self.due]
         return True
 
-    def one(self):
+    def read_event(self):
         event = self.peek()
         jobid, name, context = event
         job = self.model.jobs.get(jobid)
         if job is None:
             self.fail("an event of an unknown job")
         if name.startswith("dependency-"):
-            self.dependency(job, name, context["description"])
+            self.read_dependency(job, name, context["description"])
         elif name == "jobspec-update":
-            self.jobspec_update(job, context)
+            self.read_jobspec_update(job, context)
         elif name in ("memo", "priority"):
             if not self.model.loaded and name == "priority":
                 self.take()
-                self.priced(job, context["priority"])
-            elif not self.is_release(event) or not self.takes_turn(job):
-                if not self.learns_stopped():
+                self.compute_present_priority(job, context["priority"])
+            elif not self.is_release(event) or not self.read_release(job):
+                if not self.read_queue_states():
                     self.fail("not expected")
         elif name in ("submit", "validate", "urgency", "flux-restart", "exception", "alloc", "clean"):
             self.take()
@@ -154,32 +154,32 @@ class Follower(Release):
         else:
             self.fail("not expected")
 
-    def takes_turn(self, job):
+    def read_release(self, job):
         """Reads a change of a held job in a release scan that is due or possible, and returns False if there is no such scan."""
         event = self.peek()
-        key = self.which(self.due, job.assoc)
+        key = self.find_scan(self.due, job.assoc)
         if key is not None:
             self.due.remove(key)
-            self.a_pass(key, must=False)
+            self.read_scan(key, must=False)
             if self.peek() is event:
                 self.fail("not expected: the pass is over")
             return True
-        key = self.which(self.may | self.may_free, job.assoc)
+        key = self.find_scan(self.may | self.may_free, job.assoc)
         if key is not None:
-            self.may_pass(key)
+            self.is_scan_possible(key)
         return key is not None
 
-    def may_pass(self, key):
+    def is_scan_possible(self, key):
         """Reads a release scan that was possible, and no longer expects it."""
         is_whole = key in self.may and (key not in self.may_free or self.choose(2) == 1)
         lines = (False, True) if is_whole else (False,)
         (self.may if is_whole else self.may_free).discard(key)
         event = self.peek()
-        self.a_pass(key, lines)
+        self.read_scan(key, lines)
         if self.peek() is event:
             self.fail("not expected")
 
-    def dependency(self, job, name, description):
+    def read_dependency(self, job, name, description):
         is_ours, is_add = kind_of(description) is not None, name == "dependency-add"
         if not is_ours:
             self.take()
@@ -188,15 +188,15 @@ class Follower(Release):
             else:
                 self.removed(job, description)
         elif is_add and job.id in self.rehold and job.state == "DEPEND":
-            self.late_name(self.take())
-        elif is_add and job.foreign() and job.assoc is not None and not self.model.judges:
+            self.read_late_name(self.take())
+        elif is_add and job.list_foreign_names() and job.assoc is not None and not self.model.judges:
             self.rehold[job.id] = set()
-            self.late_name(self.take())
-        elif is_add or not self.takes_turn(job):
-            if is_add or not self.learns_stopped():
+            self.read_late_name(self.take())
+        elif is_add or not self.read_release(job):
+            if is_add or not self.read_queue_states():
                 self.fail("not expected")
 
-    def jobspec_update(self, job, context):
+    def read_jobspec_update(self, job, context):
         if job.state == "NEW":
             if self.missing(job) != context:
                 self.fail(f"expected {self.missing(job)}")
@@ -251,7 +251,7 @@ class Follower(Release):
         self.on_inactive(job)
 
 
-def new_job(model, jobid, step, after=None):
+def make_job(model, jobid, step, after=None):
     """Returns the job of a submission, attached to its association if that is known."""
     nodes, tasks = max(1, step.get("nodes", 0)), max(1, step.get("tasks", 0))
     job = Job(
@@ -264,7 +264,7 @@ def new_job(model, jobid, step, after=None):
     return job
 
 
-def of_query(model, query):
+def compare_query(model, query):
     """Returns the differences between the query document and the model, as a list of lines."""
     wrong, seen = [], set()
     for user in query["mf_priority_map"]:
@@ -295,19 +295,19 @@ def of_query(model, query):
     missing = [key for key, record in model.associations.items() if key not in seen and not record.get("gone")]
     wrong += [f"{key}: not in the query" for key in missing]
     if "limits" in query:
-        wrong += of_limits(model, query)
+        wrong += compare_limits(model, query)
     if set(query["queues"]) != set(model.queues):
         wrong.append(f"queues: expected {sorted(model.queues)}, seen {sorted(query['queues'])}")
     return wrong
 
 
-def of_limits(model, query):
+def compare_limits(model, query):
     """Returns the differences in limits over scopes and in the rules for running limits."""
     keys = ("scope", "name", "queue", "measure", "limit", "counts")
     seen = {tuple(one[key] for key in keys): one["used"] for one in query["limits"]}
     want = {}
     for scope, name, queue, amount, cap, counts in model.scopes.shown():
-        jobs = model.parted(model.counted(Group(scope, name, queue, {}))) if name != "*" else None
+        jobs = model.split_jobs(model.counted(Group(scope, name, queue, {}))) if name != "*" else None
         want[scope, name, queue, amount, cap, counts] = jobs and used(amount, counts == "given", jobs)
     wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
              for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]

@@ -54,7 +54,7 @@ class Site:
         }
         return {k: v for k, v in record.items() if v != UNLIMITED}
 
-    def whole(self):
+    def make_policy(self):
         return {
             "associations": list(self.associations.values()), "queues": list(self.queues.values()),
             "projects": [{"project": name} for name in ("*", "p1", "p2")], "banks": self.bank_records(),
@@ -93,7 +93,7 @@ class Site:
             self.config["zero_score"] = rng.choice(["hold", "floor"])
             self.config["deny_unknown_queues"] = rng.random() < 0.2
             return {"config": dict(self.config)}
-        return self.whole()
+        return self.make_policy()
 
 
 class Maker:
@@ -105,7 +105,7 @@ class Maker:
         self.jobs, self.kept, self.late, self.opening = [], [], 0, []
         if caps.has_scopes and (chance := caps.rng.random()) < 0.4:
             is_siege = "siege" in can and chance < 0.1
-            self.opening = caps.siege(self.site, 1) if is_siege else caps.contest(self.site, 1)
+            self.opening = caps.begin_siege(self.site, 1) if is_siege else caps.begin_contest(self.site, 1)
             self.jobs = [(step["submit"], step["user"]) for step in self.opening if "submit" in step]
         self.is_loaded, self.has_data, self.is_started, self.has_conf = True, True, True, True
 
@@ -138,11 +138,11 @@ class Maker:
         elif "run" in self.can and chance < 0.2:
             step["run"] = "0.1s"
         self.jobs.append((step["submit"], uid))
-        if gpus := self.caps.some_gpus():
+        if gpus := self.caps.pick_gpus():
             step["gpus"] = gpus
         return step
 
-    def some_job(self):
+    def pick_job(self):
         return self.rng.choice(self.jobs[-14:])[0] if self.jobs else "none"
 
     def step(self):
@@ -161,7 +161,7 @@ class Maker:
             return self.loading("load")
         if not self.has_data and rng.random() < 0.3:
             self.has_data = True
-            return {"push": self.site.whole()}
+            return {"push": self.site.make_policy()}
         kind = rng.choices([k for k, _ in kinds], [w for _, w in kinds])[0]
         return getattr(self, "a_" + kind)()
 
@@ -172,29 +172,29 @@ class Maker:
         return {"batch": [self.submission() for _ in range(self.rng.randint(2, 5))]}
 
     def a_cancel(self):
-        return {"cancel": self.some_job()}
+        return {"cancel": self.pick_job()}
 
     def a_urgency(self):
-        return {"urgency": self.some_job(), "value": self.rng.choice([0, 0, 16, 16, 16, 8, 24, 31])}
+        return {"urgency": self.pick_job(), "value": self.rng.choice([0, 0, 16, 16, 16, 8, 24, 31])}
 
     def a_update(self):
         if self.rng.random() < 0.7:
-            return {"update": self.some_job(), "queue": self.rng.choice(["q1", "q2", "q3"])}
-        return {"update": self.some_job(), "bank": self.rng.choice("AB")}
+            return {"update": self.pick_job(), "queue": self.rng.choice(["q1", "q2", "q3"])}
+        return {"update": self.pick_job(), "bank": self.rng.choice("AB")}
 
     def a_push(self):
-        return {"push": self.changed()}
+        return {"push": self.make_change()}
 
     def a_data(self):
-        return {"data": self.changed()}
+        return {"data": self.make_change()}
 
-    def changed(self):
+    def make_change(self):
         change = self.site.change()
-        return copy.deepcopy(change if self.has_data else self.whole_again())
+        return copy.deepcopy(change if self.has_data else self.make_policy_step())
 
-    def whole_again(self):
+    def make_policy_step(self):
         self.has_data = True
-        return self.site.whole()
+        return self.site.make_policy()
 
     def a_policy(self):
         self.site.change()
@@ -202,11 +202,11 @@ class Maker:
 
     def policy(self, key):
         self.has_data = True
-        return {key: self.whole()}
+        return {key: self.make_policy()}
 
-    def whole(self):
+    def make_policy(self):
         """A step that pushes a whole policy, with limits over scopes."""
-        return self.caps.added(copy.deepcopy(self.site.whole()))
+        return self.caps.added(copy.deepcopy(self.site.make_policy()))
 
     def a_cap(self):
         """A step that pushes other limits over scopes or configures another table [fairshare]."""
@@ -220,7 +220,7 @@ class Maker:
 
     def a_keep(self):
         self.late += 1
-        job, name = self.some_job(), f"late={self.late}"
+        job, name = self.pick_job(), f"late={self.late}"
         self.kept.append((job, name))
         return {"add": job, "name": name}
 
@@ -237,7 +237,7 @@ class Maker:
     def loading(self, key):
         self.is_loaded = True
         self.has_data = self.rng.random() < 0.7 or "nodata" not in self.can
-        return {key: self.whole() if self.has_data else None}
+        return {key: self.make_policy() if self.has_data else None}
 
     def a_reload(self):
         return self.loading("reload")
@@ -255,7 +255,7 @@ class Maker:
     def a_rush(self):
         """A step that loads the plugin without data and pushes before the plugin can read eventlogs."""
         self.has_data = True
-        return {"rush": copy.deepcopy(self.site.whole())}
+        return {"rush": copy.deepcopy(self.site.make_policy())}
 
     def a_remove(self):
         self.is_loaded = False
@@ -272,7 +272,7 @@ EMBEDDED = {"keep", "drop", "policy", "nodata", "siege"} | CAPS
 def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
     maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can))
-    document = maker.whole()
+    document = maker.make_policy()
     # The embedded job manager cannot stop queues; there a small cluster makes jobs wait in SCHED.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,
             "steps": [maker.step() for _ in range(steps)]}

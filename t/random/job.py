@@ -27,7 +27,7 @@ def is_of_queue(kind):
     return kind < 5 or NAMES[kind].endswith("-queue") and kind >= len(OWN)
 
 
-def in_order(names):
+def sort_names(names):
     """Sorts names in the order of the limits."""
     return sorted(names, key=lambda name: (kind_of(name), name))
 
@@ -71,11 +71,11 @@ class Job:
     memo: float = None
     suspended: bool = False
 
-    def ours(self):
+    def list_our_names(self):
         """Returns the present dependencies of the plugin."""
-        return in_order(name for name in self.deps if kind_of(name) is not None)
+        return sort_names(name for name in self.deps if kind_of(name) is not None)
 
-    def foreign(self):
+    def list_foreign_names(self):
         """Returns the present dependencies of others."""
         return [name for name in self.deps if kind_of(name) is None]
 
@@ -83,7 +83,7 @@ class Job:
         """Returns whether the plugin has ever held the job, also before a reload."""
         return any(kind_of(name) is not None for name in self.used)
 
-    def fresh(self, kind):
+    def make_fresh_name(self, kind):
         """Returns a name of the limit that this job has not used yet."""
         base = NAMES[kind]
         if base not in self.used:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays each step of a history through all models that agree with the steps before. If no model agrees, there is a difference."""
-from compare import Follower, new_job, of_query
+from compare import Follower, make_job, compare_query
 from model import Model
 from stream import Difference
 
@@ -31,7 +31,7 @@ class Judge:
             for jobid in sorted(by_id, key=len, reverse=True):
                 text = text.replace(jobid, by_id[jobid])
             raise Difference(text)
-        self.models, self.names = merged(left), names
+        self.models, self.names = merge_models(left), names
         self.conf = step.get("restart", self.conf)
 
     @staticmethod
@@ -57,7 +57,7 @@ class Judge:
                     stack.append(choices + (0,) * (at - len(choices)) + (value,))
 
 
-def merged(models):
+def merge_models(models):
     """Merges models in the same state that differ in one open question, which then stays open."""
     groups = {}
     for model in models:
@@ -67,7 +67,7 @@ def merged(models):
             decided.append(model.decided)
     result = []
     for model, ways in groups.values():
-        while (pair := next(mergeable(ways), None)) is not None:
+        while (pair := next(are_mergeable(ways), None)) is not None:
             one, other, key = pair
             ways.remove(one)
             ways.remove(other)
@@ -80,7 +80,7 @@ def merged(models):
     return result
 
 
-def mergeable(ways):
+def are_mergeable(ways):
     """Returns pairs that differ in the answer to one question, and pairs in which one model has more answers than the other."""
     for index, one in enumerate(ways):
         for other in ways[index + 1:]:
@@ -159,14 +159,14 @@ def submit(follower, step, refused, jobid, names):
     model, after = follower.model, step.get("after")
     if after is not None and after not in names:
         after = None
-    job = new_job(model, jobid, step, after)
+    job = make_job(model, jobid, step, after)
     if not model.loaded:
         want = []
         job.replayed = True
     else:
         want = model.validate(job)
     if jobid is None:
-        if not any(says(refused, text) for text in want):
+        if not any(is_allowed_text(refused, text) for text in want):
             follower.fail(f"{step['submit']}: expected {want or 'to be accepted'}, refused: {refused}")
         return
     if want:
@@ -177,7 +177,7 @@ def submit(follower, step, refused, jobid, names):
         job.unchecked = job.assoc is None
 
 
-def says(refused, want):
+def is_allowed_text(refused, want):
     """Returns whether a refusal, or its absence, is as expected. Advice may follow the text."""
     return refused == want or bool(want and refused and refused.startswith(f"{want}; "))
 
@@ -190,7 +190,7 @@ def update(follower, step, answer, names):
     if model.loaded and job.state in ("DEPEND", "PRIORITY", "SCHED"):
         allowed = getattr(model, "update_" + key)(job, step[key])
         is_host = answer is not None and step[key] == getattr(job, key)
-        if not any(says(answer, text) for text in allowed) and not is_host:
+        if not any(is_allowed_text(answer, text) for text in allowed) and not is_host:
             follower.fail(f"{step}: expected {' or '.join(map(str, allowed))}, seen {answer}")
     if answer is None:
         follower.updating = job.id
@@ -203,7 +203,7 @@ def check_settled(follower, outcome):
         if model.jobs[jobid].state != state:
             follower.fail(f"job {jobid}: expected state {model.jobs[jobid].state}, seen {state}")
     if model.loaded and outcome["query"] is not None:
-        wrong = of_query(model, outcome["query"])
+        wrong = compare_query(model, outcome["query"])
         if wrong:
             follower.fail("the query:\n" + "\n".join(wrong))
     if outcome.get("drift"):

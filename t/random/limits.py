@@ -46,11 +46,11 @@ class Limits(Claims):
     def wakes_too_late(self, job):
         """Returns whether a job in SCHED that would not have been scheduled so far exceeds a strict limit now."""
         is_asleep = job.charge == "sched" and job.suspended and self.is_strict(job.queue)
-        if not is_asleep or self.priced(job)[0] == 0:
+        if not is_asleep or self.compute_present_priority(job)[0] == 0:
             return False
         return any(kind in (0, 5, 7) or kind >= len(OWN) and is_on_running(NAMES[kind][4:]) for kind in self.exceeded(job))
 
-    def parted(self, jobs, reserving=(), asking=None):
+    def split_jobs(self, jobs, reserving=(), asking=None):
         """Returns (running jobs, jobs in SCHED, jobs with a reservation for RUN, jobs with a reservation for SCHED) of some jobs."""
         going = [o for o in jobs if o.charge != "run" and (o in reserving or self.is_promised(o))]
         return (
@@ -71,7 +71,7 @@ class Limits(Claims):
     def exceeded(self, job, reserving=()):
         """Returns the limits (indices of NAMES) that hold this job. The reservations of the blocked jobs `reserving` count too."""
         record, queue = self.associations[job.assoc], self.queues.get(job.queue)
-        run, sched, to_run, to_sched = self.parted([o for o in self.of(job.assoc) if o is not job], reserving, job)
+        run, sched, to_run, to_sched = self.split_jobs([o for o in self.of(job.assoc) if o is not job], reserving, job)
         mine = run + to_run
         found = []
         if queue is not None:
@@ -101,7 +101,7 @@ class Limits(Claims):
         full = set()
         for group in self.scopes.of(job.assoc):
             if group.has(job.queue):
-                parts = self.parted([o for o in self.counted(group) if o is not job], reserving, job)
+                parts = self.split_jobs([o for o in self.counted(group) if o is not job], reserving, job)
                 for amount, (cap, is_given) in group.caps.items():
                     asked = asks(job, amount.rsplit("-", 1)[1])
                     if asked > 0 and used(amount, is_given, parts) + asked > cap:
@@ -113,7 +113,7 @@ class Limits(Claims):
         return [job for job in self.jobs.values() if job.state != "INACTIVE" and job.assoc is not None
                 and group.has(job.queue) and self.scopes.is_in(job.assoc, group)]
 
-    def circle(self, key):
+    def list_sharing(self, key):
         """Returns the association and all associations that share a limit with it."""
         mine = {group.id for group in self.scopes.of(key)}
         return [other for other in self.associations
@@ -121,18 +121,18 @@ class Limits(Claims):
 
     def line(self, key):
         """Returns the held jobs of an association in the order of ids."""
-        held = [job for job in self.of(key) if job.state == "DEPEND" and job.ours()]
+        held = [job for job in self.of(key) if job.state == "DEPEND" and job.list_our_names()]
         held += [job for job in self.of(key) if job.waits and job.in_line]
         return sorted(held, key=lambda job: job.id)
 
     def place(self, job):
         """Returns the sort key of an association with the first job `job`: by highest priority, then by lowest id."""
-        return (-self.price_when_free(job), job.id)
+        return (-self.compute_free_priority(job), job.id)
 
-    def price_when_free(self, job):
+    def compute_free_priority(self, job):
         """Returns the priority that a held job would have at the urgency that the plugin knows."""
         known = self.with_values(job, urgency=job.told)
-        outcome = self.priced(known)
+        outcome = self.compute_present_priority(known)
         return outcome[0]
 
     def counts(self, key):
@@ -155,7 +155,7 @@ class Limits(Claims):
         """Returns {id: entry} of held_jobs."""
         found = {}
         for job in self.of(key):
-            names = job.ours() if job.state == "DEPEND" else []
+            names = job.list_our_names() if job.state == "DEPEND" else []
             if job.waits and job.in_line:
                 names = [NAMES[kind] for kind in self.exceeded(job)]
             if names:

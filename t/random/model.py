@@ -133,7 +133,7 @@ class Model(Limits):
         if "config" in document:
             self.zero_score = document["config"].get("zero_score", self.zero_score)
             self.deny_unknown = document["config"].get("deny_unknown_queues", self.deny_unknown)
-        self.forget_the_gone()
+        self.drop_ended_jobs()
         lost = [job for job in self.jobs.values() if job.assoc is None and job.active()]
         for job in lost:
             self.attach(job)
@@ -159,7 +159,7 @@ class Model(Limits):
             return ways[key]
         return self.does("reads_all")
 
-    def forget_the_gone(self):
+    def drop_ended_jobs(self):
         live = {job.assoc for job in self.jobs.values() if job.active()}
         for key in [k for k, r in self.associations.items() if r.get("gone") and k not in live]:
             del self.associations[key]
@@ -196,13 +196,13 @@ class Model(Limits):
             job.waits, job.in_line, job.in_sched = job.state == "PRIORITY" or is_held, is_held, is_held
             job.replayed = True
             # The eventlog of a job in DEPEND has its dependencies.
-            job.subscribed = job.declared or bool(job.foreign())
+            job.subscribed = job.declared or bool(job.list_foreign_names())
         if document is not None:
             self.update(document, scopes=True)
 
     # Priorities
 
-    def price(self, job):
+    def compute_priority(self, job):
         """Returns ("price", P, fairshare or None), ("wait",) or ("fatal", text): section 4.4."""
         if job.assoc is None:
             self.attach(job)
@@ -214,9 +214,9 @@ class Model(Limits):
             return ("fatal", self.not_permitted(job.assoc, job.queue))
         if job.unchecked and self.wrong_project(self.associations[job.assoc], job):
             return ("fatal", self.wrong_project(self.associations[job.assoc], job))
-        return ("price", *self.priced(job))
+        return ("price", *self.compute_present_priority(job))
 
-    def priced(self, job):
+    def compute_present_priority(self, job):
         """Returns the present priority of a job, and its fair-share or None."""
         if job.urgency == 0:
             return 0, None

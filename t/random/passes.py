@@ -7,12 +7,12 @@ from stream import Stream
 class Passes(Stream):
     """A stream that follows release scans."""
 
-    def inline(self, key):
+    def read_due_scan(self, key):
         """Reads a release scan that is due, if it comes here."""
         event = self.peek()
         while key in self.due and self.is_release(event, key):
             self.due.remove(key)
-            self.a_pass(key, must=False)
+            self.read_scan(key, must=False)
             if self.peek() is event:
                 self.fail("not expected: the pass is over")
             event = self.peek()
@@ -20,7 +20,7 @@ class Passes(Stream):
     def is_release(self, event, key=None):
         """Returns whether the event releases a held job or one of its names, in a release scan of `key`."""
         job = self.model.jobs.get(event[0]) if event is not None else None
-        if job is None or job.assoc is None or key is not None and job.assoc not in self.model.circle(key):
+        if job is None or job.assoc is None or key is not None and job.assoc not in self.model.list_sharing(key):
             return False
         if event[1] in ("memo", "priority"):
             # A held job returns to SCHED with priority 0.
@@ -28,54 +28,54 @@ class Passes(Stream):
             return job.waits and job.in_line and not is_back
         return event[1] == "dependency-remove" and kind_of(event[2]["description"]) is not None
 
-    def which(self, keys, assoc):
+    def find_scan(self, keys, assoc):
         """Returns one of `keys` whose release scan may release a job of `assoc`, or None."""
         if assoc in keys:
             return assoc
-        return next((key for key in keys if key is not None and assoc in self.model.circle(key)), None)
+        return next((key for key in keys if key is not None and assoc in self.model.list_sharing(key)), None)
 
-    def freed(self, key):
+    def start_scan(self, key):
         """Starts a release scan after a limit may have got headroom: at once, or when eventlogs are read."""
-        circle = self.model.circle(key)
+        circle = self.model.list_sharing(key)
         if not any(other in self.reading and other in self.due for other in circle):
             if key in self.due:
                 # The due scan is over, or it follows this scan and releases the remaining jobs.
                 self.due = [other for other in self.due if other != key]
                 self.may.add(key)
-            self.a_pass(key)
+            self.read_scan(key)
         elif key not in self.due:
             self.due.append(key)
 
-    def sees(self, job):
+    def knows_blocked(self, job):
         """Returns whether the plugin knows that the job is blocked."""
         return job.subscribed or (job.unheld and self.does("sees_unheld")) or self.does("sees_undeclared")
 
-    def bound(self, key, seen):
+    def list_bound(self, key, seen):
         """Returns jobs blocked in earlier scans whose reservations count against other blocked jobs."""
         earlier = [job for job in self.model.of(key) if job.blocked]
         return earlier if earlier and any(seen.values()) and self.does("grants_bind_kept") else []
 
-    def binding(self, is_kept, blocked, earlier):
+    def list_binding(self, is_kept, blocked, earlier):
         """Returns the blocked jobs whose reservations count against a job."""
         binding = blocked + earlier if is_kept else blocked
         return [] if binding and not is_kept and not self.does("discovered_binds") else binding
 
-    def a_pass(self, key, lines=(False, True), must=True):
+    def read_scan(self, key, lines=(False, True), must=True):
         """Reads a release scan (5.1): jobs that are not blocked first, then blocked jobs, each in the order of ids. If `must`, all jobs that fit
         go now."""
-        if len(self.model.circle(key)) > 1:
-            self.shared_pass(key, lines, must)
+        if len(self.model.list_sharing(key)) > 1:
+            self.read_shared_scan(key, lines, must)
             return
         held = self.model.line(key)
-        seen = {job.id: bool(job.foreign()) and self.sees(job) for job in held}
-        earlier, blocked = self.bound(key, seen), []
+        seen = {job.id: bool(job.list_foreign_names()) and self.knows_blocked(job) for job in held}
+        earlier, blocked = self.list_bound(key, seen), []
         for is_kept in lines:
             for job in held:
                 if seen[job.id] != is_kept or job.state != "DEPEND" and not job.waits:
                     continue
                 if self.is_amid(key) and not self.is_release(self.peek(), key):
                     continue
-                binding = self.binding(is_kept, blocked, earlier)
+                binding = self.list_binding(is_kept, blocked, earlier)
                 self.try_release(job, binding, blocked)
 
     def is_amid(self, key):
@@ -85,16 +85,16 @@ class Passes(Stream):
     def try_release(self, job, binding, blocked):
         full = self.model.exceeded(job, binding)
         if full:
-            for name in self.satisfied(job, full):
-                self.unhold(job, name)
+            for name in self.list_satisfied(job, full):
+                self.remove_hold(job, name)
             return
         job.grant, job.suspended, job.told = True, self.model.is_suspended(job), job.urgency
-        self.took(job)
+        self.count_taker(job)
         if job.waits:
-            self.goes_on(job, self.model.price(job))
+            self.goes_on(job, self.model.compute_priority(job))
             return
-        for name in job.ours():
-            self.unhold(job, name)
+        for name in job.list_our_names():
+            self.remove_hold(job, name)
         self.after_names(job)
         if job.state == "DEPEND" and self.busy is not job:
             # The job is blocked: its reservation ends with the scan, or later by an open question. If the plugin did not know that, jobs that
@@ -104,27 +104,27 @@ class Passes(Stream):
             job.grant, job.blocked, job.subscribed = False, True, True
             blocked.append(job)
 
-    def took(self, job):
+    def count_taker(self, job):
         """Counts a job that took headroom in shared limits."""
-        if wrong := self.model.took(job):
+        if wrong := self.model.count_taker(job):
             self.fail(wrong)
 
     @staticmethod
-    def satisfied(job, full):
+    def list_satisfied(job, full):
         """Returns the names to remove although the job stays held: not the last one, and none of a limit over a scope."""
-        names = job.ours() if job.state == "DEPEND" else []
+        names = job.list_our_names() if job.state == "DEPEND" else []
         going = [name for name in names if kind_of(name) not in full]
         if len(going) == len(names):
             going = going[:-1]
         return [name for name in going if kind_of(name) < len(OWN)]
 
-    def unhold(self, job, name):
+    def remove_hold(self, job, name):
         self.expect(job, "dependency-remove", {"description": name})
         job.deps.remove(name)
 
     # Associations that share limits
 
-    def shared_pass(self, key, lines, must):
+    def read_shared_scan(self, key, lines, must):
         """Reads a release scan in shared limits: headroom goes to the association whose first held job would have the highest priority, and
         there to the first job that fits.
 
@@ -138,7 +138,7 @@ class Passes(Stream):
             if self.busy is not None and self.goes_now(self.busy, walks, blocked):
                 self.try_release(self.busy, [], blocked)
                 continue
-            unseen = next((job for job in self.unseen(walks) if self.goes_unseen(job, walks, blocked)), None)
+            unseen = next((job for job in self.list_unseen(walks) if self.does_go_unseen(job, walks, blocked)), None)
             if unseen is not None:
                 self.try_release(unseen, [], blocked)
                 continue
@@ -153,7 +153,7 @@ class Passes(Stream):
                 blocked.clear()
                 binding = self.may_go(job, blocked)
             if not self.model.exceeded(job, binding):
-                wrong = [self.goes_before(job, walk, walks[walk], blocked) for walk in walks
+                wrong = [self.find_earlier(job, walk, walks[walk], blocked) for walk in walks
                          if self.is_release(event, walk)]
                 if None not in wrong:
                     other, text = wrong[0]
@@ -177,8 +177,8 @@ class Passes(Stream):
 
     def may_go(self, job, blocked):
         """Returns the blocked jobs whose reservations count against this job."""
-        is_kept = bool(job.foreign()) and self.sees(job)
-        return self.binding(is_kept, blocked, self.bound(job.assoc, {job.id: is_kept}))
+        is_kept = bool(job.list_foreign_names()) and self.knows_blocked(job)
+        return self.list_binding(is_kept, blocked, self.list_bound(job.assoc, {job.id: is_kept}))
 
     def is_same(self, job, binding):
         """Returns whether the blocked jobs of this scan make no difference to a job."""
@@ -190,36 +190,36 @@ class Passes(Stream):
             return False
         return not self.model.exceeded(job, blocked + [o for o in self.model.jobs.values() if o.blocked])
 
-    def in_turn(self, key, lines):
+    def list_in_turn(self, key, lines):
         """Returns the held jobs of an association that take part, in order: [(whether the job is blocked, job)]."""
         if key in self.reading:
             return []
-        turns = [(bool(job.foreign()) and self.sees(job), job.id, job) for job in self.model.line(key)]
+        turns = [(bool(job.list_foreign_names()) and self.knows_blocked(job), job.id, job) for job in self.model.line(key)]
         return [(is_kept, job) for is_kept, _, job in sorted(turns, key=lambda turn: turn[:2]) if is_kept in lines]
 
-    def goes_before(self, job, walk, lines, blocked):
+    def find_earlier(self, job, walk, lines, blocked):
         """Returns a held job that should go before this one in a release scan of `walk`, and a text; or None."""
         if self.model.is_overtaken(job):
             return None  # An overtaken job goes first if it fits.
-        for is_kept, other in self.in_turn(job.assoc, lines):
+        for is_kept, other in self.list_in_turn(job.assoc, lines):
             if other is job:
                 break
             if self.could_go(other, blocked):
                 return other, f"{other.id} of the same association"
-        circle = [key for key in self.model.circle(walk) if key != job.assoc]
-        mine = self.places(job.assoc, walk, lines)
+        circle = [key for key in self.model.list_sharing(walk) if key != job.assoc]
+        mine = self.make_sort_keys(job.assoc, walk, lines)
         for key in circle:
-            theirs = self.places(key, walk, lines)
+            theirs = self.make_sort_keys(key, walk, lines)
             if not mine or not theirs or max(theirs) >= min(mine):
                 continue
-            for _, other in self.in_turn(key, lines):
-                if self.compete(job, other) and self.could_go(other, blocked):
+            for _, other in self.list_in_turn(key, lines):
+                if self.do_compete(job, other) and self.could_go(other, blocked):
                     return other, f"{other.id} of {key}, whose place is {max(theirs)}, not {min(mine)}"
         return None
 
-    def places(self, key, walk, lines):
+    def make_sort_keys(self, key, walk, lines):
         """Returns the sort keys of an association in a release scan: by its first held job, over all and for each limit of a queue."""
-        turns = self.in_turn(key, lines)
+        turns = self.list_in_turn(key, lines)
         groups = [group for group in self.model.scopes.of(walk) if self.model.scopes.is_in(key, group)]
         found = []
         for of_group in [lambda job, g=group: g.has(job.queue) for group in groups] + [lambda job: True]:
@@ -228,7 +228,7 @@ class Passes(Stream):
                 found.append((first[0], *self.model.place(first[1])))
         return found
 
-    def compete(self, one, other):
+    def do_compete(self, one, other):
         """Returns whether two jobs count in the same group."""
         return any(group.has(one.queue) and group.has(other.queue) and self.model.scopes.is_in(other.assoc, group)
                    for group in self.model.scopes.of(one.assoc))
@@ -237,31 +237,31 @@ class Passes(Stream):
         """Returns held jobs that fit, and jobs of the association itself with names to remove."""
         found = []
         # Changed data count for an association after a reprioritize, or at its own release scan.
-        for key in [walk] if self.model.is_stale else self.model.circle(walk):
-            for _, job in [] if self.is_amid(key) else self.in_turn(key, lines):
+        for key in [walk] if self.model.is_stale else self.model.list_sharing(walk):
+            for _, job in [] if self.is_amid(key) else self.list_in_turn(key, lines):
                 if self.could_go(job, blocked):
                     found.append(job)
-                elif key == walk and self.satisfied(job, self.model.exceeded(job)):
+                elif key == walk and self.list_satisfied(job, self.model.exceeded(job)):
                     found.append(job)
         return found
 
-    def unseen(self, walks):
+    def list_unseen(self, walks):
         """Returns jobs that are held in SCHED at priority 0 and would keep priority 0, so that no event shows their release."""
-        keys = sorted({key for walk in walks for key in self.model.circle(walk)})
+        keys = sorted({key for walk in walks for key in self.model.list_sharing(walk)})
         return [job for key in keys for job in self.model.line(key)
-                if job.in_sched and self.model.price(job) == ("price", 0, job.memo)]
+                if job.in_sched and self.model.compute_priority(job) == ("price", 0, job.memo)]
 
-    def goes_unseen(self, job, walks, blocked):
+    def does_go_unseen(self, job, walks, blocked):
         """Returns whether such a job is the next to go."""
         return not self.model.exceeded(job, self.may_go(job, blocked)) and any(
-            job.assoc in self.model.circle(walk) and self.goes_before(job, walk, walks[walk], blocked) is None for walk in walks)
+            job.assoc in self.model.list_sharing(walk) and self.find_earlier(job, walk, walks[walk], blocked) is None for walk in walks)
 
     def goes_now(self, job, walks, blocked):
         """Returns whether a job whose own events come later is the next to change."""
-        if job.state != "DEPEND" or not job.ours():
+        if job.state != "DEPEND" or not job.list_our_names():
             return False
         full = self.model.exceeded(job, self.may_go(job, blocked))
         if full:
-            return job.assoc in walks and bool(self.satisfied(job, full))
-        return any(job.assoc in self.model.circle(walk)
-                   and self.goes_before(job, walk, walks[walk], blocked) is None for walk in walks)
+            return job.assoc in walks and bool(self.list_satisfied(job, full))
+        return any(job.assoc in self.model.list_sharing(walk)
+                   and self.find_earlier(job, walk, walks[walk], blocked) is None for walk in walks)

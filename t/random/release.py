@@ -17,7 +17,7 @@ class Release(Passes):
                 self.fail(f"job {job.id} was accepted without {self.missing(job)}")
             job.state = "DEPEND"
             full = model.exceeded(job) if job.assoc is not None else []
-            least = self.least(job) if full else []
+            least = self.list_certain(job) if full else []
             # If another plugin unblocked the job before it was stored, that event is queued before the names.
             while full and (event := self.peek()) and event[0] == job.id and event[1] == "dependency-remove":
                 name = self.take()[2]["description"]
@@ -27,7 +27,7 @@ class Release(Passes):
         job.state = "DEPEND"
         self.after_names(job)
 
-    def least(self, job):
+    def list_certain(self, job):
         """Returns the limits that hold a job even if the plugin does not know yet which replayed jobs in SCHED were released."""
         found = [other for other in self.model.found if other.grant]
         for other in found:
@@ -40,12 +40,12 @@ class Release(Passes):
 
     def hold_for(self, job, full, least):
         for kind in sorted({*full, *self.model.kept_names(job)}):
-            name = (job.id, "dependency-add", {"description": job.fresh(kind)})
+            name = (job.id, "dependency-add", {"description": job.make_fresh_name(kind)})
             if kind in least or self.peek() == name:
                 self.hold(job, kind)
 
     def hold(self, job, kind):
-        name = job.fresh(kind)
+        name = job.make_fresh_name(kind)
         self.expect(job, "dependency-add", {"description": name})
         self.added(job, name)
         job.was_held, job.grant, job.blocked = True, False, False
@@ -59,12 +59,12 @@ class Release(Passes):
 
     def after_names(self, job):
         """Moves a job without dependencies on, within the callback that removed its last name."""
-        job.unheld = job.unheld or (job.state == "DEPEND" and bool(job.foreign()) and not job.ours())
+        job.unheld = job.unheld or (job.state == "DEPEND" and bool(job.list_foreign_names()) and not job.list_our_names())
         if job.state == "DEPEND" and not job.deps and self.busy is not job:
             self.expect(job, "depend")
             job.blocked = False
             if self.model.loaded and job.assoc is not None and not job.unseen:
-                full = self.least(job)
+                full = self.list_certain(job)
                 if full:
                     self.fail(f"job {job.id} goes past {', '.join(NAMES[kind] for kind in full)}")
             job.state = "PRIORITY"
@@ -80,19 +80,19 @@ class Release(Passes):
             return
         if job.waits:
             self.rests(job)
-            self.inline(job.assoc)
+            self.read_due_scan(job.assoc)
             return
         if self.wakes_too_late(job):
             self.take_back(job, True)
             self.rests(job)
-            self.inline(job.assoc)
+            self.read_due_scan(job.assoc)
             return
         if job.assoc is not None and model.is_suspended(job) != job.suspended:
             job.suspended = not job.suspended
             if model.is_promised(job):
                 self.due.append(job.assoc)
-        self.inline(job.assoc)
-        outcome = model.price(job)
+        self.read_due_scan(job.assoc)
+        outcome = model.compute_priority(job)
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
         if outcome[0] != "price":
@@ -107,7 +107,7 @@ class Release(Passes):
         reservations, so the next event decides."""
         if not (job.bounced and job.assoc is not None and job.suspended and self.model.is_strict(job.queue)):
             return self.model.wakes_too_late(job)
-        return self.model.priced(job)[0] != 0 and self.peek() == (job.id, "priority", {"priority": 0})
+        return self.model.compute_present_priority(job)[0] != 0 and self.peek() == (job.id, "priority", {"priority": 0})
 
     def take_back(self, job, in_sched):
         """Holds a job that was in SCHED, and frees its headroom for others."""
@@ -126,10 +126,10 @@ class Release(Passes):
         self.memo(job, outcome[2])
         if job.state == "PRIORITY" or outcome[1] != job.priority:
             self.expect(job, "priority", {"priority": outcome[1]})
-        self.priced(job, outcome[1])
+        self.compute_present_priority(job, outcome[1])
         self.on_sched(job)
 
-    def priced(self, job, priority):
+    def compute_present_priority(self, job, priority):
         job.priority = priority
         job.unchecked = job.waits = job.in_sched = False
         if job.state == "PRIORITY":
@@ -143,20 +143,20 @@ class Release(Passes):
     def on_sched(self, job):
         if job.charge is None and job.assoc is not None:
             self.scheduled(job)
-        self.inline(job.assoc)
+        self.read_due_scan(job.assoc)
 
     def scheduled(self, job):
         """Counts the job in SCHED."""
         job.charge = "sched"
         if not job.grant:
-            self.took(job)
+            self.count_taker(job)
 
     def on_run(self, job):
         job.state = "RUN"
         job.grant = False
         if self.model.loaded and job.assoc is not None:
             job.charge = "run"
-            self.freed(job.assoc)
+            self.start_scan(job.assoc)
 
     def on_inactive(self, job):
         """Reads the end of a job: earlier plugins unblock jobs that waited for it, then our plugin stops counting it."""
@@ -169,10 +169,10 @@ class Release(Passes):
         job.deps = []
         self.due_fatal.pop(job.id, None)
         self.rehold.pop(job.id, None)
-        self.model.forget_the_gone()
+        self.model.drop_ended_jobs()
         if self.model.loaded and key in self.model.associations:
             if freed:
-                self.freed(key)
+                self.start_scan(key)
             else:
                 self.may.add(key)
 
@@ -182,13 +182,13 @@ class Release(Passes):
             job.deps.remove(name)
         if job.state != "DEPEND":
             return
-        if self.model.loaded and job.assoc is not None and not job.foreign():
+        if self.model.loaded and job.assoc is not None and not job.list_foreign_names():
             self.let_go(job)
         self.after_names(job)
 
     def let_go(self, job):
         """Checks the limits of a job whose last dependency of another plugin is gone."""
-        if job.ours():
+        if job.list_our_names():
             # The job is still held; a release scan of all jobs, or of jobs that are not blocked, may follow.
             (self.may if self.choose(2) else self.may_free).add(job.assoc)
             return
@@ -196,12 +196,12 @@ class Release(Passes):
             job.unseen = True
             job.grant, job.blocked = job.was_held, False
             return
-        self.hold_for(job, self.model.exceeded(job), self.least(job))
-        if not job.ours():
+        self.hold_for(job, self.model.exceeded(job), self.list_certain(job))
+        if not job.list_our_names():
             job.blocked = False
             job.grant = job.was_held or self.does("judged_reserves")
             if job.grant:
-                self.took(job)
+                self.count_taker(job)
             job.suspended = self.model.is_suspended(job)
 
     # Updates
@@ -239,7 +239,7 @@ class Release(Passes):
                 job.waits, job.in_line, job.in_sched, job.charge, job.grant = True, True, True, None, False
         for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):
             if is_inline:
-                self.a_pass(key)
+                self.read_scan(key)
             else:
                 self.due.append(key)
         self.busy, queued = None, self.queued
@@ -259,12 +259,12 @@ class Release(Passes):
 
     def adapt(self, job):
         """Updates the names of a held job after its limits have changed."""
-        if not job.ours():
+        if not job.list_our_names():
             # The job is only blocked: it may be held now, or checked when it is unblocked.
             self.rehold[job.id] = set(self.model.exceeded(job))
             return
         full = self.model.exceeded(job)
-        have = {kind_of(name) for name in job.ours()}
+        have = {kind_of(name) for name in job.list_our_names()}
         for kind in full:
             if kind not in have:
                 self.hold(job, kind)
@@ -273,5 +273,5 @@ class Release(Passes):
         if job.state == "SCHED":
             job.state = "PRIORITY"
             for key in set(self.due):
-                self.inline(key)
+                self.read_due_scan(key)
             self.on_priority(job)

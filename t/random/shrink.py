@@ -9,24 +9,24 @@ def kind_of(text):
     return re.sub(r"j\d+|\d+", "#", text.split("\n")[0])[:60]
 
 
-def shrink(script, differs, until, say=lambda text: None):
-    """Returns the shortest script found before `until()` is true; `differs(script)` returns the kind of difference, or None.
+def shrink(script, find_difference, until, say=lambda text: None):
+    """Returns the shortest script found before `until()` is true; `find_difference(script)` returns the kind of difference, or None.
 
     The script must end with the difference. Pieces of halving size are removed first, then single steps, then jobs of a batch and optional
     parts of steps.
     """
-    wanted = differs(script)
+    wanted = find_difference(script)
     if wanted is None:
         return script
 
-    def still(candidate):
-        return not until() and differs(candidate) == wanted
+    def is_still_failing(candidate):
+        return not until() and find_difference(candidate) == wanted
 
-    script = pieces(script, still, say)
+    script = remove_pieces(script, is_still_failing, say)
     while True:
         before = len(script["steps"])
-        script = simplify(script, still, say)
-        script = pieces(script, still, say)
+        script = simplify(script, is_still_failing, say)
+        script = remove_pieces(script, is_still_failing, say)
         if until() or len(script["steps"]) == before:
             return script
 
@@ -35,14 +35,14 @@ def with_steps(script, steps):
     return dict(script, steps=steps)
 
 
-def pieces(script, still, say):
+def remove_pieces(script, is_still_failing, say):
     size = max(1, len(script["steps"]) // 2)
     while True:
         at, is_shorter = 0, False
         while at < len(script["steps"]):
             steps = script["steps"]
             candidate = with_steps(script, steps[:at] + steps[at + size:])
-            if len(candidate["steps"]) < len(steps) and still(candidate):
+            if len(candidate["steps"]) < len(steps) and is_still_failing(candidate):
                 script, is_shorter = candidate, True
                 say(f"{len(script['steps'])} steps")
             else:
@@ -52,17 +52,17 @@ def pieces(script, still, say):
         size = max(1, size // 2)
 
 
-def simplify(script, still, say):
+def simplify(script, is_still_failing, say):
     """Removes parts of steps and of the first document that the difference does not need."""
-    for path in list(removable(script)):
+    for path in list(list_removable(script)):
         candidate = copy.deepcopy(script)
-        if remove(candidate, path) and still(candidate):
+        if remove(candidate, path) and is_still_failing(candidate):
             script = candidate
             say(f"without {path[-1]}")
     return script
 
 
-def removable(script):
+def list_removable(script):
     """Returns paths to records, keys and jobs of batches, last first so that indices stay valid."""
     documents = [("document",)]
     for index, step in enumerate(script["steps"]):
