@@ -76,11 +76,11 @@ remove_listed() {
 	done <"$manifest"
 	rm -f "$manifest"
 	rmdir "$(dirname "$manifest")" 2>/dev/null || true
-	put_back
+	restore_upstream
 }
 
-# put_back: moves flux-accounting's plugin back to its place, unless that place has a plugin.
-put_back() {
+# restore_upstream: moves flux-accounting's plugin back to its place, unless that place has a plugin.
+restore_upstream() {
 	if [ -e "$dest$theirs" ] && [ ! -e "$dest$so" ]; then
 		mv "$dest$theirs" "$dest$so"
 		say "put back: $so (flux-accounting's)"
@@ -88,8 +88,8 @@ put_back() {
 	fi
 }
 
-# move_earlier: moves flux-accounting's plugin from the place that earlier versions used.
-move_earlier() {
+# move_earlier_copy: moves flux-accounting's plugin from the place that earlier versions used.
+move_earlier_copy() {
 	[ -e "$dest$earlier" ] || return 0
 	install -d "$dest${theirs%/*}"
 	mv -f "$dest$earlier" "$dest$theirs"
@@ -97,7 +97,7 @@ move_earlier() {
 
 if [ -n "$uninstall" ]; then
 	[ -e "$manifest" ] || die "nothing of this is installed below ${dest}${prefix} ($manifest is not there)"
-	move_earlier
+	move_earlier_copy
 	remove_listed
 	say 'removed. A plugin that is loaded stays until: flux jobtap remove mf_priority.so'
 	exit 0
@@ -110,40 +110,40 @@ done
 is_ours "$from/libmf_priority.so" || die "$from/libmf_priority.so is another plugin"
 
 list=()
-# put MODE FILE PLACE: installs FILE as a new file. Never writes into a file that a broker may have loaded.
-put() {
+# install_file MODE FILE PLACE: installs FILE as a new file. Never writes into a file that a broker may have loaded.
+install_file() {
 	install -D -m "$1" "$2" "$dest$3"
 	list+=("$3")
 }
 
 place=$so
 [ -z "$keep" ] || place=$own
-put 755 "$from/flux-fairshare" "$cmddir/flux-fairshare"
-for page in "$here"/man[17]/*.[17]; do put 644 "$page" "$data/man/man${page##*.}/${page##*/}"; done
-put 644 "$here/completions/flux-fairshare.bash" "$etc/bash_completion.d/flux-fairshare.bash"
-put 644 "$here/completions/_flux-fairshare" "$data/zsh/site-functions/_flux-fairshare"
-put 644 "$here/completions/flux-fairshare.fish" "$data/fish/vendor_conf.d/flux-fairshare.fish"
-put 644 "$here/help.d/fairshare.json" "$data/flux/help.d/fairshare.json"
-put 755 "$here/rc1.d/02-flux-fairshare" "$confdir/rc1.d/02-flux-fairshare"
+install_file 755 "$from/flux-fairshare" "$cmddir/flux-fairshare"
+for page in "$here"/man[17]/*.[17]; do install_file 644 "$page" "$data/man/man${page##*.}/${page##*/}"; done
+install_file 644 "$here/completions/flux-fairshare.bash" "$etc/bash_completion.d/flux-fairshare.bash"
+install_file 644 "$here/completions/_flux-fairshare" "$data/zsh/site-functions/_flux-fairshare"
+install_file 644 "$here/completions/flux-fairshare.fish" "$data/fish/vendor_conf.d/flux-fairshare.fish"
+install_file 644 "$here/help.d/fairshare.json" "$data/flux/help.d/fairshare.json"
+install_file 755 "$here/rc1.d/02-flux-fairshare" "$confdir/rc1.d/02-flux-fairshare"
 
 made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 flux=$prefix/bin/flux
 for unit in "$here"/*.service "$here"/*.timer; do
 	sed "s|^ExecStart=/usr/bin/flux |ExecStart=$flux |" "$unit" >"$made/${unit##*/}"
-	put 644 "$made/${unit##*/}" "$prefix/lib/systemd/system/${unit##*/}"
+	install_file 644 "$made/${unit##*/}" "$prefix/lib/systemd/system/${unit##*/}"
 done
 loaded=mf_priority.so
 [ -z "$keep" ] || loaded=$place
 sed "s|load = \"mf_priority.so\"|load = \"$loaded\"|" "$here/flux-fairshare.toml" >"$made/flux-fairshare.toml"
-put 644 "$made/flux-fairshare.toml" "$data/flux-fairshare/flux-fairshare.toml"
+install_file 644 "$made/flux-fairshare.toml" "$data/flux-fairshare/flux-fairshare.toml"
 
 install -d "$(dirname "$manifest")"
 printf '%s\n' "$place" "${list[@]}" >"$made/installed"
 
 # The plugins change places last, when no other step can fail.
 install -D -m 755 "$from/libmf_priority.so" "$dest$place.new"
-move_earlier
+move_earlier_copy
 if [ -z "$keep" ] && [ -e "$dest$so" ] && ! is_ours "$dest$so"; then
 	install -d "$dest${theirs%/*}"
 	mv -f "$dest$so" "$dest$theirs"
@@ -160,7 +160,7 @@ for other in "$so" "$own"; do
 		rmdir "$dest$(dirname "$own")" 2>/dev/null || true
 	fi
 done
-[ -z "$keep" ] || put_back
+[ -z "$keep" ] || restore_upstream
 # Removes files of an earlier version that this version does not have.
 if [ -e "$manifest" ]; then
 	{ grep -vxFf "$made/installed" "$manifest" || true; } | while IFS= read -r file; do

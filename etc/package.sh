@@ -30,8 +30,8 @@ while [ $# -gt 0 ]; do
 done
 [ ${#wanted[@]} -gt 0 ] || die 'which? deb, rpm, or both'
 
-# tool NAME VERSION: makes sure that the tool is on PATH.
-tool() {
+# require_tool NAME VERSION: makes sure that the tool is on PATH.
+require_tool() {
 	[ -z "$tools" ] || PATH=$tools/bin:$PATH
 	command -v "$1" >/dev/null && return
 	[ -n "$tools" ] || die "$1 is not on PATH: cargo install --locked $1@$2, or --tools DIR"
@@ -47,12 +47,12 @@ mkdir -p "$out"
 for kind in "${wanted[@]}"; do
 	case $kind in
 	deb)
-		tool cargo-deb "$CARGO_DEB"
+		require_tool cargo-deb "$CARGO_DEB"
 		cargo deb --quiet --no-build --no-strip "${deb[@]}" --output "$out"
 		ls -t "$out"/*.deb | head -1
 		;;
 	rpm)
-		tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
+		require_tool cargo-generate-rpm "$CARGO_GENERATE_RPM"
 		cargo generate-rpm "${rpm[@]}" --output "$out"
 		ls -t "$out"/*.rpm | head -1
 		;;
