@@ -58,8 +58,8 @@ finish() {
 	exit
 }
 
-# need PACKAGE...: installs missing packages; without root or sudo, prints the command that does.
-need() {
+# install_packages PACKAGE...: installs missing packages; without root or sudo, prints the command that does.
+install_packages() {
 	local missing=() sudo= p
 	for p; do dpkg -s "$p" >/dev/null 2>&1 || missing+=("$p"); done
 	[ ${#missing[@]} -eq 0 ] && return 0
@@ -74,8 +74,8 @@ need() {
 	}; } >"$out/apt.log" 2>&1 || { tail -5 "$out/apt.log"; say "cannot install: ${missing[*]}"; return 1; }
 }
 
-# tally LOG: adds the counts of cargo test.
-tally() {
+# add_counts LOG: adds the counts of cargo test.
+add_counts() {
 	local p f i
 	while read -r p f i; do
 		passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
@@ -97,14 +97,14 @@ take_programs() {
 	done
 }
 
-rust_tests() {
+run_rust_tests() {
 	local log=$out/cargo.log n
-	need gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
+	install_packages gcc libc6-dev libjansson-dev bsdutils || { failed=$((failed + 1)); return; }
 	say 'cargo test'
 	# Many of these tests wait for processes that they start.
 	RUST_TEST_THREADS=${RUST_TEST_THREADS:-$(($(nproc) + 1))} cargo test --workspace --exclude fairshare-benches --color never --no-fail-fast 2>&1 | tee "$log" | grep -E '^(test .* FAILED|error|warning: unused|failures:|---- )'
 	local rc=${PIPESTATUS[0]}
-	tally "$log"
+	add_counts "$log"
 	if [ "$rc" -ne 0 ] && [ $failed -eq 0 ]; then
 		tail -30 "$log"
 		failed=1
@@ -114,24 +114,24 @@ rust_tests() {
 	say "Rust: $passed passed, $failed failed, $skipped ignored"
 }
 
-build() {
+build_programs() {
 	# Sites load a release build of the plugin. The programs are debug builds, which cargo test makes if it runs.
-	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list | xargs -r grep -qlE 'fairshare\.sh|FAIRSHARE|EMBEDDED'; } ||
+	{ [ -z "$random" ] && { [ -n "$rust" ] || ! list_tests | xargs -r grep -qlE 'fairshare\.sh|FAIRSHARE|EMBEDDED'; } ||
 		cargo build -p flux-fairshare -p fairshare-embedded
 	} >"$out/build.log" 2>&1 &&
 		cargo build --release -p mf-priority >>"$out/build.log" 2>&1
 }
 
-# built PID: waits for the build, and ends the run if it failed.
-built() {
+# wait_for_build PID: waits for the build, and ends the run if it failed.
+wait_for_build() {
 	wait "$1" && { [ ! -x target/debug/fairshare-embedded ] || [ -n "$rust" ] || take_programs; return; }
 	tail -30 "$out/build.log"
 	failed=$((failed + 1))
 	finish
 }
 
-# in_background NAME COMMAND...: runs a command in the background; `joined` prints its output and adds its counts.
-in_background() {
+# run_in_background NAME COMMAND...: runs a command in the background; `add_background_counts` prints its output and adds its counts.
+run_in_background() {
 	local name=$1
 	shift
 	(
@@ -141,16 +141,16 @@ in_background() {
 	) &
 }
 
-# joined NAME: prints the output and adds the counts of a background command that has ended.
-joined() {
+# add_background_counts NAME: prints the output and adds the counts of a background command that has ended.
+add_background_counts() {
 	local p f s kept
 	cat "$out/$1.out"
 	read -r p f s kept <"$out/$1.count" || { say "$1 ended early"; p=0 f=1 s=0; }
 	passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s)) keep=${kept:-${keep:-}}
 }
 
-# list: prints the selected sharness tests.
-list() {
+# list_tests: prints the selected sharness tests.
+list_tests() {
 	local t name
 	for t in t/t[0-9][0-9][0-9][0-9]-*.t; do
 		if [ ${#only[@]} -eq 0 ]; then
@@ -169,9 +169,9 @@ list() {
 	done
 }
 
-# one TEST COUNT: runs a test, with its TAP in a file, and prints its outcome and how many of COUNT files have ended. A test that ends
+# run_test_file TEST COUNT: runs a test, with its TAP in a file, and prints its outcome and how many of COUNT files have ended. A test that ends
 # without a plan has failed.
-one() {
+run_test_file() {
 	local name=${1##*/}
 	local tap=$out/${name%.t}.tap dir=$out/${name%.t}
 	mkdir -p "$dir"
@@ -197,10 +197,10 @@ one() {
 	return 0
 }
 
-sharness() {
+run_sharness() {
 	local tests t p f s
 	# Tests that make packages take longest, so they start first.
-	mapfile -t tests < <(list | grep -E '/t504[57]'; list | grep -vE '/t504[57]')
+	mapfile -t tests < <(list_tests | grep -E '/t504[57]'; list_tests | grep -vE '/t504[57]')
 	# A wrong name would give a run without failures.
 	for t in "${only[@]}"; do
 		[[ " ${tests[*]}" == *" t/$t"* ]] || { say "there is no test $t"; failed=$((failed + 1)); }
@@ -225,16 +225,16 @@ sharness() {
 		skipped=$((skipped + s))
 		return
 	fi
-	need sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
+	install_packages sharness jq libfaketime || { failed=$((failed + 1)); wait; return; }
 	# Programs that inspect packages; without them the tests print the skipped parts.
-	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || need rpm cpio man-db binutils || :
+	! printf '%s\n' "${tests[@]}" | grep -q '/t504[57]' || install_packages rpm cpio man-db binutils || :
 	[ -z "$plugin" ] || export PLUGIN_UNDER_TEST=$plugin
 	export MF_SHARED=$out/shared
 	mkdir -p "$MF_SHARED"
 	say "sharness: ${#tests[@]} files in real Flux, plugin ${PLUGIN_UNDER_TEST:-target/release/libmf_priority.so}"
 	for t in "${tests[@]}"; do
 		while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
-		one "$t" ${#tests[@]} &
+		run_test_file "$t" ${#tests[@]} &
 	done
 	wait
 	t=$(ls "$out"/*.results 2>/dev/null | wc -l)
@@ -250,10 +250,10 @@ sharness() {
 	[ "$f" -eq 0 ] || say "logs are kept in $out"
 }
 
-# page: tests the page of flux fairshare report in headless Chromium.
-page() {
+# test_page: tests the page of flux fairshare report in headless Chromium.
+test_page() {
 	local log=$out/page.log p f s
-	if ! t/report/run --browser >/dev/null && ! need chromium; then
+	if ! t/report/run --browser >/dev/null && ! install_packages chromium; then
 		s=$(python3 t/report/run --count)
 		echo
 		echo "!! there is no chromium and it can't be installed: $s tests of the report's page were SKIPPED"
@@ -271,10 +271,10 @@ page() {
 	[ "$f" -eq 0 ] || { keep=1; say "the log is $log"; }
 }
 
-# random SECONDS: runs the tests of the oracle, the shrunk histories that once failed, and then random histories.
-random() {
+# run_random SECONDS: runs the tests of the oracle, the shrunk histories that once failed, and then random histories.
+run_random() {
 	local log=$out/random.log only=() python=python3 rc n found place command=${EMBEDDED_UNDER_TEST:-target/debug/fairshare-embedded}
-	need gcc libc6-dev || { failed=$((failed + 1)); return; }
+	install_packages gcc libc6-dev || { failed=$((failed + 1)); return; }
 	say "random histories: $1 s, plugin ${plugin:-target/release/libmf_priority.so}"
 	if (cd t/random && python3 -m unittest -q test_oracle test_scopes) >"$log" 2>&1; then
 		passed=$((passed + $(sed -nE 's/^Ran ([0-9]+) test.*/\1/p' "$log")))
@@ -315,17 +315,17 @@ random() {
 	failed=$((failed + n)) passed=$((passed + $(grep -cE '^(flux|embedded), seed' "$log") - n))
 }
 
-# of M FACTOR: prints the product, rounded to a whole number.
-of() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
+# multiply M FACTOR: prints the product, rounded to a whole number.
+multiply() { awk -v m="$1" -v factor="$2" 'BEGIN { printf "%d", m * factor + 0.5 }'; }
 
-# step NAME: succeeds if this step is selected.
+# begin_step NAME: succeeds if this step is selected.
 steps='advisories fuzz properties panics memory cycles million random soak valgrind asan tsan'
-step() {
+begin_step() {
 	case " ${LONG:-$steps} " in *" $1 "*) say "$1"; began=$SECONDS ;; *) return 1 ;; esac
 }
 
-# long_test PATTERN COMMAND...: runs a command and prints the lines that match. Without such a line it counts as failed.
-long_test() {
+# run_long_test PATTERN COMMAND...: runs a command and prints the lines that match. Without such a line it counts as failed.
+run_long_test() {
 	local what=$1 log=$out/long.log rc
 	shift
 	"$@" >"$log" 2>&1
@@ -339,89 +339,89 @@ long_test() {
 	say "took $((SECONDS - began)) s"
 }
 
-# ignored VARIABLES TEST: runs an ignored test with these variables.
-ignored() { env $1 cargo test -p fairshare-embedded --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
+# run_ignored_test VARIABLES TEST: runs an ignored test with these variables.
+run_ignored_test() { env $1 cargo test -p fairshare-embedded --color never --test abi -- --ignored --exact "abi::$2" --nocapture; }
 
-# long M: runs the long tests. Each fuzzing target prints its seed, its time and its number of runs.
-long() {
+# run_long_tests M: runs the long tests. Each fuzzing target prints its seed, its time and its number of runs.
+run_long_tests() {
 	local name
 	for name in ${LONG:-}; do
 		case " $steps " in *" $name "*) ;; *) say "LONG: there is no $name, but $steps"; failed=$((failed + 1)) ;; esac
 	done
 	[ $failed -eq 0 ] || return
-	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
+	install_packages gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return; }
 	say "at $(git rev-parse --short HEAD 2>/dev/null): each fuzzing target for $1 min"
-	if step advisories; then
+	if begin_step advisories; then
 		for name in 'deny check' audit; do
 			if command -v "cargo-${name%% *}" >/dev/null; then
-				long_test '(advisories|licenses) ok|Loaded .* advisories' cargo $name
+				run_long_test '(advisories|licenses) ok|Loaded .* advisories' cargo $name
 			else
 				say "to look for advisories: cargo install --locked cargo-${name%% *}"
 				skipped=$((skipped + 1))
 			fi
 		done
 	fi
-	if step fuzz; then
+	if begin_step fuzz; then
 		export FUZZ_SECONDS
-		FUZZ_SECONDS=$(of "$1" 60)
-		long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-engine --color never --lib -- any_sequence_of_events properties::fuzzed --nocapture --test-threads 1
-		long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-embedded --color never --test abi fuzz:: -- --nocapture --test-threads 1
-		long_test 'fuzz [a-z-]+: ' cargo test -p flux-fairshare --color never --test cli fuzz:: -- --nocapture --test-threads 1
+		FUZZ_SECONDS=$(multiply "$1" 60)
+		run_long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-engine --color never --lib -- any_sequence_of_events properties::fuzzed --nocapture --test-threads 1
+		run_long_test 'fuzz [a-z-]+: ' cargo test -p fairshare-embedded --color never --test abi fuzz:: -- --nocapture --test-threads 1
+		run_long_test 'fuzz [a-z-]+: ' cargo test -p flux-fairshare --color never --test cli fuzz:: -- --nocapture --test-threads 1
 	fi
-	if step properties; then
-		long_test '^test result' env PROPTEST_CASES="$(of "$1" 4000)" cargo test --workspace --color never --lib properties
+	if begin_step properties; then
+		run_long_test '^test result' env PROPTEST_CASES="$(multiply "$1" 4000)" cargo test --workspace --color never --lib properties
 	fi
-	if step panics; then long_test '^test result' env STRIKES=8 cargo test -p fairshare-embedded --color never --test abi abi::panics; fi
-	if step memory; then long_test '[0-9]+ histories' ignored STEP=${STEP:-97} memory::anywhere; fi
-	if step cycles; then
-		long_test 'bytes more' ignored "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
+	if begin_step panics; then run_long_test '^test result' env STRIKES=8 cargo test -p fairshare-embedded --color never --test abi abi::panics; fi
+	if begin_step memory; then run_long_test '[0-9]+ histories' run_ignored_test STEP=${STEP:-97} memory::anywhere; fi
+	if begin_step cycles; then
+		run_long_test 'bytes more' run_ignored_test "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
 	fi
-	[ -n "$plugin" ] || { build & built $!; }
-	if step million; then
-		long_test 'associations|longest|a job' ignored \
+	[ -n "$plugin" ] || { build_programs & wait_for_build $!; }
+	if begin_step million; then
+		run_long_test 'associations|longest|a job' run_ignored_test \
 			"N=1000000 PLUGIN_UNDER_TEST=$(realpath "${plugin:-target/release/libmf_priority.so}")" push_cost::a_million_associations
 	fi
-	if step random; then random "$(of "$1" 360)"; fi
-	if step soak; then
+	if begin_step random; then run_random "$(multiply "$1" 360)"; fi
+	if begin_step soak; then
 		if command -v flux >/dev/null; then
-			MINUTES=$(of "$1" 12) JOBS=$(of "$1" 100000) \
-				long_test '^ +[0-9]|^minute|jobs|hour|quarter|verdict|what was' bash t/soak/soak.sh "${plugin:-target/release/libmf_priority.so}"
+			MINUTES=$(multiply "$1" 12) JOBS=$(multiply "$1" 100000) \
+				run_long_test '^ +[0-9]|^minute|jobs|hour|quarter|verdict|what was' bash t/soak/soak.sh "${plugin:-target/release/libmf_priority.so}"
 		else
 			skipped=$((skipped + 1))
 		fi
 	fi
-	if step valgrind; then
-		if command -v valgrind >/dev/null; then under=valgrind && under_valgrind; else skipped=$((skipped + 1)); fi
+	if begin_step valgrind; then
+		if command -v valgrind >/dev/null; then under=valgrind && run_under_valgrind; else skipped=$((skipped + 1)); fi
 	fi
-	if step asan; then unset FUZZ_SECONDS && plugin= under=asan && under_asan; fi
-	if step tsan; then under=tsan && under_tsan; fi
+	if begin_step asan; then unset FUZZ_SECONDS && plugin= under=asan && run_under_asan; fi
+	if begin_step tsan; then under=tsan && run_under_tsan; fi
 	[ -z "${keep:-}" ] || say "logs are kept in $out"
 }
 
 # One block, so that bash reads the whole file first: an edit during the run does no harm.
 {
 	if [ -n "$long" ]; then
-		random=1 long "$long"
+		random=1 run_long_tests "$long"
 		finish
 	fi
-	[ -n "$plugin" ] || [ -z "$rust" ] || need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
+	[ -n "$plugin" ] || [ -z "$rust" ] || install_packages gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); finish; }
 	# The tests in Rust run during the build for release, which keeps one processor busy for minutes.
-	[ -n "$plugin" ] || [[ $under = [at]san ]] || { say 'building for release'; build & builder=$!; }
-	[ -n "$rust" ] && [ -z "$random" ] && rust_tests
-	[ -z "${builder:-}" ] || built "$builder"
+	[ -n "$plugin" ] || [[ $under = [at]san ]] || { say 'building for release'; build_programs & builder=$!; }
+	[ -n "$rust" ] && [ -z "$random" ] && run_rust_tests
+	[ -z "${builder:-}" ] || wait_for_build "$builder"
 	if [ -n "$random" ]; then
-		random "$random"
+		run_random "$random"
 	elif [ -n "$under" ]; then
-		"under_$under"
+		"run_under_$under"
 	else
 		# These two run in the background of the sharness tests.
 		[ -z "$rust" ] || {
-			t/report/run --browser >/dev/null || need chromium || : # before two ask apt at once
-			in_background page page
-			in_background random random 60
+			t/report/run --browser >/dev/null || install_packages chromium || : # before two ask apt at once
+			run_in_background page test_page
+			run_in_background random run_random 60
 		}
-		sharness
-		[ -z "$rust" ] || { joined page; joined random; }
+		run_sharness
+		[ -z "$rust" ] || { add_background_counts page; add_background_counts random; }
 	fi
 	finish
 }

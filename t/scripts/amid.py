@@ -35,11 +35,11 @@ def call(method, payload=None):
     return answer(send(method, payload))
 
 
-def under_way(stats):
+def is_refreshing(stats):
     return answer(stats)["refresh"]["under_way"]
 
 
-def association(user, users):
+def make_association(user, users):
     bank = f"bank{user % 20:02}"
     # Users with pending jobs change their ranks at each push.
     usage = chance.uniform(0, 1e6) if user < users else float(user)
@@ -50,40 +50,40 @@ def association(user, users):
     )
 
 
-def document(associations, users):
+def make_document(associations, users):
     banks = [dict(bank="root", priority=0, parent="", shares=1, active=1)]
     banks += [dict(bank=f"bank{n:02}", priority=0, parent="root", shares=1 + n % 3, active=1) for n in range(20)]
     policy = chance.choice(["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"])
     tree = dict(policy=policy, at=time.time(), half_life=600, node_weight=1, core_weight=0, gpu_weight=0)
     return dict(
-        associations=[association(user, users) for user in range(associations)], queues=[], projects=[{"project": "*"}],
+        associations=[make_association(user, users) for user in range(associations)], queues=[], projects=[{"project": "*"}],
         banks=banks, priority_factors=[], config=dict(zero_score="floor"), tree=tree,
     )
 
 
-def in_parts(whole):
+def split_into_parts(whole):
     records = whole["associations"]
     yield {**whole, "associations": []}
     for at in range(0, len(records), PER_PART):
         yield {"associations": records[at : at + PER_PART]}
 
 
-def pushes(associations, users, rounds):
+def push_rounds(associations, users, rounds):
     amid = {"whole": 0, "commit": 0, "part": 0}
     asked = {"whole": 0, "commit": 0, "part": 0, "abort": 0, "left open": 0}
     for number in range(rounds):
-        whole = document(associations, users)
+        whole = make_document(associations, users)
         if number % 2 == 0:
             # All requests are sent before the first answer, so the first request shows the state at the arrival of the push.
-            sent = [(send("stats"), send("policy_update", one)) for one in (whole, document(associations, users))]
+            sent = [(send("stats"), send("policy_update", one)) for one in (whole, make_document(associations, users))]
             for stats, pushed in sent:
                 asked["whole"] += 1
                 answer(pushed)
-                amid["whole"] += under_way(stats)
+                amid["whole"] += is_refreshing(stats)
             continue
         # The parts arrive during the refresh that follows the push before.
         asked["whole"] += 1
-        before, parts = send("policy_update", document(associations, users)), list(in_parts(whole))
+        before, parts = send("policy_update", make_document(associations, users)), list(split_into_parts(whole))
         push = call("policy_begin")["push"]
         end = "abort" if number % 12 == 5 else "left open" if number % 12 == 11 else "commit"
         sent = []
@@ -97,7 +97,7 @@ def pushes(associations, users, rounds):
             asked[kind] += 1
             answer(request)
             if kind in amid:
-                amid[kind] += under_way(stats)
+                amid[kind] += is_refreshing(stats)
     print(json.dumps({"asked": asked, "amid": amid}))
 
 
@@ -111,13 +111,13 @@ def list_priorities():
             return
 
 
-def at_rest():
+def is_at_rest():
     """Returns whether no refresh runs and nothing is left for the next one. Priorities may be stale behind the head of the queue."""
     refresh = call("stats")["refresh"]
     return not refresh["under_way"] and refresh["last"] and refresh["last"]["right_to"] in (None, HEAD)
 
 
-def in_sched():
+def read_sched_priorities():
     """Returns the priority in Flux of each job in SCHED."""
     listed = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["priority", "state"]}).get()["jobs"]
     return {job["id"]: job["priority"] for job in listed if job["state"] == flux.constants.FLUX_JOB_STATE_SCHED}
@@ -125,15 +125,15 @@ def in_sched():
 
 def verify():
     deadline = time.time() + 300
-    while not at_rest():
+    while not is_at_rest():
         if time.time() > deadline:
             sys.exit(f"no rest: {call('stats')['refresh']}")
         time.sleep(0.1)
     while True:
-        pending = in_sched()
+        pending = read_sched_priorities()
         told = {job["id"]: job for job in list_priorities()}
         # If a refresh came between the two requests, both are sent again.
-        if pending == in_sched():
+        if pending == read_sched_priorities():
             break
         if time.time() > deadline:
             sys.exit("Flux's priorities change whenever the plugin is asked for them")
@@ -150,6 +150,6 @@ def verify():
 
 
 if sys.argv[1] == "push":
-    pushes(*(int(arg) for arg in sys.argv[2:5]))
+    push_rounds(*(int(arg) for arg in sys.argv[2:5]))
 else:
     verify()

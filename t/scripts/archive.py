@@ -14,7 +14,7 @@ SCHEMA = """CREATE TABLE jobs (id char(16) PRIMARY KEY NOT NULL, userid int NOT 
     eventlog text NOT NULL, jobspec text NOT NULL, R text NOT NULL)"""
 
 
-def write(path):
+def write_archive(path):
     import flux
     from flux.job import job_list_inactive
 
@@ -33,7 +33,7 @@ def write(path):
     print(len(jobs))
 
 
-def rows(path):
+def list_rows(path):
     names = "id userid t_submit t_run t_inactive ranks R jobspec project bank requested_duration actual_duration".split()
     found = sqlite3.connect(path).execute(f"SELECT {', '.join(names)} FROM jobs ORDER BY CAST(id AS integer)")
     for row in found:
@@ -47,7 +47,7 @@ def rows(path):
 
 if __name__ == "__main__":
     if sys.argv[1] == "--compare":
-        for one, other in zip(rows(sys.argv[2]), rows(sys.argv[3]), strict=True):
+        for one, other in zip(list_rows(sys.argv[2]), list_rows(sys.argv[3]), strict=True):
             assert one == other, f"{one}\n{other}"
     else:
-        write(sys.argv[1])
+        write_archive(sys.argv[1])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 # Runs the sharness tests with each broker under a memory checker; part of t/run.sh, with its functions and variables.
 
-# judged TROUBLE [END [EARLY]]: checks the reports of the brokers in $out/$under. A report that matches TROUBLE fails the run, and so does a
+# judge_reports TROUBLE [END [EARLY]]: checks the reports of the brokers in $out/$under. A report that matches TROUBLE fails the run, and so does a
 # run without reports. A report without END belongs to a killed broker and counts as skipped, unless it matches EARLY, a pattern for
 # errors that are written at once.
-judged() {
+judge_reports() {
 	local report trouble n=0 bad=0 cut=0
 	for report in "$out/$under"/*.log*; do
 		[ -s "$report" ] || continue
@@ -24,45 +24,45 @@ judged() {
 	[ $bad -eq 0 ] || { keep=1; say "reports are kept in $out/$under"; }
 }
 
-under_valgrind() {
-	need valgrind || { failed=$((failed + 1)); return; }
+run_under_valgrind() {
+	install_packages valgrind || { failed=$((failed + 1)); return; }
 	mkdir -p "$out/valgrind"
 	export MF_WAIT=${MF_WAIT:-180} MF_TEST_TIMEOUT=${MF_TEST_TIMEOUT:-1800}
 	export MF_WRAP="valgrind,--leak-check=full,--show-leak-kinds=definite,--errors-for-leak-kinds=definite"
 	MF_WRAP+=",--trace-children=no,--child-silent-after-fork=yes,--num-callers=40,--error-exitcode=0"
 	MF_WRAP+=",--gen-suppressions=all,--suppressions=$PWD/t/valgrind.supp,--log-file=$out/valgrind/%p.log"
-	sharness
-	judged 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write|free)|uninitialised|Mismatched free|Jump to the invalid|Process terminating with default action of signal (6|11)'
+	run_sharness
+	judge_reports 'ERROR SUMMARY: [^0]' 'ERROR SUMMARY: ' 'Invalid (read|write|free)|uninitialised|Mismatched free|Jump to the invalid|Process terminating with default action of signal (6|11)'
 }
 
-# nightly: installs the nightly toolchain, which sanitizers need.
-nightly() {
-	need gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return 1; }
+# install_nightly: installs the nightly toolchain, which sanitizers need.
+install_nightly() {
+	install_packages gcc libc6-dev libjansson-dev || { failed=$((failed + 1)); return 1; }
 	cargo +nightly --version >"$out/nightly.log" 2>&1 || rustup toolchain install nightly --profile minimal >>"$out/nightly.log" 2>&1 ||
 		{ tail -5 "$out/nightly.log"; failed=$((failed + 1)); return 1; }
 }
 
-# sanitized KIND COMMAND...: runs cargo with a sanitizer in the built Rust and C code, but not in build scripts. The code is optimised a
+# run_sanitized KIND COMMAND...: runs cargo with a sanitizer in the built Rust and C code, but not in build scripts. The code is optimised a
 # little, because the sanitizer makes it many times slower; overflow checks stay on.
-sanitized() {
+run_sanitized() {
 	local kind=$1
 	shift
 	env RUSTFLAGS=-Zsanitizer=$kind CFLAGS=-fsanitize=$kind CARGO_PROFILE_DEV_OPT_LEVEL=1 CARGO_UNSTABLE_TARGET_APPLIES_TO_HOST=true \
 		CARGO_TARGET_APPLIES_TO_HOST=false "$@"
 }
 
-# sanitized_tests KIND ARGUMENTS-OF-CARGO-TEST...: runs tests; each report of a process counts as a failure.
-sanitized_tests() {
+# run_sanitized_tests KIND ARGUMENTS-OF-CARGO-TEST...: runs tests; each report of a process counts as a failure.
+run_sanitized_tests() {
 	local kind=$1 log=$out/$under-tests.log report before=$failed
 	shift
 	mkdir -p "$out/$under-tests"
 	say "$under: cargo test $*"
 	# Sanitized stack frames are large, so tests with deep recursion need larger stacks.
 	RUST_MIN_STACK=67108864 ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:log_path=$out/$under-tests/r.log TSAN_OPTIONS=log_path=$out/$under-tests/r.log \
-		sanitized "$kind" cargo +nightly test --color never --target-dir "target/$under" "$@" >"$log" 2>&1
+		run_sanitized "$kind" cargo +nightly test --color never --target-dir "target/$under" "$@" >"$log" 2>&1
 	local rc=$?
 	grep -aE '^(test .* FAILED|error|test result)' "$log"
-	tally "$log"
+	add_counts "$log"
 	for report in "$out/$under-tests"/*; do
 		[ -s "$report" ] || continue
 		grep -aE 'ERROR|WARNING|SUMMARY' "$report" | cut -c1-300
@@ -72,15 +72,15 @@ sanitized_tests() {
 	[ $failed -eq "$before" ] || { keep=1; say "reports are kept in $out"; }
 }
 
-# under_asan: preloads gcc's runtime of AddressSanitizer into the brokers, which works with code of rustc. It does not look for leaks, since
+# run_under_asan: preloads gcc's runtime of AddressSanitizer into the brokers, which works with code of rustc. It does not look for leaks, since
 # AddressSanitizer cannot name the code of an unloaded module; valgrind can. A broker that ends in order writes a report. Then the tests
 # of the embedded job manager run, except tests that measure allocations or times.
-under_asan() {
+run_under_asan() {
 	local runtime so=$plugin
-	nightly || return
+	install_nightly || return
 	if [ -z "$plugin" ]; then
 		say 'building with AddressSanitizer'
-		sanitized address cargo +nightly build -p mf-priority --target-dir target/asan/so >"$out/build.log" 2>&1 ||
+		run_sanitized address cargo +nightly build -p mf-priority --target-dir target/asan/so >"$out/build.log" 2>&1 ||
 			{ tail -30 "$out/build.log"; failed=$((failed + 1)); return; }
 		plugin=$PWD/target/asan/so/debug/libmf_priority.so
 	fi
@@ -96,22 +96,22 @@ under_asan() {
 	# With RTLD_DEEPBIND a module would not use the functions of the runtime.
 	export MF_WRAP="env,FLUX_LOAD_WITH_DEEPBIND=0,LD_PRELOAD=$runtime,ASAN_OPTIONS=detect_leaks=0:log_path=$out/asan/r.log"
 	MF_WRAP+=":detect_stack_use_after_return=1:strict_string_checks=1:include_if_exists=$out/asan/of/%b"
-	sharness
-	judged '^==.*(ERROR|WARNING)|CHECK failed'
+	run_sharness
+	judge_reports '^==.*(ERROR|WARNING)|CHECK failed'
 	unset MF_WRAP PLUGIN_UNDER_TEST
 	plugin=$so
-	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address -p fairshare-embedded --test abi -- abi:: embedded:: fuzz:: \
+	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || run_sanitized_tests address -p fairshare-embedded --test abi -- abi:: embedded:: fuzz:: \
 		--skip abi::cost --skip abi::growth --skip abi::memory --skip abi::push_cost --skip cycles::a_thousand
-	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || sanitized_tests address -p flux-fairshare --test cli -- fuzz::
+	[ -n "$plugin" ] || [ ${#only[@]} -gt 0 ] || run_sanitized_tests address -p flux-fairshare --test cli -- fuzz::
 }
 
-# under_tsan: tests the parts of the command that start threads, with ThreadSanitizer also in the standard library and SQLite. The .so has
+# run_under_tsan: tests the parts of the command that start threads, with ThreadSanitizer also in the standard library and SQLite. The .so has
 # no threads, which t5045 and .ci/layering check.
-under_tsan() {
+run_under_tsan() {
 	local host
-	nightly || return
+	install_nightly || return
 	rustup component add rust-src --toolchain nightly >"$out/nightly.log" 2>&1
 	host=$(rustc -vV | sed -n 's/^host: //p')
-	sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --lib -- metrics::listen simulate
-	sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --test cli -- simulate table::progress
+	run_sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --lib -- metrics::listen simulate
+	run_sanitized_tests thread -Zbuild-std --target "$host" -p flux-fairshare --test cli -- simulate table::progress
 }

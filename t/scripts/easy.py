@@ -34,7 +34,7 @@ while at < len(jobs) or running:
         at += 1
     free = cores - sum(jobs[job][3] for job in running)
 
-    def start(job):
+    def start_job(job):
         global free
         pending.remove(job)
         starts[job] = now
@@ -42,7 +42,7 @@ while at < len(jobs) or running:
         free -= jobs[job][3]
 
     while pending and jobs[pending[0]][3] <= free:
-        start(pending[0])
+        start_job(pending[0])
     if how == "fcfs" or not pending:
         continue
     # The first job of the queue needs enough cores; it gets them when running jobs reach their time limits, at the latest.
@@ -56,7 +56,7 @@ while at < len(jobs) or running:
         if size <= free and (now + wall <= shadow or size <= extra):
             if now + wall > shadow:
                 extra -= size
-            start(job)
+            start_job(job)
 
 waits = sorted(starts[job] - jobs[job][0] for job in starts)
 rank = lambda part: waits[max(1, math.ceil(part * len(waits))) - 1]

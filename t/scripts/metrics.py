@@ -60,26 +60,26 @@ class Site:
                 self.default[uid] = default
             (self.queues,) = db.execute("SELECT count(*) FROM queue_table").fetchone()
 
-    def above(self, bank):
+    def list_banks_above(self, bank):
         """Returns the bank and all banks above it."""
         while bank:
             yield bank
             bank = self.parents.get(bank)
 
-    def part(self, bank):
+    def compute_fraction(self, bank):
         """Returns the shares divided by those of all siblings."""
         parent = self.parents[bank]
         siblings = [other for other in self.parents if self.parents[other] == parent]
         return self.shares[bank] / sum(self.shares[other] for other in siblings)
 
-    def promised(self, bank):
+    def compute_promised(self, bank):
         part = 1.0
-        for one in self.above(bank):
-            part *= self.part(one)
+        for one in self.list_banks_above(bank):
+            part *= self.compute_fraction(one)
         return part
 
 
-def active_jobs(handle, site):
+def list_active_jobs(handle, site):
     """Returns state (as in the metrics), bank, queue and size of each active job."""
     attrs = ["userid", "state", "queue", "bank", "dependencies", "nnodes", "ncores", "t_run", "priority", "urgency"]
     found = []
@@ -120,7 +120,7 @@ def active_jobs(handle, site):
     return found
 
 
-def posted(handle, jobs):
+def count_posts(handle, jobs):
     """Counts the priority events after the first one of each job."""
     count = 0
     for job in jobs:
@@ -133,7 +133,7 @@ class Checker:
     def __init__(self, samples):
         self.samples, self.left, self.wrong = samples, {name for name, _ in samples}, []
 
-    def one(self, name, least, most=None, **labels):
+    def check_sample(self, name, least, most=None, **labels):
         """Checks that a sample has the expected value, or is between two values."""
         most = least if most is None else most
         self.left.discard(name)
@@ -142,7 +142,7 @@ class Checker:
         if value is None or not least - 1e-5 * abs(least) - 1e-9 <= value <= most + 1e-5 * abs(most) + 1e-9:
             self.wrong.append(f"{name}{labels or ''} is {value}, counted {least if least == most else (least, most)}")
 
-    def all(self, name, counts, names):
+    def check_family(self, name, counts, names):
         """Checks that a family has exactly these samples."""
         self.left.discard(name)
         have = {labels: value for (one, labels), value in self.samples.items() if one == name and value}
@@ -158,78 +158,78 @@ def main():
         samples = parse(stream.read())
     handle, now = flux.Flux(), time.time()
     site = Site(given.get("db"))
-    jobs = active_jobs(handle, site)
+    jobs = list_active_jobs(handle, site)
     check = Checker(samples)
 
     kinds = collections.Counter(job["kind"] for job in jobs)
-    check.all("flux_fairshare_jobs", {(kind,): count for kind, count in kinds.items()}, ["state"])
-    check.all("flux_fairshare_held_jobs", collections.Counter((name,) for job in jobs for name in job["holds"]), ["limit"])
+    check.check_family("flux_fairshare_jobs", {(kind,): count for kind, count in kinds.items()}, ["state"])
+    check.check_family("flux_fairshare_held_jobs", collections.Counter((name,) for job in jobs for name in job["holds"]), ["limit"])
     for kind in ("pending", "running"):
         for what, size in (("jobs", lambda job: 1), ("nodes", lambda job: job["nnodes"]), ("cores", lambda job: job["ncores"])):
             sums = collections.Counter()
             for job in jobs:
                 if job["kind"] == kind:
                     sums[job["bank"], job["queue"]] += size(job)
-            check.all(f"flux_fairshare_{kind}_{what}", sums, ["bank", "queue"])
+            check.check_family(f"flux_fairshare_{kind}_{what}", sums, ["bank", "queue"])
 
     owner = 1 if given.get("owner") else 0
-    check.one("flux_fairshare_up", 1)
-    check.one("flux_fairshare_associations", len(site.usage) + owner)
-    check.one("flux_fairshare_queues", site.queues)
-    check.one("flux_fairshare_banks", len(site.parents))
-    check.one("flux_fairshare_drift", 0)
-    check.one("flux_fairshare_overruled", 0)
-    check.one("flux_fairshare_refreshing", 0, 1)
-    check.one("flux_fairshare_generation", int(given.get("generation", 0)))
+    check.check_sample("flux_fairshare_up", 1)
+    check.check_sample("flux_fairshare_associations", len(site.usage) + owner)
+    check.check_sample("flux_fairshare_queues", site.queues)
+    check.check_sample("flux_fairshare_banks", len(site.parents))
+    check.check_sample("flux_fairshare_drift", 0)
+    check.check_sample("flux_fairshare_overruled", 0)
+    check.check_sample("flux_fairshare_refreshing", 0, 1)
+    check.check_sample("flux_fairshare_generation", int(given.get("generation", 0)))
 
     pushes = int(given["pushes"])
-    check.one("flux_fairshare_pushes_total", pushes)
+    check.check_sample("flux_fairshare_pushes_total", pushes)
     busy = now - float(given["loaded"])
     if pushes:
         total = samples["flux_fairshare_push_seconds_total", frozenset()]
-        check.one("flux_fairshare_push_seconds_total", 1e-5 * pushes, busy)
-        check.one("flux_fairshare_last_push_seconds", total if pushes == 1 else 1e-5, total)
+        check.check_sample("flux_fairshare_push_seconds_total", 1e-5 * pushes, busy)
+        check.check_sample("flux_fairshare_last_push_seconds", total if pushes == 1 else 1e-5, total)
         since = now - float(given["pushed"])
-        check.one("flux_fairshare_data_age_seconds", since - 3, since + 1)
+        check.check_sample("flux_fairshare_data_age_seconds", since - 3, since + 1)
     else:
-        check.one("flux_fairshare_push_seconds_total", 0)
+        check.check_sample("flux_fairshare_push_seconds_total", 0)
 
     period = float(given["refresh"])
-    check.one("flux_fairshare_live", 1 if period else 0)
+    check.check_sample("flux_fairshare_live", 1 if period else 0)
     if period:
         fewest = max(1, int(busy / period / 4))
-        check.one("flux_fairshare_refreshes_total", fewest, busy / period + pushes + 3)
+        check.check_sample("flux_fairshare_refreshes_total", fewest, busy / period + pushes + 3)
         refreshes = samples["flux_fairshare_refreshes_total", frozenset()]
         total = samples["flux_fairshare_refresh_seconds_total", frozenset()]
         # A refresh of a few associations takes at least microseconds, and far less than the time between refreshes.
-        check.one("flux_fairshare_refresh_seconds_total", 1e-6 * refreshes, 0.2 * busy)
-        check.one("flux_fairshare_last_refresh_seconds", 1e-7, total)
-        check.one("flux_fairshare_refresh_age_seconds", 0, period + 3)
-        events = posted(handle, jobs)
-        check.one("flux_fairshare_posted_priorities_total", 0, events)
-        check.one("flux_fairshare_last_posted_priorities", 0, events)
+        check.check_sample("flux_fairshare_refresh_seconds_total", 1e-6 * refreshes, 0.2 * busy)
+        check.check_sample("flux_fairshare_last_refresh_seconds", 1e-7, total)
+        check.check_sample("flux_fairshare_refresh_age_seconds", 0, period + 3)
+        events = count_posts(handle, jobs)
+        check.check_sample("flux_fairshare_posted_priorities_total", 0, events)
+        check.check_sample("flux_fairshare_last_posted_priorities", 0, events)
     else:
         for name in ("refreshes_total", "refresh_seconds_total", "posted_priorities_total"):
-            check.one(f"flux_fairshare_{name}", 0)
-    check.one("flux_fairshare_stale_jobs", 0, kinds["pending"])
+            check.check_sample(f"flux_fairshare_{name}", 0)
+    check.check_sample("flux_fairshare_stale_jobs", 0, kinds["pending"])
 
-    banks(check, site, jobs, now)
-    users(check, site, jobs)
-    check.all("flux_fairshare_requests_total", {(key[6:],): int(n) for key, n in given.items() if key.startswith("asked.")}, ["method"])
-    check.all("flux_fairshare_requests_refused_total", {(key[8:],): int(n) for key, n in given.items() if key.startswith("refused.")}, ["method"])
-    check.all("flux_fairshare_requests_deferred_total", {}, ["method"])
-    check.one("flux_fairshare_requests_waiting", 0)
-    check.one("flux_fairshare_window_seconds", 3600)
-    check.one("flux_fairshare_banks_left_out", 0)
+    check_banks(check, site, jobs, now)
+    check_users(check, site, jobs)
+    check.check_family("flux_fairshare_requests_total", {(key[6:],): int(n) for key, n in given.items() if key.startswith("asked.")}, ["method"])
+    check.check_family("flux_fairshare_requests_refused_total", {(key[8:],): int(n) for key, n in given.items() if key.startswith("refused.")}, ["method"])
+    check.check_family("flux_fairshare_requests_deferred_total", {}, ["method"])
+    check.check_sample("flux_fairshare_requests_waiting", 0)
+    check.check_sample("flux_fairshare_window_seconds", 3600)
+    check.check_sample("flux_fairshare_banks_left_out", 0)
     check.wrong += [f"{name}: no count is compared with it" for name in sorted(check.left)]
     print("\n".join(check.wrong))
     sys.exit(bool(check.wrong))
 
 
-def banks(check, site, jobs, now):
+def check_banks(check, site, jobs, now):
     running, demand = collections.Counter(), set()
     for job in jobs:
-        for bank in site.above(job["bank"]):
+        for bank in site.list_banks_above(job["bank"]):
             if job["kind"] == "running":
                 running[bank] += job["ncores"]
             if job["kind"] == "pending":
@@ -237,39 +237,39 @@ def banks(check, site, jobs, now):
     all_cores = running["root"]
     usage = collections.Counter()
     for (_, bank), used in site.usage.items():
-        for one in site.above(bank):
+        for one in site.list_banks_above(bank):
             usage[one] += used
     # The usage of running jobs with a node weight of 1, without decay.
     added = sum(job["nnodes"] * (now - job["t_run"]) for job in jobs if job["kind"] == "running") + 60
     delivered = {}
     for bank in site.parents:
-        check.one("flux_fairshare_bank_promised_ratio", site.promised(bank), bank=bank)
-        check.one("flux_fairshare_bank_usage_weighted_seconds", usage[bank] * 0.99, usage[bank] + added, bank=bank)
+        check.check_sample("flux_fairshare_bank_promised_ratio", site.compute_promised(bank), bank=bank)
+        check.check_sample("flux_fairshare_bank_usage_weighted_seconds", usage[bank] * 0.99, usage[bank] + added, bank=bank)
         used = check.samples.get(("flux_fairshare_bank_usage_weighted_seconds", frozenset({("bank", bank)})), 0)
         site_used = check.samples.get(("flux_fairshare_bank_usage_weighted_seconds", frozenset({("bank", "root")})), 0)
         parent = site.parents[bank] or bank
         above = check.samples.get(("flux_fairshare_bank_usage_weighted_seconds", frozenset({("bank", parent)})), 0)
-        check.one("flux_fairshare_bank_usage_ratio", used / site_used if site_used else 0, bank=bank)
+        check.check_sample("flux_fairshare_bank_usage_ratio", used / site_used if site_used else 0, bank=bank)
         part = used / above if above else 0
-        check.one("flux_fairshare_bank_level_ratio", site.part(bank) / part if part else float("inf"), bank=bank)
-        check.one("flux_fairshare_bank_demand_ratio", 1 if bank in demand else 0, bank=bank)
+        check.check_sample("flux_fairshare_bank_level_ratio", site.compute_fraction(bank) / part if part else float("inf"), bank=bank)
+        check.check_sample("flux_fairshare_bank_demand_ratio", 1 if bank in demand else 0, bank=bank)
         if bank in demand:
             delivered[bank] = running[bank] / all_cores if all_cores else 0
-            check.one("flux_fairshare_bank_delivered_ratio", delivered[bank], bank=bank)
+            check.check_sample("flux_fairshare_bank_delivered_ratio", delivered[bank], bank=bank)
     of_users = {bank for _, bank in site.usage}
-    parts = [got / site.promised(bank) for bank, got in delivered.items() if bank in of_users and site.promised(bank)]
+    parts = [got / site.compute_promised(bank) for bank, got in delivered.items() if bank in of_users and site.compute_promised(bank)]
     if sum(parts):
-        check.one("flux_fairshare_jain_ratio", sum(parts) ** 2 / (len(parts) * sum(part * part for part in parts)))
+        check.check_sample("flux_fairshare_jain_ratio", sum(parts) ** 2 / (len(parts) * sum(part * part for part in parts)))
 
 
-def users(check, site, jobs):
+def check_users(check, site, jobs):
     for (uid, bank), used in site.usage.items():
         of = {"user": str(uid), "bank": bank}
         own = collections.Counter(job["kind"] for job in jobs if (job["userid"], job["bank"]) == (uid, bank))
         for state in ("running", "pending", "held"):
-            check.one("flux_fairshare_association_jobs", own[state], state=state, **of)
-        check.one("flux_fairshare_association_fairshare", 0, 1, **of)
-        check.one("flux_fairshare_association_usage_weighted_seconds", used * 0.99, used + 1e4, **of)
+            check.check_sample("flux_fairshare_association_jobs", own[state], state=state, **of)
+        check.check_sample("flux_fairshare_association_fairshare", 0, 1, **of)
+        check.check_sample("flux_fairshare_association_usage_weighted_seconds", used * 0.99, used + 1e4, **of)
 
 
 main()

@@ -11,21 +11,21 @@ NOTICED, SURVIVED, UNVIABLE, SLOW = "CaughtMutant", "MissedMutant", "Unviable", 
 MOST = 3.0  # percent of the viable mutants that may survive
 
 
-def module(name):
+def find_module(name):
     return re.match(r"src/(\w+)", name).group(1)
 
 
-def key(name):
+def make_key(name):
     """Returns the name of a mutant in the list of accepted survivors, without line and column."""
     return re.sub(r"^(\S+?):\d+:\d+: ", r"\1: ", name)
 
 
-def pattern(names):
+def make_pattern(names):
     """Returns a regular expression of cargo-mutants for exactly these mutants."""
     return "|".join("^" + re.sub(r"([\\.+*?()|\[\]{}^$&#~-])", r"\\\1", name) + "$" for name in names)
 
 
-def outcomes(directory):
+def read_outcomes(directory):
     path = os.path.join(directory, "mutants.out", "outcomes.json")
     if not os.path.exists(path):
         return {}
@@ -34,7 +34,7 @@ def outcomes(directory):
     return {o["scenario"]["Mutant"]["name"]: o["summary"] for o in found if isinstance(o["scenario"], dict)}
 
 
-def accepted(path):
+def read_accepted(path):
     """Returns the accepted survivors. The lines above a group give its reason; a group without a reason is refused."""
     result, reason = [], False
     with open(path, encoding="utf-8") as stream:
@@ -50,12 +50,12 @@ def accepted(path):
     return result
 
 
-def table(out, path):
-    first, second = outcomes(os.path.join(out, "first")), outcomes(os.path.join(out, "second"))
+def print_table(out, path):
+    first, second = read_outcomes(os.path.join(out, "first")), read_outcomes(os.path.join(out, "second"))
     merged = {name: second.get(name, summary) for name, summary in first.items()}
     counts = collections.defaultdict(collections.Counter)
     for name, summary in merged.items():
-        counts[module(name)][summary] += 1
+        counts[find_module(name)][summary] += 1
     is_bad = False
     print("| module | mutants | unviable | killed | timed out | survived | % of viable |")
     print("|---|---|---|---|---|---|---|")
@@ -65,10 +65,10 @@ def table(out, path):
         is_bad |= share > MOST
         row = [name, sum(count.values()), count[UNVIABLE], count[NOTICED], count[SLOW], count[SURVIVED], f"{share:.1f}"]
         print("| " + " | ".join(map(str, row)) + " |")
-    known = accepted(path)
-    survived = {key(name) for name, summary in merged.items() if summary == SURVIVED}
-    tested = {key(name) for name, summary in merged.items() if summary != UNVIABLE}
-    for name in sorted(n for n, summary in merged.items() if summary == SURVIVED and key(n) not in known):
+    known = read_accepted(path)
+    survived = {make_key(name) for name, summary in merged.items() if summary == SURVIVED}
+    tested = {make_key(name) for name, summary in merged.items() if summary != UNVIABLE}
+    for name in sorted(n for n, summary in merged.items() if summary == SURVIVED and make_key(n) not in known):
         print(f"survived, and is not accepted: {name}")
         is_bad = True
     for name in sorted(set(known) & tested - survived):
@@ -80,18 +80,18 @@ def table(out, path):
 def main():
     what, rest = sys.argv[1], sys.argv[2:]
     if what == "table":
-        return table(*rest)
+        return print_table(*rest)
     if what == "survivors":
-        print(pattern(name for name, summary in outcomes(rest[0]).items() if summary == SURVIVED))
+        print(make_pattern(name for name, summary in read_outcomes(rest[0]).items() if summary == SURVIVED))
         return 0
     with open(rest[0], encoding="utf-8") as stream:
         names = [mutant["name"] for mutant in json.load(stream)]
     if what == "count":
-        for name, count in sorted(collections.Counter(map(module, names)).items()):
+        for name, count in sorted(collections.Counter(map(find_module, names)).items()):
             print(f"{name} {count}")
     elif what == "sample":
-        of_100 = [name for name in names if int(hashlib.sha256(key(name).encode()).hexdigest(), 16) % 100 < int(rest[1])]
-        print(pattern(of_100))
+        of_100 = [name for name in names if int(hashlib.sha256(make_key(name).encode()).hexdigest(), 16) % 100 < int(rest[1])]
+        print(make_pattern(of_100))
     return 0
 
 

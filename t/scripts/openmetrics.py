@@ -25,7 +25,7 @@ WORDS = {"sum", "by", "rate", "on", "and", "or", "absent", "label_values", "time
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 
 
-def asked(expression):
+def find_metrics(expression):
     """Returns the metrics of an expression with their labels, and all other labels of the expression."""
     text = re.sub(r'"(?:[^"\\]|\\.)*"', '""', expression)
     metrics = {}
@@ -42,7 +42,7 @@ def asked(expression):
     return metrics, grouped
 
 
-def expressions(etc):
+def list_expressions(etc):
     """Returns each expression of the dashboard and the alerts with its place and the labels of its legend."""
     board = json.loads((etc / "grafana" / "flux-fairshare.json").read_text())
     places = set()
@@ -96,8 +96,8 @@ def main():
             labels.setdefault(name, set()).update(re.findall(rf'({NAME})="', pairs))
     labels.update(COLLECTED)
     count = 0
-    for where, expression, named in expressions(etc):
-        metrics, grouped = asked(expression)
+    for where, expression, named in list_expressions(etc):
+        metrics, grouped = find_metrics(expression)
         known = set().union(ADDED, *(labels.get(metric, set()) for metric in metrics))
         for metric, wanted in metrics.items():
             assert metric in labels, f"{where}: there is no {metric}"

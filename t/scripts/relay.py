@@ -16,7 +16,7 @@ import struct
 import threading
 
 
-def take(stream, count):
+def receive_bytes(stream, count):
     data = b""
     while len(data) < count:
         part = stream.recv(count - len(data))
@@ -26,11 +26,11 @@ def take(stream, count):
     return data
 
 
-def frames(stream):
+def receive_frames(stream):
     """Receives one message in flux-core's framing: magic, size in network order, message."""
     while True:
-        head = take(stream, 8)
-        yield head + take(stream, struct.unpack("!I", head[4:])[0])
+        head = receive_bytes(stream, 8)
+        yield head + receive_bytes(stream, struct.unpack("!I", head[4:])[0])
 
 
 def main():
@@ -49,9 +49,9 @@ def main():
         broker = socket.socket(socket.AF_UNIX)
         broker.connect(os.environ["FLUX_URI"].partition("://")[2])
 
-        def requests(client=client, broker=broker):
+        def relay_requests(client=client, broker=broker):
             try:
-                for frame in frames(client):
+                for frame in receive_frames(client):
                     if o.rename:
                         old, new = (name.encode() for name in o.rename)
                         assert len(old) == len(new)
@@ -63,11 +63,11 @@ def main():
             except (EOFError, OSError):
                 broker.close()
 
-        thread = threading.Thread(target=requests, daemon=True)
+        thread = threading.Thread(target=relay_requests, daemon=True)
         try:
-            client.sendall(take(broker, 1))  # the broker accepts the client
+            client.sendall(receive_bytes(broker, 1))  # the broker accepts the client
             thread.start()
-            for count, frame in enumerate(frames(broker)):
+            for count, frame in enumerate(receive_frames(broker)):
                 if count == o.stall:
                     open(o.socket + ".stalled", "w", encoding="ascii").close()
                     thread.join()

@@ -21,7 +21,7 @@ import mf
 RESTART = 3
 
 
-def complete(doc):
+def add_defaults(doc):
     """Returns the records with their default values, as in testing/embedded/src/play.rs."""
     assoc = dict(
         def_bank="A", fairshare=0.5, max_running_jobs=mf.UNLIMITED, max_active_jobs=mf.UNLIMITED,
@@ -36,7 +36,7 @@ def complete(doc):
     }
 
 
-def as_user(uid):
+def open_as_user(uid):
     """Returns a handle with the credentials of `uid`."""
     os.environ["FLUX_HANDLE_USERID"] = str(uid)
     try:
@@ -59,23 +59,23 @@ def submit(step, ids):
     }
     from flux.security import SecurityContext
 
-    handle = as_user(step["user"])
+    handle = open_as_user(step["user"])
     signed = SecurityContext().sign_wrap_as(step["user"], json.dumps(spec), mech_type="none")
     future = flux.job.submit_async(handle, signed, urgency=step.get("urgency", 16), pre_signed=True)
     ids[step["submit"]] = int(future.get_id())
 
 
-def data(handle, doc):
-    doc = complete(doc)
+def push_data(handle, doc):
+    doc = add_defaults(doc)
     for kind, method in mf.ORDER:
         if kind in doc:
             mf.rpc(handle, mf.SERVICE + method, {"data": doc[kind]})
 
 
-def load(handle, doc):
+def load_plugin(handle, doc):
     request = {"load": os.environ["PLUGIN"]}
     if doc is not None:
-        request["conf"] = {"config": complete(doc)}
+        request["conf"] = {"config": add_defaults(doc)}
     handle.rpc("job-manager.jobtap", request).get()
 
 
@@ -84,7 +84,7 @@ def play(handle, step, ids):
     if "submit" in step:
         submit(step, ids)
     elif "push" in step or "data" in step:
-        data(handle, step.get("push", step.get("data")))
+        push_data(handle, step.get("push", step.get("data")))
         if "push" in step:
             mf.rpc(handle, mf.SERVICE + "reprioritize")
     elif "reprioritize" in step:
@@ -103,14 +103,14 @@ def play(handle, step, ids):
         if "reload" in step or "remove" in step:
             handle.rpc("job-manager.jobtap", {"remove": "mf_priority.so"}).get()
         if "reload" in step or "load" in step:
-            load(handle, step.get("reload", step.get("load")))
+            load_plugin(handle, step.get("reload", step.get("load")))
 
 
 def finish(handle, jobid):
     """Waits for the start of a mock job and ends it, with the credentials of its user."""
-    if states(handle, {"": jobid})[""] != "RUN":
+    if read_states(handle, {"": jobid})[""] != "RUN":
         return  # as in the embedded job manager
-    user = as_user(mf.live(handle, jobid)["userid"])
+    user = open_as_user(mf.live(handle, jobid)["userid"])
     deadline = time.time() + wait_limit()
     for event in ("start", "finish"):
         while True:
@@ -129,14 +129,14 @@ def wait_limit():
     return float(os.environ.get("MF_WAIT", "30"))
 
 
-def states(handle, ids):
+def read_states(handle, ids):
     attrs = ["userid", "urgency", "priority", "state", "annotations"]
     jobs = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()["jobs"]
     now = {job["id"]: mf.STATES[job["state"]] for job in jobs}
     return {name: now.get(jobid, "INACTIVE") for name, jobid in ids.items()}
 
 
-def users(ids):
+def list_users(ids):
     try:
         query = mf.document_now()
     except OSError:
@@ -153,14 +153,14 @@ def settle(handle, ids, want):
     deadline = time.time() + wait_limit()
     calm = 0
     while True:
-        now = {"states": states(handle, ids), "users": users(ids)}
+        now = {"states": read_states(handle, ids), "users": list_users(ids)}
         calm = calm + 1 if all(now[key] == want[key] for key in now) else 0
         if calm == 3 or time.time() > deadline:
             return now
         time.sleep(0.05)
 
 
-def of_plugin(event):
+def is_from_plugin(event):
     name, context = event["name"], event.get("context")
     if name in ("jobspec-update", "memo", "priority"):
         return [name, context]
@@ -192,7 +192,7 @@ def main(scenario, expected, state, out):
                     os.unlink(state + ".conf")
                 if step["restart"] is not None:
                     with open(state + ".conf", "w", encoding="utf-8") as saved:
-                        json.dump(complete(step["restart"]), saved)
+                        json.dump(add_defaults(step["restart"]), saved)
                 return RESTART
             if "restart" not in step:
                 try:
@@ -204,7 +204,7 @@ def main(scenario, expected, state, out):
             print(json.dumps(line), file=stream, flush=True)
             index += 1
         for name in sorted(ids):
-            events = filter(None, map(of_plugin, mf.eventlog(handle, ids[name])))
+            events = filter(None, map(is_from_plugin, mf.eventlog(handle, ids[name])))
             print(json.dumps({"job": name, "events": list(events)}), file=stream)
     return 0
 

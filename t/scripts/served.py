@@ -20,7 +20,7 @@ with contextlib.suppress(ImportError):  # a Flux without flux-security cannot si
     import flux.security  # noqa: F401
 
 
-def status(run, argv):
+def run_for_status(run, argv):
     """Returns the exit status that Python would give a command."""
     try:
         run(argv)
@@ -35,7 +35,7 @@ def status(run, argv):
     return 0
 
 
-def serve(connection):
+def serve_connection(connection):
     """Runs one command in a process of its own."""
     text, files, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     while more := connection.recv(1 << 20):
@@ -48,13 +48,13 @@ def serve(connection):
     os.chdir(directory)
     os.environb.clear()
     os.environb.update(line.split(b"=", 1) for line in environment)
-    ended = status(mf.main, [os.fsdecode(word) for word in argv])
+    ended = run_for_status(mf.main, [os.fsdecode(word) for word in argv])
     sys.stdout.flush()
     sys.stderr.flush()
     connection.sendall(b"%d" % ended)
 
 
-def lives(pid):
+def is_alive(pid):
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -71,7 +71,7 @@ def main():
     listener.settimeout(1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps ended children
     gc.freeze()  # garbage collection in a fork does not touch, and so not copy, the present objects
-    while lives(starter):
+    while is_alive(starter):
         try:
             connection, _ = listener.accept()
         except TimeoutError:
@@ -80,7 +80,7 @@ def main():
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             listener.close()
             connection.settimeout(None)
-            serve(connection)
+            serve_connection(connection)
             os._exit(0)
         connection.close()
     os.unlink(path)

@@ -10,7 +10,7 @@ import sys
 NAME = "sched-simple"
 
 
-def simple():
+def load_simple_scheduler():
     """Returns Flux's own module sched-simple."""
     for where in os.environ.get("FLUX_MODULE_PATH", "").split(":") + sys.path:
         path = os.path.join(where, NAME + ".py")
@@ -22,7 +22,7 @@ def simple():
     raise FileNotFoundError(f"{NAME}.py is nowhere in FLUX_MODULE_PATH")
 
 
-class SlowScheduler(simple().SimpleScheduler):
+class SlowScheduler(load_simple_scheduler().SimpleScheduler):
     """A scheduler that holds its decisions back while a file exists."""
 
     def __init__(self, h, *args):

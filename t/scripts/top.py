@@ -41,7 +41,7 @@ class Top:
         self.pid = pid
         fcntl.ioctl(self.tty, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
 
-    def read(self, wanted, patience=30, gone=False):
+    def read_until(self, wanted, patience=30, gone=False):
         """Reads until the text is on the screen, or is gone from it, and no output follows."""
         end = time.monotonic() + patience
         while time.monotonic() < end:
@@ -59,7 +59,7 @@ class Top:
 
     def press(self, keys, wanted):
         os.write(self.tty, keys.encode())
-        self.read(wanted)
+        self.read_until(wanted)
         return [line.rstrip() for line in self.screen.display]
 
     def leave(self):
@@ -72,41 +72,41 @@ class Top:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
-def masked(lines):
+def mask_numbers(lines):
     text = re.sub(r"ƒ[1-9A-Za-z]+", "JOB", "\n".join(lines))
     text = re.sub(r"\d[\d.,:]*", "#", text)
     text = re.sub(r"# (second|minute|hour|day)s?\b", "# times", text)
     return re.sub(r" {2,}", " ", text)
 
 
-def prose(lines):
+def join_lines(lines):
     """Returns the beginning of the screen as one line, because line breaks depend on the length of numbers."""
-    return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", masked(lines)))[:420]
+    return re.sub(r"# (second|minute|hour|day)s?\b", "# times", re.sub(r"\s+", " ", mask_numbers(lines)))[:420]
 
 
-def silence(pyte, plugin):
+def check_silence(pyte, plugin):
     """Checks that the screen says that the plugin does not answer, still obeys keys, and recovers."""
     top = Top(pyte, delay="2s", NO_COLOR="1")
-    top.read("? help")
+    top.read_until("? help")
     top.press("p", "paused")
     subprocess.run(["flux", "jobtap", "remove", "mf_priority.so"], check=True)
     time.sleep(5)
-    top.read("paused")
+    top.read_until("paused")
     assert "No answer" not in "\n".join(top.screen.display), "a paused screen sends requests"
     top.press("p", "No answer from the plugin for")
     assert "no fair-share plugin is loaded" in "\n".join(top.screen.display)
     top.press("2", "FairShare")
     subprocess.run(["flux", "jobtap", "load", plugin], check=True)
-    top.read("No answer", gone=True)
+    top.read_until("No answer", gone=True)
     # A stopped broker sends no error: only the missing answer shows it.
     broker = int(subprocess.run(["flux", "getattr", "broker.pid"], check=True, capture_output=True, text=True).stdout)
     os.kill(broker, signal.SIGSTOP)
     try:
-        top.read("No answer from the plugin for")
+        top.read_until("No answer from the plugin for")
         top.press("1", "Used|Share")
     finally:
         os.kill(broker, signal.SIGCONT)
-    top.read("No answer", gone=True)
+    top.read_until("No answer", gone=True)
     assert top.leave() == 0
 
 
@@ -115,11 +115,11 @@ def main():
     if pyte is None or len(sys.argv) == 1:
         sys.exit(pyte is None)
     if sys.argv[1] == "--silence":
-        return silence(pyte, sys.argv[2])
+        return check_silence(pyte, sys.argv[2])
     screens = []
     for who, environment in (("owner", {}), ("5002", {"FLUX_HANDLE_USERID": "5002", "FLUX_HANDLE_ROLEMASK": "0x2"})):
         top = Top(pyte, NO_COLOR="1", **environment)
-        top.read("? help")
+        top.read_until("? help")
         for keys, wanted in (
             ("", "Held by a limit" if who == "owner" else "held"),
             ("\t", "FairShare"),
@@ -133,10 +133,10 @@ def main():
         ):
             shown = top.press(keys, wanted)
             assert len(shown) == ROWS and all(len(line) <= COLUMNS for line in shown)
-            text = prose(shown) if keys == "\r" else masked(shown)
+            text = join_lines(shown) if keys == "\r" else mask_numbers(shown)
             screens.append(f"===== {who}: {keys!r}\n{text}")
         os.write(top.tty, b"q")
-        top.read("Enter why")
+        top.read_until("Enter why")
         assert top.leave() == 0
         # There is no colour, and the terminal has its former screen and cursor again.
         assert not re.search(rb"\x1b\[(?:\d+;)*(?:3[0-79]|4[0-7]|38|48)[;m]", top.raw.replace(b"\x1b[39m", b"").replace(b"\x1b[49m", b"")), "colours"

@@ -32,7 +32,7 @@ logging.disable(logging.CRITICAL)
 START = 1_700_000_000.0
 
 
-def random_r(rng):
+def make_random_r(rng):
     """Returns the R of a job: mostly valid, sometimes broken."""
     if rng.random() < 0.03:
         return rng.choice(['', '{}', 'null', '{"version": 2}', '[1]', '{"version": 1, "execution": {}}',
@@ -49,7 +49,7 @@ def random_r(rng):
         "R_lite": entries, "nodelist": ["n[0-200]"], "starttime": rng.random() * 1e9, "expiration": 0}})
 
 
-def seconds(rng, low, high):
+def pick_time(rng, low, high):
     """Returns a random time, as fine as Flux's or a multiple of 1/64 s, where rounding has ties."""
     instant = rng.uniform(low, high)
     return round(instant * 64) / 64 if rng.random() < 0.3 else instant
@@ -77,7 +77,7 @@ class History:
                   "core_weight": rng.choice(["0.0", "0.1", "1"]),
                   "gpu_weight": rng.choice(["0.0", "10.5"])}
         if rng.random() < 0.2:
-            config["reconfigure_time"] = seconds(rng, self.begin - 100, self.begin + self.half_life / 8)
+            config["reconfigure_time"] = pick_time(rng, self.begin - 100, self.begin + self.half_life / 8)
         for key, value in config.items():
             self.db.execute("INSERT OR REPLACE INTO config_table VALUES (?, ?)", (key, value))
         self.db.execute("UPDATE t_half_life_period_table SET end_half_life_period=?", (str(self.end),))
@@ -93,7 +93,7 @@ class History:
             parent = rng.choice(banks)
             parents.add(parent)
             banks.append(f"b{number}")
-            ignore = seconds(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
+            ignore = pick_time(rng, self.begin, self.begin + 100) if rng.random() < 0.15 else 0
             self.db.execute("INSERT INTO bank_table (bank, parent_bank, shares, ignore_older_than, active) "
                             "VALUES (?, ?, 1, ?, ?)", (banks[-1], parent, int(ignore), rng.random() < 0.9))
         # The exact rule differs for a bank with users and sub-banks.
@@ -127,7 +127,7 @@ class History:
         jobs = []
         for _ in range(rng.choice([0, 1, 3, 20])):
             uid, bank = rng.choice(self.users + [(4999, "b0"), (5001, "nowhere")] * (rng.random() < 0.2))
-            ended = seconds(rng, low, high)
+            ended = pick_time(rng, low, high)
             if not self.same:
                 if rng.random() < 0.1:
                     ended -= rng.uniform(0, 2 * self.half_life)
@@ -139,21 +139,21 @@ class History:
             self.jobs += 1
             started = ended - rng.choice([60.0, rng.uniform(0.01, 1000), 3600 * rng.random()])
             self.db.execute("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, '0', ?, '{}', '', ?, 60, 60)",
-                            (self.jobs, uid, started - 1, started, ended, random_r(rng), bank))
+                            (self.jobs, uid, started - 1, started, ended, make_random_r(rng), bank))
         self.db.commit()
 
     def step(self):
         """Lets time pass and jobs end, and returns the time of the next run."""
         rng, before = self.rng, self.now
         if self.same:
-            self.now = seconds(rng, before, self.begin + self.half_life * 0.999)
+            self.now = pick_time(rng, before, self.begin + self.half_life * 0.999)
         else:
             self.now = before + self.half_life * rng.choice([0.01, 0.2, 0.5, 0.9, 1.0, 1.1, 2.5])
         self.add_jobs(before, self.now)
         return self.now
 
 
-def tables(path, names):
+def read_tables(path, names):
     with contextlib.closing(sqlite3.connect(path)) as db:
         return {name: db.execute(f"SELECT * FROM {name}").fetchall() for name in names}
 
@@ -198,10 +198,10 @@ def main():
                     db.execute("ATTACH ? AS theirs", (theirs,))
                     db.execute("INSERT OR IGNORE INTO jobs SELECT * FROM theirs.jobs ORDER BY rowid")
                     db.commit()
-                before = tables(theirs, ["job_usage_per_association_table"])
+                before = read_tables(theirs, ["job_usage_per_association_table"])
                 run_real(theirs, now)
                 run_ours(program, ours, now, rule)
-                wanted, found = tables(theirs, names), tables(ours, names)
+                wanted, found = read_tables(theirs, names), read_tables(ours, names)
                 runs += 1
                 moved += wanted["job_usage_per_association_table"] != before["job_usage_per_association_table"]
                 for name in names:

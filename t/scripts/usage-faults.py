@@ -39,7 +39,7 @@ class Site:
         self.paths = [os.path.join(room, name) for name in ("theirs", "ours")]
         shutil.copy(os.path.join(room, "template"), self.paths[0])
         self.jobs = 0
-        with self.open(0) as db:
+        with self.open_database(0) as db:
             db.execute("UPDATE t_half_life_period_table SET end_half_life_period=?", (str(END),))
             db.execute("INSERT INTO bank_table (bank, shares) VALUES ('root', 1)")
             db.execute("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 1)")
@@ -47,20 +47,20 @@ class Site:
         shutil.copy(*self.paths)
 
     @contextlib.contextmanager
-    def open(self, which):
+    def open_database(self, which):
         with contextlib.closing(sqlite3.connect(self.paths[which])) as db:
             db.row_factory = sqlite3.Row
             yield db
 
-    def both(self, sql, *values):
+    def run_on_both(self, sql, *values):
         for which in (0, 1):
-            with self.open(which) as db:
+            with self.open_database(which) as db:
                 db.execute(sql, values)
                 db.commit()
 
-    def user(self, uid, bank="A"):
+    def add_user(self, uid, bank="A"):
         for which in (0, 1):
-            with self.open(which) as db:
+            with self.open_database(which) as db:
                 db.execute("INSERT INTO association_table (creation_time, username, userid, bank, default_bank) "
                            "VALUES (?, ?, ?, ?, ?)", (int(CREATED), f"u{uid}", uid, bank, bank))
                 db.execute("INSERT INTO job_usage_factor_table (username, userid, bank) VALUES (?, ?, ?)",
@@ -68,16 +68,16 @@ class Site:
                 user_subcommands.insert_per_assoc_usage_rows(db, db.cursor(), f"u{uid}", uid, bank)
                 db.commit()
 
-    def job(self, uid, ended, used, bank="A", r=R):
+    def add_job(self, uid, ended, used, bank="A", r=R):
         self.jobs += 1
-        self.both("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, '0', ?, '{}', '', ?, 0, 0)",
+        self.run_on_both("INSERT INTO jobs VALUES (?, ?, ?, ?, ?, '0', ?, '{}', '', ?, 0, 0)",
                   self.jobs, uid, ended - used, ended - used, ended, r, bank)
 
-    def run(self, now):
+    def run_programs(self, now):
         """Runs both programs and returns their exit statuses."""
         self.now = CLOCK.now = now
         theirs = 0  # its main() ends with 0 after an exception, too
-        with self.open(0) as db:
+        with self.open_database(0) as db:
             with contextlib.suppress(Exception):
                 real.update_job_usage(db)
         command = [self.program, "sync", "--only", "usage", "--now", repr(now), "-p", self.paths[1]]
@@ -85,17 +85,17 @@ class Site:
         self.said = done.stderr
         return theirs, done.returncode
 
-    def usage(self, uid):
-        return [self.number(which, "SELECT job_usage FROM association_table WHERE userid=?", uid) for which in (0, 1)]
+    def read_usages(self, uid):
+        return [self.read_number(which, "SELECT job_usage FROM association_table WHERE userid=?", uid) for which in (0, 1)]
 
-    def bank(self, name):
-        return [self.number(which, "SELECT job_usage FROM bank_table WHERE bank=?", name) for which in (0, 1)]
+    def read_bank_usages(self, name):
+        return [self.read_number(which, "SELECT job_usage FROM bank_table WHERE bank=?", name) for which in (0, 1)]
 
-    def number(self, which, sql, *values):
-        with self.open(which) as db:
+    def read_number(self, which, sql, *values):
+        with self.open_database(which) as db:
             return db.execute(sql, values).fetchone()[0]
 
-    def recount(self):
+    def list_differences(self):
         """Returns the differences that recount reports for the database of update-usage."""
         command = [self.program, "recount", "--json", "--now", repr(self.now), "-p", self.paths[0]]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -108,117 +108,117 @@ class Site:
 
 def fault_1(site):
     """usage after 1000, a boundary, 100 and 10 more"""
-    site.user(1)
-    site.job(1, END + 10, 1000)
-    site.run(END + 100)
-    site.job(1, END + H + 10, 100)
-    site.run(END + H + 100)
-    site.job(1, END + H + 200, 10)
-    site.run(END + H + 300)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, END + 10, 1000)
+    site.run_programs(END + 100)
+    site.add_job(1, END + H + 10, 100)
+    site.run_programs(END + H + 100)
+    site.add_job(1, END + H + 200, 10)
+    site.run_programs(END + H + 300)
+    return site.read_usages(1)
 
 
 def fault_2(site):
     """usage of 1000, of 100 just before the boundary and nothing since"""
-    site.user(1)
-    site.job(1, END + 10, 1000)
-    site.run(END + 100)
-    site.job(1, END + H - 10, 100)
-    site.run(END + H + 100)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, END + 10, 1000)
+    site.run_programs(END + 100)
+    site.add_job(1, END + H - 10, 100)
+    site.run_programs(END + H + 100)
+    return site.read_usages(1)
 
 
 def fault_3(site):
     """usages of three users with 1000 in one period and 110, 100 and 0 around its end"""
     for uid in (1, 2, 3):
-        site.user(uid)
-        site.job(uid, END + 10, 1000)
-    site.run(END + 100)
-    site.job(2, END + H - 10, 100)
-    site.job(1, END + H + 10, 100)
-    site.run(END + H + 100)
-    site.job(1, END + H + 200, 10)
-    site.run(END + H + 300)
-    return list(zip(*(site.usage(uid) for uid in (1, 2, 3))))
+        site.add_user(uid)
+        site.add_job(uid, END + 10, 1000)
+    site.run_programs(END + 100)
+    site.add_job(2, END + H - 10, 100)
+    site.add_job(1, END + H + 10, 100)
+    site.run_programs(END + H + 100)
+    site.add_job(1, END + H + 200, 10)
+    site.run_programs(END + H + 300)
+    return list(zip(*(site.read_usages(uid) for uid in (1, 2, 3))))
 
 
 def fault_4(site):
     """usage of 1000 after an outage over three boundaries"""
-    site.user(1)
-    site.job(1, END + 10, 1000)
-    site.run(END + 100)
-    site.run(END + 3 * H + 100)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, END + 10, 1000)
+    site.run_programs(END + 100)
+    site.run_programs(END + 3 * H + 100)
+    return site.read_usages(1)
 
 
 def fault_5(site):
     """usage of 1000 in the first period, right after its end"""
-    site.user(1)
-    site.job(1, CREATED + 10, 1000)
-    site.run(CREATED + 100)
-    site.run(END + 100)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, CREATED + 10, 1000)
+    site.run_programs(CREATED + 100)
+    site.run_programs(END + 100)
+    return site.read_usages(1)
 
 
 def fault_6(site):
     """usage of 1000 that ended in one period, fetched in the next with a job of 10"""
-    site.user(1)
-    site.run(END + 100)
-    site.job(1, END + H - 10, 1000)
-    site.job(1, END + H + 10, 10)
-    site.run(END + H + 100)
-    return site.usage(1)
+    site.add_user(1)
+    site.run_programs(END + 100)
+    site.add_job(1, END + H - 10, 1000)
+    site.add_job(1, END + H + 10, 10)
+    site.run_programs(END + H + 100)
+    return site.read_usages(1)
 
 
 def fault_7(site):
     """usage of 100, and of 1000 that ended before it and arrived after it"""
-    site.user(1)
-    site.job(1, END + 200, 100)
-    site.run(END + 300)
-    site.job(1, END + 100, 1000)
-    site.run(END + 400)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, END + 200, 100)
+    site.run_programs(END + 300)
+    site.add_job(1, END + 100, 1000)
+    site.run_programs(END + 400)
+    return site.read_usages(1)
 
 
 def fault_8(site):
     """usage of a bank whose user used 1000 and whose sub-bank used 10"""
-    site.both("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A1', 'A', 1)")
-    site.user(1)
-    site.user(2, "A1")
-    site.job(1, END + 10, 1000)
-    site.job(2, END + 10, 10, "A1")
-    site.run(END + 100)
-    return site.bank("A")
+    site.run_on_both("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A1', 'A', 1)")
+    site.add_user(1)
+    site.add_user(2, "A1")
+    site.add_job(1, END + 10, 1000)
+    site.add_job(2, END + 10, 10, "A1")
+    site.run_programs(END + 100)
+    return site.read_bank_usages("A")
 
 
 def fault_9(site):
     """usage of 1000 by a job that names no bank"""
-    site.user(1)
-    site.job(1, END + 10, 1000, "")
-    site.run(END + 100)
-    return site.usage(1)
+    site.add_user(1)
+    site.add_job(1, END + 10, 1000, "")
+    site.run_programs(END + 100)
+    return site.read_usages(1)
 
 
 def fault_10(site):
     """exit status if the database is unusable"""
-    site.user(1)
-    site.both("DELETE FROM t_half_life_period_table")
-    return list(site.run(END + 100))
+    site.add_user(1)
+    site.run_on_both("DELETE FROM t_half_life_period_table")
+    return list(site.run_programs(END + 100))
 
 
 def fault_11(site):
     """usage of 1000, and of 10 after the half-life was changed"""
-    site.user(1)
-    site.job(1, END + 10, 1000)
-    site.run(END + 100)
+    site.add_user(1)
+    site.add_job(1, END + 10, 1000)
+    site.run_programs(END + 100)
     CLOCK.now = END + 200
     for which in (0, 1):
         with site.open(which) as db:
             db.execute("UPDATE config_table SET value=? WHERE key='priority_decay_half_life'", (str(2 * H),))
             db_info_subcommands.reconfigure_usage_bins(db)
-    site.job(1, END + 250, 10)
-    site.run(END + 300)
-    return site.usage(1)
+    site.add_job(1, END + 250, 10)
+    site.run_programs(END + 300)
+    return site.read_usages(1)
 
 
 def main():
@@ -232,7 +232,7 @@ def main():
             fault = globals()[f"fault_{number}"]
             theirs, ours = fault(site)
             show = lambda result: "/".join(f"{n:g}" for n in (result if isinstance(result, tuple) else (result,)))
-            print(f"{number} | {fault.__doc__} | {show(theirs)} | {show(ours)} | {site.recount()}", flush=True)
+            print(f"{number} | {fault.__doc__} | {show(theirs)} | {show(ours)} | {site.list_differences()}", flush=True)
 
 
 if __name__ == "__main__":

@@ -33,7 +33,7 @@ queues = {f"q{n}": dice.randrange(0, 5) for n in range(5)}
 weights = dict(fairshare=dice.choice([1000, 100000]), queue=dice.choice([50, 10000]), bank=dice.choice([30, 3000]), urgency=dice.choice([10, 1000]))
 
 
-def push():
+def push_tree():
     associations = [
         dict(userid=uid, bank=user["bank"], def_bank=user["bank"], fairshare=user["fairshare"], max_running_jobs=UNLIMITED,
              max_active_jobs=UNLIMITED, max_sched_jobs=UNLIMITED, max_nodes=UNLIMITED, max_cores=UNLIMITED,
@@ -53,17 +53,17 @@ def push():
     )).get()
 
 
-def priorities():
+def read_priorities():
     reply = handle.rpc("job-manager.list", {"max_entries": 0, "attrs": ["priority"]}).get()
     return {job["id"]: job["priority"] for job in reply["jobs"]}
 
 
-def first(a, b, now):
+def comes_first(a, b, now):
     """Returns whether a comes before b: by the larger priority, then by the smaller id."""
     return (-now[a], a) < (-now[b], b)
 
 
-def exchange(terms, a, b):
+def exchange_terms(terms, a, b):
     """Exchanges the values of these terms between two jobs. A second call restores them."""
     one, other = jobs[a], jobs[b]
     if "fairshare" in terms:
@@ -78,10 +78,10 @@ def exchange(terms, a, b):
         one["urgency"], other["urgency"] = other["urgency"], one["urgency"]
         for job in (a, b):
             handle.rpc("job-manager.urgency", {"id": job, "urgency": jobs[job]["urgency"]}).get()
-    push()
+    push_tree()
 
 
-push()
+push_tree()
 jobs = {}
 for number in range(40):
     job = dict(uid=dice.choice(list(users)), queue=dice.choice(list(queues)), urgency=dice.choice([16, 16, dice.randrange(1, 31)]))
@@ -96,13 +96,13 @@ for job in flux_ids:
 causes = {}
 for _ in range(pairs):
     a, b = dice.sample(flux_ids, 2)
-    before = priorities()
+    before = read_priorities()
     out = subprocess.run(
         ["flux", "fairshare", "why", JobID(a).f58, str(b), "--json"], capture_output=True, text=True, check=False
     )
     assert out.returncode == 0, out.stderr
     verdict = json.loads(out.stdout)["verdict"]
-    ahead, behind = (a, b) if first(a, b, before) else (b, a)
+    ahead, behind = (a, b) if comes_first(a, b, before) else (b, a)
     about = f"{JobID(a).f58} {JobID(b).f58} {verdict} {before[a]} {before[b]}"
     assert (verdict["ahead"], verdict["behind"]) == (ahead, behind), about
     terms = verdict["terms"]
@@ -112,12 +112,12 @@ for _ in range(pairs):
         assert before[a] == before[b], about
         continue
     assert verdict["cause"] in ("terms", "score") and terms, about
-    exchange(terms, a, b)
-    assert first(behind, ahead, priorities()), f"exchanged, the order stays: {about}"
-    exchange(terms, a, b)
-    assert priorities() == before, f"exchanged twice, it is not as before: {about}"
+    exchange_terms(terms, a, b)
+    assert comes_first(behind, ahead, read_priorities()), f"exchanged, the order stays: {about}"
+    exchange_terms(terms, a, b)
+    assert read_priorities() == before, f"exchanged twice, it is not as before: {about}"
     if len(terms) > 1:
-        exchange(terms[:-1], a, b)
-        assert first(ahead, behind, priorities()), f"fewer would do: {about}"
-        exchange(terms[:-1], a, b)
+        exchange_terms(terms[:-1], a, b)
+        assert comes_first(ahead, behind, read_priorities()), f"fewer would do: {about}"
+        exchange_terms(terms[:-1], a, b)
 print(f"{pairs} pairs: " + ", ".join(f"{count} {key}" for key, count in sorted(causes.items())))
