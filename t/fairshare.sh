@@ -18,8 +18,8 @@ mkdir -p exec
 ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
-# asks UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
-asks() {
+# run_as UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.
+run_as() {
 	local as=$1
 	shift
 	case $as in
@@ -30,10 +30,10 @@ asks() {
 
 # make_site: makes a database with two banks and four users, and starts the service that edits it.
 make_site() {
-	# The instance waits for the service, so both would outlive a script that ends early.
+	# The instance waits for the service, so instance and service would outlive a script that ends early.
 	cleanup 'test -z "$FLUX_URI" || stop_service >/dev/null 2>&1; :'
 	test -n "$MF_SHARED" || { new_site; return; }
-	# The first test makes the database for all.
+	# The first test file makes the database for all test files.
 	(
 		flock 9 || exit
 		if test -e "$MF_SHARED/site.db"; then
@@ -64,22 +64,22 @@ stop_service() {
 	flux python -c 'import flux; flux.Flux().rpc("accounting.shutdown_service").get()'
 }
 
-# usage USERID AMOUNT: stores a usage, as update-usage does.
-usage() {
-	sql "UPDATE association_table SET job_usage=$2 WHERE userid=$1"
+# set_usage USERID AMOUNT: stores a usage, as update-usage does.
+set_usage() {
+	run_sql "UPDATE association_table SET job_usage=$2 WHERE userid=$1"
 }
 
-# sql STATEMENT: runs a statement on the database and prints its rows.
-sql() {
+# run_sql STATEMENT: runs a statement on the database and prints its rows.
+run_sql() {
 	flux python -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     for row in db.execute(sys.argv[2]):
         print(*row)' "$DB" "$1"
 }
 
-# stored: prints user and fair-share in the database.
-stored() {
-	sql 'SELECT username, fairshare FROM association_table ORDER BY username'
+# print_stored: prints user and fair-share in the database.
+print_stored() {
+	run_sql 'SELECT username, fairshare FROM association_table ORDER BY username'
 }
 
 # hold_lock: locks the database in another process, until release_lock.
@@ -99,8 +99,8 @@ release_lock() {
 	return 0
 }
 
-# relay ARGUMENT...: starts a faulty connection to the broker (t/scripts/relay.py); its address is in $through.
-relay() {
+# start_relay ARGUMENT...: starts a faulty connection to the broker (t/scripts/relay.py); its address is in $through.
+start_relay() {
 	rm -f relay.sock relay.sock.stalled
 	python3 "$T_DIR/scripts/relay.py" relay.sock "$@" 2>>relay.log 8>&- 9>&- &
 	relay_pid=$!

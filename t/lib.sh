@@ -98,7 +98,7 @@ with_linger() {
 }
 
 # The scripts in rc1.d do not run: flux-accounting's script would push the database of this machine. A Flux without this task would refuse
-# its name.
+# the name of the task.
 no_rc1=
 grep -q "@task(\"run-all-rc1\"" "$(flux config builtin libexecdir 2>/dev/null)/modprobe/rc1.py" 2>/dev/null && no_rc1=FLUX_MODPROBE_DISABLE=run-all-rc1
 
@@ -131,7 +131,7 @@ start_instance() {
 	return 1
 }
 
-# stop_instance: shuts the broker down in order; jobs stay as they are for the next start_instance.
+# stop_instance: shuts the broker down regularly. Jobs stay as they are for the next start_instance.
 stop_instance() {
 	test -n "$broker_pid" || return 0
 	# The broker would wait for the service of flux account.
@@ -149,8 +149,8 @@ restart_instance() {
 	stop_instance && start_instance
 }
 
-# load_plugin [FILE]: loads the plugin into the running instance, with the document in FILE if given. These functions use mf instead of
-# commands of Flux, which take longer to start; t1001 uses the commands.
+# load_plugin [FILE]: loads the plugin into the running instance, with the document in FILE if given. These functions use mf, because
+# commands of Flux take longer to start. t1001 uses the commands.
 load_plugin() { mf load "$PLUGIN" "$@"; }
 
 remove_plugin() { mf remove mf_priority.so; }
@@ -169,27 +169,27 @@ wait_for() {
 	flux job wait-event -t "$MF_WAIT" ${3:+-m "$3"} "$2" "$1" >/dev/null
 }
 
-# some ID...: fails without ids or with an empty id, since a check of no job would pass.
-some() {
+# require_ids ID...: fails without ids or with an empty id, since a check of no job would pass.
+require_ids() {
 	local id
 	test $# -gt 0 || { echo "no job id given"; return 1; }
 	for id; do test -n "$id" || { echo "empty job id given"; return 1; }; done
 }
 
-running() { local id; some "$@" && for id; do wait_for start "$id" || return 1; done; }
-scheduled() { local id; some "$@" && for id; do wait_for priority "$id" || return 1; done; }
-ended() { local id; some "$@" && for id; do wait_for clean "$id" || return 1; done; }
-held_by() { wait_for dependency-add "$1" description="$2"; }
-freed_from() { wait_for dependency-remove "$1" description="$2"; }
+wait_running() { local id; require_ids "$@" && for id; do wait_for start "$id" || return 1; done; }
+wait_scheduled() { local id; require_ids "$@" && for id; do wait_for priority "$id" || return 1; done; }
+wait_ended() { local id; require_ids "$@" && for id; do wait_for clean "$id" || return 1; done; }
+wait_held_by() { wait_for dependency-add "$1" description="$2"; }
+wait_freed_from() { wait_for dependency-remove "$1" description="$2"; }
 
-# cancel ID...: cancels jobs; `ended` waits until they have ended.
+# cancel ID...: cancels jobs; `wait_ended` waits until they have ended.
 cancel() {
 	local id
-	some "$@" && for id; do flux job raise --severity=0 --type=cancel "$id" || return 1; done
+	require_ids "$@" && for id; do flux job raise --severity=0 --type=cancel "$id" || return 1; done
 }
 
 # is_state STATE ID...: checks the present state of jobs.
-is_state() { some "${@:2}" && mf is_state "$@"; }
+is_state() { require_ids "${@:2}" && mf is_state "$@"; }
 
 # held_in_sched ID...: checks that jobs are in SCHED at priority 0.
 held_in_sched() {
@@ -213,8 +213,8 @@ prio_is() {
 	test "$have" = "$2" || { echo "$1 has priority $have, not $2"; return 1; }
 }
 
-# refused TEXT COMMAND...: checks that the command fails and that a line of its output is TEXT, or TEXT, "; " and advice.
-refused() {
+# check_refused TEXT COMMAND...: checks that the command fails and that a line of its output is TEXT, or TEXT, "; " and advice.
+check_refused() {
 	local want=$1
 	shift
 	"$@" >refused.out 2>&1 && { echo "accepted: $*"; cat refused.out; return 1; }
@@ -222,23 +222,23 @@ refused() {
 		'BEGIN { n = length(want) } substr($0, 1, n) == want { found = 1 } END { exit !found }' refused.out || { echo "expected: $want"; cat refused.out; return 1; }
 }
 
-# never ID PATTERN: checks that no event of the job matches.
-never() {
+# check_no_event ID PATTERN: checks that no event of the job matches.
+check_no_event() {
 	mf events "$1" >events.read && grep -q ^submit events.read || { echo "the events of $1 could not be read"; return 1; }
 	! grep -E -- "$2" events.read
 }
 
-# logged TEXT, not_logged TEXT: check whether the log of the broker has TEXT. new_log: clears the log.
-logged() { flux dmesg | grep -F -- "$1"; }
-not_logged() { flux dmesg >log.read && ! grep -F -- "$1" log.read; }
-new_log() { flux dmesg >>dmesg.log && flux dmesg -C; }
+# log_has TEXT, log_lacks TEXT: check whether the log of the broker has TEXT. clear_log: clears the log.
+log_has() { flux dmesg | grep -F -- "$1"; }
+log_lacks() { flux dmesg >log.read && ! grep -F -- "$1" log.read; }
+clear_log() { flux dmesg >>dmesg.log && flux dmesg -C; }
 
-# errors_logged: prints lines of level err or worse that the job manager logged since new_log. no_errors: checks that there are none.
-errors_logged() { flux dmesg | grep -E "job-manager\.(err|crit|alert|emerg)"; }
+# list_errors: prints lines of level err or worse that the job manager logged since clear_log. no_errors: checks that there are none.
+list_errors() { flux dmesg | grep -E "job-manager\.(err|crit|alert|emerg)"; }
 no_errors() { flux dmesg >log.read && ! grep -E "job-manager\.(err|crit|alert|emerg)" log.read; }
 
-# settled: waits a few reactor turns of the job manager, for claims that something did not happen.
-settled() { mf alive && mf alive; }
+# wait_settled: waits a few reactor turns of the job manager, for claims that something did not happen.
+wait_settled() { mf alive && mf alive; }
 
 # post_event ID NAME JSON: posts an event of the job, as another plugin may.
 post_event() {
@@ -262,7 +262,7 @@ unlog_end() {
 # cancel_all: cancels all jobs, and waits until they have ended.
 cancel_all() { mf cancel_all "$MF_WAIT" || { flux jobs --user=all; flux queue status -v; flux dmesg | tail -20; return 1; }; }
 
-# finish: ends a test file. Our plugin must agree with its recount and must have logged no trouble. These checks are skipped under a plugin
+# finish: ends a test file. The counters of our plugin must equal a recount, and its log must have no error. These checks are skipped under a plugin
 # without the method check. NO_PLUGIN=t: no plugin is loaded at the end. TWO_PLUGINS=1: the file loads a second priority plugin.
 finish() {
 	if test -n "$broker_pid" && test -z "$NO_PLUGIN"; then
@@ -276,7 +276,7 @@ finish() {
 		! grep -e BUG: -e "callback returned error" -e panic dmesg.log &&
 		{ test -n "$TWO_PLUGINS" || ! grep "another priority plugin decides" dmesg.log; }
 	'
-	test_expect_success 'the broker ends in order' '
+	test_expect_success 'the broker ends with exit status 0' '
 		stop_instance
 	'
 	test_done

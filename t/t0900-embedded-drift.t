@@ -13,8 +13,8 @@ fi
 
 #   SCENARIO   name of the only scenario to play
 
-# real NAME: plays a scenario in an instance of its own, with the restarts of the scenario.
-real() {
+# play_in_flux NAME: plays a scenario in an instance of its own, with the restarts of the scenario.
+play_in_flux() {
 	local scenario=$T_DIR/data/scenarios/$1.json rc
 	rm -rf state $1.state $1.state.conf $1.real
 	write_conf "$(with_queues $(jq -r '.queues[]' "$scenario")) | $(with_plugin)" && start_instance || return 1
@@ -34,15 +34,15 @@ real() {
 	flux cancel --all --user=all --quiet 2>/dev/null
 	stop_instance && test $rc -eq 0
 }
-canonical() { jq -cS . "$1"; }
+sort_keys() { jq -cS . "$1"; }
 
 for scenario in "$T_DIR"/data/scenarios/${SCENARIO:-*}.json; do
 	name=$(basename "$scenario" .json)
 	test_expect_success "$name: $(jq -r .about "$scenario")" '
 		"$EMBEDDED" run "$scenario" --plugin "$PLUGIN" >$name.embedded &&
-		real $name &&
-		canonical $name.embedded >$name.want &&
-		canonical $name.real >$name.have &&
+		play_in_flux $name &&
+		sort_keys $name.embedded >$name.want &&
+		sort_keys $name.real >$name.have &&
 		test_cmp $name.want $name.have
 	'
 done

@@ -10,12 +10,12 @@ in_sequence
 DEMO=$T_DIR/../etc/demo.sh
 export CARGO_TERM_COLOR=never LC_ALL=C.UTF-8
 
-# tables FILE: prints the tables of the demo without job ids and column widths, which differ between the hosts.
-tables() {
+# print_tables FILE: prints the tables of the demo without job ids and column widths, which differ between the hosts.
+print_tables() {
 	sed -n '/^Pushed/,/^A recount/p' "$1" | sed -E 's/ƒ[0-9A-Za-z]+/ƒ/g; s/ +/ /g'
 }
-# commands FILE: prints the commands and their outputs in one line, without line breaks, job ids, times, and the cost of refreshes.
-commands() {
+# print_commands FILE: prints the commands and their outputs in one line, without line breaks, job ids, times, and the cost of refreshes.
+print_commands() {
 	sed -n '/^\$ flux fairshare/,/^4 of 4/{/^4 of 4/!p}' "$1" | tr -s ' \n' ' ' | sed -E '
 		s/ƒ[0-9A-Za-z]+/ƒ/g
 		s/([0-9-]{10} )?[0-9]{2}:[0-9]{2}(:[0-9]{2})?/TIME/g
@@ -39,14 +39,14 @@ test_expect_success 'the demo runs in a real instance if Flux is on PATH and DEM
 	grep "^The plugin runs in a real Flux instance" auto.out
 '
 test_expect_success 'the demo prints the same tables in both hosts' '
-	tables flux.out >flux.tables &&
-	tables embedded.out >embedded.tables &&
+	print_tables flux.out >flux.tables &&
+	print_tables embedded.out >embedded.tables &&
 	test $(wc -l <flux.tables) -gt 30 &&
 	diff flux.tables embedded.tables
 '
 test_expect_success 'why, standing and top print the same in both hosts' '
-	commands flux.out >flux.commands &&
-	commands embedded.out >embedded.commands &&
+	print_commands flux.out >flux.commands &&
+	print_commands embedded.out >embedded.commands &&
 	for text in "why ƒ ƒ of alice in bank physics is held by 2 limits" \
 		"standing dan/physics dan in bank physics (the default bank) 3rd of 6: 2 are ahead of dan" \
 		"top --once generation 1, weighted-walk,"; do
@@ -54,7 +54,7 @@ test_expect_success 'why, standing and top print the same in both hosts' '
 	done &&
 	diff flux.commands embedded.commands
 '
-test_expect_success 'every line of the demo fits 80 columns, and four steps tell the time' '
+test_expect_success 'every line of the demo fits 80 columns, and four steps print the elapsed time' '
 	! grep -E "^.{81,}" flux.out embedded.out &&
 	for host in flux embedded; do
 		test "$(grep -cE "^[1-4] of 4 \([0-9]+ s\): " $host.out)" = 4 || return 1

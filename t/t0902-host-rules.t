@@ -9,21 +9,21 @@ in_sequence
 # load_probe SCRIPT: loads a plugin that runs the steps of SCRIPT in its callbacks. At its load Flux asks for all priorities.
 load_probe() {
 	flux jobtap remove probe.so 2>/dev/null
-	new_log
+	clear_log
 	mf rpc job-manager.jobtap "{\"load\":\"$PWD/probe.so\",\"conf\":{\"script\":$1}}"
 }
-step() { mf rpc job-manager.probe.do "{\"step\":$1}" >/dev/null; }
-id() { flux job id "$1"; }
+run_step() { mf rpc job-manager.probe.do "{\"step\":$1}" >/dev/null; }
+print_id() { flux job id "$1"; }
 
-# visited: prints the jobs whose priority Flux asked for since new_log, in order.
-visited() { flux dmesg | sed -n 's/.*job\.priority\.get \([0-9]*\) .*/\1/p'; }
+# list_visited: prints the jobs whose priority Flux asked for since clear_log, in order.
+list_visited() { flux dmesg | sed -n 's/.*job\.priority\.get \([0-9]*\) .*/\1/p'; }
 
-# events_received ID: prints how many events the probe receives for one change of the urgency of the job.
-events_received() {
-	new_log
-	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":$((10 + RANDOM % 5))}" >/dev/null &&
-	mf rpc job-manager.urgency "{\"id\":$(id $1),\"urgency\":16}" >/dev/null || return 1
-	echo $(($(flux dmesg | grep -c "job\.event\.urgency $(id $1) ") / 2))
+# count_events ID: prints how many events the probe receives for one change of the urgency of the job.
+count_events() {
+	clear_log
+	mf rpc job-manager.urgency "{\"id\":$(print_id $1),\"urgency\":$((10 + RANDOM % 5))}" >/dev/null &&
+	mf rpc job-manager.urgency "{\"id\":$(print_id $1),\"urgency\":16}" >/dev/null || return 1
+	echo $(($(flux dmesg | grep -c "job\.event\.urgency $(print_id $1) ") / 2))
 }
 
 test_expect_success 'the probe compiles, and eight jobs of a new instance reach SCHED' '
@@ -32,21 +32,21 @@ test_expect_success 'the probe compiles, and eight jobs of a new instance reach 
 	for i in 1 2 3 4 5 6 7 8; do
 		flux submit -n1 true >>ids || return 1
 	done &&
-	set -- $(cat ids) && scheduled "$@"
+	set -- $(cat ids) && wait_scheduled "$@"
 '
 test_expect_success 'the priority loop visits each job once if the callbacks look up no other job' '
 	load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\"],[\"memo\",\"x\"]]}" &&
-	visited >order && sort order >visits &&
-	for job in $(cat ids); do id $job; done | sort >want &&
+	list_visited >order && sort order >visits &&
+	for job in $(cat ids); do print_id $job; done | sort >want &&
 	test_cmp want visits
 '
-# In the order of visits, job b comes after job a. In the other order the cursor would come to the same lookup again, and the loop would
-# never end.
+# In the order of visits, job b comes after job a. In the other order the cursor would return to the job with the lookup again and again, and the loop
+# would never end.
 test_expect_success 'a lookup of another job by id moves the priority loop to that job' '
 	for at in 1 3 6; do
 		a=$(sed -n ${at}p order) && b=$(sed -n $((at + 2))p order) &&
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"find\",\"\",$b,$a]]}" &&
-		visited >visits && cat visits &&
+		list_visited >visits && cat visits &&
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
 	done
 '
@@ -54,27 +54,27 @@ test_expect_success 'a name, a memo, a subscription and a jobspec update of anot
 	a=$(sed -n 2p order) && b=$(sed -n 7p order) &&
 	for call in memo,x subscribe,x unsubscribe,x release,x posted,x update_id,attributes.system.x; do
 		load_probe "{\"job.priority.get\":[[\"priority\",16],[\"${call%,*}\",\"${call#*,}\",$b,$a]]}" &&
-		visited >visits && cat visits &&
+		list_visited >visits && cat visits &&
 		test "$(grep -x -A1 $a visits | sed -n 2p)" = $b || return 1
 	done
 '
 test_expect_success 'a plugin receives events of subscribed jobs only' '
 	load_probe "{}" && job=$(sed -n 1p ids) && other=$(sed -n 2p ids) &&
-	test $(events_received $job) -eq 0 &&
-	step "[\"subscribe\",\"\",$(id $job)]" &&
-	test $(events_received $job) -eq 1 && test $(events_received $other) -eq 0
+	test $(count_events $job) -eq 0 &&
+	run_step "[\"subscribe\",\"\",$(print_id $job)]" &&
+	test $(count_events $job) -eq 1 && test $(count_events $other) -eq 0
 '
 test_expect_success 'a plugin that subscribes twice receives each event twice' '
-	step "[\"subscribe\",\"\",$(id $job)]" &&
-	test $(events_received $job) -eq 2
+	run_step "[\"subscribe\",\"\",$(print_id $job)]" &&
+	test $(count_events $job) -eq 2
 '
 test_expect_success 'one unsubscribe removes one of two subscriptions' '
-	step "[\"unsubscribe\",\"\",$(id $job)]" &&
-	test $(events_received $job) -eq 1 &&
-	step "[\"unsubscribe\",\"\",$(id $job)]" &&
-	test $(events_received $job) -eq 0
+	run_step "[\"unsubscribe\",\"\",$(print_id $job)]" &&
+	test $(count_events $job) -eq 1 &&
+	run_step "[\"unsubscribe\",\"\",$(print_id $job)]" &&
+	test $(count_events $job) -eq 0
 '
-test_expect_success 'the broker ends in order' '
+test_expect_success 'the broker ends with exit status 0' '
 	cancel_all && stop_instance
 '
 test_done

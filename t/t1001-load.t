@@ -6,7 +6,7 @@ test_description='load, configuration at load, and removal of the plugin'
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
-# As an administrator: with flux jobtap instead of an RPC.
+# These functions use flux jobtap, as an administrator does, instead of an RPC.
 load_plugin() { flux jobtap load "$PLUGIN" ${1:+"config=$(cat "$1")"}; }
 remove_plugin() { flux jobtap remove mf_priority.so; }
 
@@ -40,10 +40,10 @@ test_expect_success 'a plugin that is loaded again starts with empty tables' '
 '
 test_expect_success 'counters and held jobs stay correct over twenty removals and loads' '
 	mf doc assoc 5001 A max_running_jobs=1 project "*" >doc &&
-	reload_plugin doc && a=$(mf submit 5001) && running $a &&
-	b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
-	for i in $(seq 20); do mf remove mf_priority.so && mf load "$PLUGIN" doc || return 1; done && settled &&
-	is_state DEPEND $b && mf counts 5001 A active=2 run=1 held=1 && cancel $a && running $b && cancel $b && ended $b
+	reload_plugin doc && a=$(mf submit 5001) && wait_running $a &&
+	b=$(mf submit 5001) && wait_held_by $b max-running-jobs-user-limit &&
+	for i in $(seq 20); do mf remove mf_priority.so && mf load "$PLUGIN" doc || return 1; done && wait_settled &&
+	is_state DEPEND $b && mf counts 5001 A active=2 run=1 held=1 && cancel $a && wait_running $b && cancel $b && wait_ended $b
 '
 test_expect_success 'a plugin loads with a document of all kinds of records' '
 	mf doc assoc 5001 A fairshare=0.25 queues=gold,silver assoc 5001 B assoc 5002 B active=0 \
@@ -72,26 +72,26 @@ test_expect_success 'a fair-share may be an integer' '
 	jq ".associations[0].fairshare = 1" <doc >int && reload_plugin int
 '
 
-# bad_load FILTER TEXT: checks that ./doc, changed by FILTER, fails to load and that the log has TEXT.
-bad_load() {
-	jq "$1" <doc >bad && new_log && ! load_plugin bad && logged "error initializing plugin with JSON object: " &&
-	{ logged "$2" || { flux dmesg | grep "error init"; false; }; } && ! flux jobtap list | grep mf_priority
+# check_refused_load FILTER TEXT: checks that ./doc, changed by FILTER, fails to load and that the log has TEXT.
+check_refused_load() {
+	jq "$1" <doc >bad && clear_log && ! load_plugin bad && log_has "error initializing plugin with JSON object: " &&
+	{ log_has "$2" || { flux dmesg | grep "error init"; false; }; } && ! flux jobtap list | grep mf_priority
 }
 test_expect_success 'a load fails if an association lacks a key' '
-	remove_plugin && bad_load "del(.associations[1].max_nodes)" "associations[1].max_nodes"
+	remove_plugin && check_refused_load "del(.associations[1].max_nodes)" "associations[1].max_nodes"
 '
-test_expect_success 'a load fails if an association is not an object' 'bad_load ".associations[2] = 7" "associations[2]"'
-test_expect_success 'a load fails if a queue has a value of the wrong type' 'bad_load ".queues[1].priority = \"x\"" "queues[1].priority"'
-test_expect_success 'a load fails if a project has a value of the wrong type' 'bad_load ".projects[0].project = null" "projects[0].project"'
-test_expect_success 'a load fails if a bank has a value of the wrong type' 'bad_load ".banks[0].priority = []" "banks[0].priority"'
-test_expect_success 'a load fails if a weight has a value of the wrong type' 'bad_load ".priority_factors[0].weight = true" "priority_factors[0].weight"'
-test_expect_success 'a load fails if the config has a value of the wrong type' 'bad_load ".config.deny_unknown_queues = 1" "deny_unknown_queues"'
-test_expect_success 'a load fails if the associations are not an array' 'bad_load ".associations = {}" "associations"'
+test_expect_success 'a load fails if an association is not an object' 'check_refused_load ".associations[2] = 7" "associations[2]"'
+test_expect_success 'a load fails if a queue has a value of the wrong type' 'check_refused_load ".queues[1].priority = \"x\"" "queues[1].priority"'
+test_expect_success 'a load fails if a project has a value of the wrong type' 'check_refused_load ".projects[0].project = null" "projects[0].project"'
+test_expect_success 'a load fails if a bank has a value of the wrong type' 'check_refused_load ".banks[0].priority = []" "banks[0].priority"'
+test_expect_success 'a load fails if a weight has a value of the wrong type' 'check_refused_load ".priority_factors[0].weight = true" "priority_factors[0].weight"'
+test_expect_success 'a load fails if the config has a value of the wrong type' 'check_refused_load ".config.deny_unknown_queues = 1" "deny_unknown_queues"'
+test_expect_success 'a load fails if the associations are not an array' 'check_refused_load ".associations = {}" "associations"'
 test_expect_success 'the plugin loads and prioritizes a job after all refused loads' '
-	load_plugin doc && id=$(mf submit 5001) && running $id && prio_is $id 255
+	load_plugin doc && id=$(mf submit 5001) && wait_running $id && prio_is $id 255
 '
 test_expect_success 'a document in the configuration file of the broker is in force for the first submission' '
 	cancel_all && write_conf "$(with_plugin doc)" && restart_instance &&
-	id=$(mf submit 5001) && running $id && prio_is $id 255 && mf counts 5001 A active=1 run=1
+	id=$(mf submit 5001) && wait_running $id && prio_is $id 255 && mf counts 5001 A active=1 run=1
 '
 finish

@@ -10,8 +10,8 @@ test_expect_success 'an instance has records, a running job and a held job' '
 	start_instance && load_plugin &&
 	mf push assoc 5001 A max_running_jobs=1 assoc 5001 B assoc 5002 A queue silver priority=5 \
 		project p1 project "*" bank A 2 &&
-	run=$(mf submit 5001) && running $run &&
-	held=$(mf submit 5001) && held_by $held max-running-jobs-user-limit
+	run=$(mf submit 5001) && wait_running $run &&
+	held=$(mf submit 5001) && wait_held_by $held max-running-jobs-user-limit
 '
 test_expect_success 'rec_update replaces and adds associations, and removes none' '
 	mf data assoc 5002 A fairshare=0.75 assoc 5003 C &&
@@ -20,7 +20,7 @@ test_expect_success 'rec_update replaces and adds associations, and removes none
 		"[[5001, \"A\", 0.5], [5001, \"B\", 0.5], [5002, \"A\", 0.75], [5003, \"C\", 0.5]]"
 '
 test_expect_success 'the last record of a user sets the default bank' '
-	mf data assoc 5003 C assoc 5003 D def_bank=D && id=$(mf submit 5003) && running $id &&
+	mf data assoc 5003 C assoc 5003 D def_bank=D && id=$(mf submit 5003) && wait_running $id &&
 	test $(mf spec $id attributes.system.bank) = D && mf counts 5003 D active=1
 '
 test_expect_success 'rec_q_update replaces all queues' '
@@ -53,30 +53,30 @@ test_expect_success 'lists of names are split at commas, and blanks around names
 		"[[\"a\", \"b\", \"c\"], []]"
 '
 test_expect_success 'rec_fac_update changes the weights that it lists and no others' '
-	mf push assoc 5005 A fairshare=0.5 factor urgency 1 && id=$(mf submit 5005 -u 17) && running $id &&
-	prio_is $id 50001 && mf push factor fairshare 10 && id=$(mf submit 5005 -u 17) && running $id && prio_is $id 6 &&
+	mf push assoc 5005 A fairshare=0.5 factor urgency 1 && id=$(mf submit 5005 -u 17) && wait_running $id &&
+	prio_is $id 50001 && mf push factor fairshare 10 && id=$(mf submit 5005 -u 17) && wait_running $id && prio_is $id 6 &&
 	mf push factor fairshare 100000 factor urgency 1000
 '
 test_expect_success 'reprioritize accepts a missing payload and any payload' '
 	mf rpc reprioritize && mf rpc reprioritize "{}" && mf rpc reprioritize "{\"data\":7}"
 '
 test_expect_success 'an edited limit releases a held job at the next reprioritize, not earlier' '
-	mf data assoc 5001 A max_running_jobs=2 && settled && deps_are $held max-running-jobs-user-limit &&
-	mf rpc reprioritize && running $held
+	mf data assoc 5001 A max_running_jobs=2 && wait_settled && deps_are $held max-running-jobs-user-limit &&
+	mf rpc reprioritize && wait_running $held
 '
 test_expect_success 'an integer beyond 32 bits is stored unchanged' '
 	mf data assoc 5006 A max_nodes=4294967296 &&
 	test "$(mf query "q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]")" = 4294967296
 '
 test_expect_success 'the plugin logs a warning that names a negative limit' '
-	new_log && mf data assoc 5007 A max_nodes=-5 && logged "associations[0].max_nodes: negative limit -5 admits nothing (user 5007, bank A)"
+	clear_log && mf data assoc 5007 A max_nodes=-5 && log_has "associations[0].max_nodes: negative limit -5 admits nothing (user 5007, bank A)"
 '
 test_expect_success 'a negative max_nodes refuses every job' '
-	refused "job size (1 node(s), 1 core(s)) is greater than max resources limits configured for association ($(mf query \
+	check_refused "job size (1 node(s), 1 core(s)) is greater than max resources limits configured for association ($(mf query \
 		"q[\"mf_priority_map\"][-1][\"banks\"][0][\"max_nodes\"]") node(s), 2147483647 core(s))" mf submit 5007
 '
 test_expect_success 'the plugin logs a warning that names a negative max_active_jobs' '
-	new_log && mf data assoc 5008 A max_active_jobs=-1 && logged "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)"
+	clear_log && mf data assoc 5008 A max_active_jobs=-1 && log_has "associations[0].max_active_jobs: negative limit -1 means unlimited, as 0 does (user 5008, bank A)"
 '
 test_expect_success 'a negative max_active_jobs means no limit, as 0 does' '
 	id=$(mf submit 5008) && wait_for depend $id && cancel $id
@@ -93,8 +93,8 @@ for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_up
 	what=custom_priority.trigger
 	test $method = rec_config_update && what="config update"
 	test_expect_success "$method refuses a payload that is absent, is not a JSON object or has no data" '
-		new_log && mf rejects $method "" "" nix "[]" "{}" "{\"data\":" "7" "$(printf "{\"data\":\001}")" &&
-		logged "failed to unpack $what msg: Protocol error"
+		clear_log && mf rejects $method "" "" nix "[]" "{}" "{\"data\":" "7" "$(printf "{\"data\":\001}")" &&
+		log_has "failed to unpack $what msg: Protocol error"
 	'
 	test_expect_success "$method refuses data of the wrong type" '
 		set -- && for data in null 7 0.5 true \"text\" $object; do set -- "$@" "{\"data\":$data}"; done &&
@@ -109,28 +109,28 @@ for method in rec_update rec_q_update rec_proj_update rec_bank_update rec_fac_up
 	'
 done
 test_expect_success 'rec_q_update replies with and logs the wrong type of queues' '
-	new_log && mf rpc rec_q_update "{\"data\":{}}" >reply; 
+	clear_log && mf rpc rec_q_update "{\"data\":{}}" >reply; 
 	echo "EINVAL: mf_priority unpack: queues data is NULL or not an array" >want && test_cmp want reply &&
-	logged "mf_priority unpack: queues data is NULL or not an array"
+	log_has "mf_priority unpack: queues data is NULL or not an array"
 '
 test_expect_success 'rec_config_update replies with and logs the wrong type of a config' '
-	new_log && mf rpc rec_config_update "{\"data\":[]}" >reply;
+	clear_log && mf rpc rec_config_update "{\"data\":[]}" >reply;
 	echo "EINVAL: mf_priority: invalid config payload" >want && test_cmp want reply &&
-	logged "mf_priority: invalid config payload"
+	log_has "mf_priority: invalid config payload"
 '
 
-# wrong KEY VALUE...: checks that rec_update rejects a record with each value of the key (the last of two equal keys wins) and names the key.
-wrong() {
+# check_wrong_values KEY VALUE...: checks that rec_update rejects a record with each value of the key (the last of two equal keys wins) and names the key.
+check_wrong_values() {
 	local key=$1 value n=$#
 	shift
 	for value; do set -- "$@" "{\"data\":[{$a},{$a,\"$key\":$value}]}"; done
 	shift $((n - 1))
 	mf rejects rec_update "associations[1].$key" "$@"
 }
-test_expect_success "association.userid accepts integers only" 'wrong userid null 1.5 true \"1\" [] {}'
+test_expect_success "association.userid accepts integers only" 'check_wrong_values userid null 1.5 true \"1\" [] {}'
 for key in max_running_jobs max_active_jobs max_sched_jobs max_nodes max_cores active; do
 	test_expect_success "association.$key accepts integers only" '
-		wrong $key null 1.5 true \"1\" [] {} &&
+		check_wrong_values $key null 1.5 true \"1\" [] {} &&
 		mf rejects rec_update "" "{\"data\":[{$a,\"$key\":99999999999999999999}]}"
 	'
 done
@@ -140,16 +140,16 @@ test_expect_success 'a record whose userid is outside 0 to 4294967294 is skipped
 		mf rpc rec_update "{\"data\":[{$a,\"userid\":$userid}]}" || return 1
 	done &&
 	mf query | jq -S .mf_priority_map >after && test_cmp before after &&
-	logged "associations[0].userid: 4294967295 is outside 0 to 4294967294: no job can match userid 4294967295 in bank"
+	log_has "associations[0].userid: 4294967295 is outside 0 to 4294967294: no job can match userid 4294967295 in bank"
 '
 for key in bank def_bank queues projects def_project; do
 	test_expect_success "association.$key accepts strings only" '
-		wrong $key null 1 true [] {}
+		check_wrong_values $key null 1 true [] {}
 	'
 done
-test_expect_success 'association.bank and association.def_bank must not be empty' 'wrong bank \"\" && wrong def_bank \"\"'
+test_expect_success 'association.bank and association.def_bank must not be empty' 'check_wrong_values bank \"\" && check_wrong_values def_bank \"\"'
 for key in bank def_bank queues projects def_project; do
-	test_expect_success "association.$key must not contain NUL" 'wrong $key "\"a\\u0000b\""'
+	test_expect_success "association.$key must not contain NUL" 'check_wrong_values $key "\"a\\u0000b\""'
 done
 test_expect_success 'names of queues, projects, banks and factors must not contain NUL' '
 	mf rejects rec_q_update "queues[0].queue" "{\"data\":[{$q,\"queue\":\"a\\u0000\"}]}" &&
@@ -164,7 +164,7 @@ test_expect_success 'rec_update reports that there is no payload' '
 	mf rpc rec_update >reply; grep "Protocol error: there is no payload" reply
 '
 test_expect_success 'association.fairshare accepts finite numbers only' '
-	wrong fairshare null true \"0.5\" [] &&
+	check_wrong_values fairshare null true \"0.5\" [] &&
 	mf rejects rec_update "" "{\"data\":[{$a,\"fairshare\":1e999}]}"
 '
 test_expect_success 'rec_update names the key that a record lacks' '

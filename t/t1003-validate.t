@@ -13,7 +13,7 @@ bank_text="unable to unpack bank arg"
 test_expect_success 'a bank or project that is not a string is refused, also before data' '
 	for key in bank project; do
 		for value in 7 null [] {} true; do
-			refused "$bank_text" mf submit 5001 -q gold --set "attributes.system.$key=$value" || return 1
+			check_refused "$bank_text" mf submit 5001 -q gold --set "attributes.system.$key=$value" || return 1
 		done
 	done
 '
@@ -21,7 +21,7 @@ test_expect_success 'a job of any user, bank and project is accepted before data
 	id=$(mf submit 5999 -q gold -B none -P none) && wait_for depend $id && mf alive && is_state PRIORITY $id
 '
 test_expect_success 'the first push ends the time without data' '
-	cancel $id && ended $id &&
+	cancel $id && wait_ended $id &&
 	mf push assoc 5001 A queues=gold,silver projects=p1,p2 def_project=p1 \
 		assoc 5002 A active=0 queues=gold \
 		assoc 5003 A queues=gold max_nodes=2 max_cores=4 \
@@ -29,61 +29,61 @@ test_expect_success 'the first push ends the time without data' '
 		assoc 5005 A def_bank=Z queues=gold assoc 5006 A \
 		queue gold max_nodes_per_assoc=3 queue silver project p1 project p2 project p3 project "*"
 '
-none() { echo "cannot find user/bank or user/default bank entry for uid: $1"; }
-test_expect_success 'a job of an unknown user is refused' 'refused "$(none 5999)" mf submit 5999 -q gold'
-test_expect_success 'a bank of which the user is not a member is refused' 'refused "$(none 5001)" mf submit 5001 -q gold -B B'
-test_expect_success 'a default bank of which the user is not a member is refused' 'refused "$(none 5005)" mf submit 5005 -q gold'
+format_no_association() { echo "cannot find user/bank or user/default bank entry for uid: $1"; }
+test_expect_success 'a job of an unknown user is refused' 'check_refused "$(format_no_association 5999)" mf submit 5999 -q gold'
+test_expect_success 'a bank of which the user is not a member is refused' 'check_refused "$(format_no_association 5001)" mf submit 5001 -q gold -B B'
+test_expect_success 'a default bank of which the user is not a member is refused' 'check_refused "$(format_no_association 5005)" mf submit 5005 -q gold'
 test_expect_success 'a job of such a user is accepted if it names the right bank' 'mf submit 5005 -q gold -B A'
 test_expect_success 'a job of a disabled association is refused before its queue and project are checked' '
-	refused "user/bank entry has been disabled from flux-accounting DB" mf submit 5002 -q silver -P nix
+	check_refused "user/bank entry has been disabled from flux-accounting DB" mf submit 5002 -q silver -P nix
 '
 test_expect_success 'a queue that the association may not use is refused' '
-	refused "queue \"silver\" not valid for user; valid queues for user: gold" mf submit 5003 -q silver
+	check_refused "queue \"silver\" not valid for user; valid queues for user: gold" mf submit 5003 -q silver
 '
 test_expect_success 'the message joins the valid queues with commas, and the queue is checked before the project' '
 	mf push queue gold max_nodes_per_assoc=3 queue silver queue strange &&
-	refused "queue \"strange\" not valid for user; valid queues for user: gold,silver" mf submit 5001 -q strange -P nix &&
+	check_refused "queue \"strange\" not valid for user; valid queues for user: gold,silver" mf submit 5001 -q strange -P nix &&
 	mf push queue gold max_nodes_per_assoc=3 queue silver
 '
 test_expect_success 'a job of an association without queues is refused in a known queue' '
-	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
+	check_refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
 '
 test_expect_success 'a queue that the plugin does not know is open to all' 'mf submit 5006 -q strange'
 test_expect_success 'a queue that the plugin does not know is refused if deny_unknown_queues is set' '
 	mf push config deny_unknown_queues=true &&
-	refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" \
+	check_refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" \
 		mf submit 5006 -q strange -P nix
 '
 test_expect_success 'a known queue that the association may not use keeps its own message under deny_unknown_queues' '
-	refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
+	check_refused "queue \"gold\" not valid for user; valid queues for user: " mf submit 5006 -q gold
 '
 test_expect_success 'a config without deny_unknown_queues leaves it unchanged' '
 	mf rpc rec_config_update "{\"data\":{}}" &&
-	refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" mf submit 5006 -q strange
+	check_refused "queue \"strange\" is unknown to flux-accounting and deny-unknown-queues is enabled" mf submit 5006 -q strange
 '
 test_expect_success 'deny_unknown_queues false opens unknown queues again' '
 	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false}}" && mf submit 5006 -q strange
 '
 test_expect_success 'a project that does not exist is refused' '
-	refused "project \"nix\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P nix
+	check_refused "project \"nix\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P nix
 '
 test_expect_success 'a project of other associations is refused' '
-	refused "project \"p3\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P p3
+	check_refused "project \"p3\" not valid for user; valid projects for user: p1,p2" mf submit 5001 -q gold -P p3
 '
 test_expect_success 'a project of the association is accepted' 'mf submit 5001 -q gold -P p2'
 test_expect_success 'a job above max_active_jobs is refused before its size is checked' '
-	mf submit 5004 -q gold && refused "user has max active jobs" mf submit 5004 -q gold -N 2
+	mf submit 5004 -q gold && check_refused "user has max active jobs" mf submit 5004 -q gold -N 2
 '
 test_expect_success 'a job with more nodes than max_nodes_per_assoc of its queue is refused' '
-	refused "job size (4 node(s)) is greater than max resources limit configured for queue (3 node(s))" \
+	check_refused "job size (4 node(s)) is greater than max resources limit configured for queue (3 node(s))" \
 		mf submit 5003 -q gold -N 4
 '
 test_expect_success 'a job with more nodes than max_nodes of its association is refused' '
-	refused "job size (3 node(s), 3 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
+	check_refused "job size (3 node(s), 3 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
 		mf submit 5003 -q gold -N 3 -n 3
 '
 test_expect_success 'a job with more cores than max_cores of its association is refused' '
-	refused "job size (1 node(s), 5 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
+	check_refused "job size (1 node(s), 5 core(s)) is greater than max resources limits configured for association (2 node(s), 4 core(s))" \
 		mf submit 5003 -q gold -n 5
 '
 test_expect_success 'a job with exactly max_nodes and max_cores is accepted' 'mf submit 5003 -q gold -N 2 -n 4'
@@ -92,11 +92,11 @@ test_expect_success 'refused jobs count in no association' '
 '
 test_expect_success 'the cores of a job are its slots times the cores per slot' '
 	mf push assoc 5007 A queues=gold max_nodes=2 max_cores=23 &&
-	refused "job size (2 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
+	check_refused "job size (2 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -N 2 -n 6 -c 4
 '
 test_expect_success 'the cores of a job on one node are its slots times the cores per slot' '
-	refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
+	check_refused "job size (1 node(s), 24 core(s)) is greater than max resources limits configured for association (2 node(s), 23 core(s))" \
 		mf submit 5007 -q gold -n 6 -c 4
 '
 # In 64 bits each product would wrap to a few cores. Flux checks the size too and reads a count as 32 bits.

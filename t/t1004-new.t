@@ -12,7 +12,7 @@ test_expect_success 'an instance has data and stopped queues' '
 		assoc 5002 A def_project="" projects="" project p1 project p2 project "*"
 '
 test_expect_success 'a job without bank and project gets both from the default bank, in one event' '
-	id=$(mf submit 5001) && scheduled $id && mf events $id | grep ^jobspec-update >updates &&
+	id=$(mf submit 5001) && wait_scheduled $id && mf events $id | grep ^jobspec-update >updates &&
 	echo "jobspec-update attributes.system.bank=A attributes.system.project=p1" >want && test_cmp want updates
 '
 test_expect_success 'the jobspec update precedes the event validate' '
@@ -20,23 +20,23 @@ test_expect_success 'the jobspec update precedes the event validate' '
 	test_cmp want names
 '
 test_expect_success 'a bank that the job names stays and is not posted again' '
-	id=$(mf submit 5001 -B B) && scheduled $id && test $(mf spec $id attributes.system.bank) = B &&
+	id=$(mf submit 5001 -B B) && wait_scheduled $id && test $(mf spec $id attributes.system.bank) = B &&
 	mf events $id | grep ^jobspec-update >updates && ! grep bank updates
 '
 test_expect_success 'a job that names its bank gets the default project of this bank' '
 	test $(mf spec $id attributes.system.project) = p2
 '
 test_expect_success 'a project that the job names stays' '
-	id=$(mf submit 5001 -P p2) && scheduled $id && test $(mf spec $id attributes.system.project) = p2
+	id=$(mf submit 5001 -P p2) && wait_scheduled $id && test $(mf spec $id attributes.system.project) = p2
 '
 test_expect_success 'a job that names only its project gets the default bank' '
 	test $(mf spec $id attributes.system.bank) = A
 '
 test_expect_success 'a job that names bank and project gets no jobspec update' '
-	id=$(mf submit 5001 -B B -P p2) && scheduled $id && never $id jobspec-update
+	id=$(mf submit 5001 -B B -P p2) && wait_scheduled $id && check_no_event $id jobspec-update
 '
 test_expect_success 'a job of an association without a default project gets the project "none"' '
-	id=$(mf submit 5002) && scheduled $id && test $(mf spec $id attributes.system.project) = none
+	id=$(mf submit 5002) && wait_scheduled $id && test $(mf spec $id attributes.system.project) = none
 '
 test_expect_success 'each job counts in its bank' '
 	mf counts 5001 A active=2 sched=2 && mf counts 5001 B active=2 sched=2 && mf counts 5002 A active=1 sched=1
@@ -46,8 +46,8 @@ test_expect_success 'a job counts from its acceptance, so the third of a batch e
 	mf submit 5003 -j 3 >ids 2>text; test $? = 1 && grep "user has max active jobs" text && mf counts 5003 A active=2
 '
 test_expect_success 'a job that the plugin or Flux refuses counts nowhere' '
-	mf push assoc 5004 A && refused "user has max active jobs" mf submit 5003 &&
-	{ mf submit 5004 -d nosuch:x >out 2>&1; test $? = 1; } && grep "dependency scheme \"nosuch\" not supported" out && settled &&
+	mf push assoc 5004 A && check_refused "user has max active jobs" mf submit 5003 &&
+	{ mf submit 5004 -d nosuch:x >out 2>&1; test $? = 1; } && grep "dependency scheme \"nosuch\" not supported" out && wait_settled &&
 	mf counts 5003 A active=2 && mf counts 5004 A active=0
 '
 test_expect_success 'max_running_jobs -1 ends a job with an exception (as upstream has it)' '
@@ -55,6 +55,6 @@ test_expect_success 'max_running_jobs -1 ends a job with an exception (as upstre
 	mf events $id | grep "note=job.state.depend: bank info is missing"
 '
 test_expect_success 'a job that max_running_jobs -1 ends counts nowhere' '
-	ended $id && mf counts 5005 A active=0
+	wait_ended $id && mf counts 5005 A active=0
 '
 finish

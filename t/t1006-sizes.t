@@ -5,15 +5,15 @@ test_description='jobspecs with countable sizes, with uncountable sizes, and mal
 
 . "$(dirname "$0")/lib.sh"
 
-# Without queues, because with queues Flux checks the size before the plugin.
+# The instance has no queues, because with queues Flux checks the size before the plugin does.
 test_expect_success 'an instance has the plugin without data' 'start_instance && stop_queues && load_plugin'
 
 text="unable to count resources for job"
 node='"type":"node","count":1' slot='"type":"slot","label":"task"' core='{"type":"core","count":1}'
-refused_sizes() {
+check_refused_sizes() {
 	local resources
 	while read -r resources; do
-		refused "$text" mf submit 5001 --resources "$resources" || { echo "for $resources"; return 1; }
+		check_refused "$text" mf submit 5001 --resources "$resources" || { echo "for $resources"; return 1; }
 	done <<-EOF
 	[$core]
 	[]
@@ -36,10 +36,10 @@ refused_sizes() {
 	[{$slot,"count":{"min":1,"max":2,"operator":"+","operand":1},"with":[$core]}]
 	EOF
 }
-test_expect_success 'a size that cannot be counted is refused before data' 'refused_sizes'
-test_expect_success 'a size that cannot be counted is refused with data' 'mf push assoc 5001 A project "*" && refused_sizes && mf counts 5001 A active=0'
+test_expect_success 'a size that cannot be counted is refused before data' 'check_refused_sizes'
+test_expect_success 'a size that cannot be counted is refused with data' 'mf push assoc 5001 A project "*" && check_refused_sizes && mf counts 5001 A active=0'
 test_expect_success 'a job without a duration is refused' '
-	refused "$text" mf submit 5001 --set attributes.system.duration=DELETE
+	check_refused "$text" mf submit 5001 --set attributes.system.duration=DELETE
 '
 test_expect_success 'a malformed jobspec is refused with a message' '
 	mf push assoc 5001 A project "*" &&
@@ -49,24 +49,24 @@ test_expect_success 'a malformed jobspec is refused with a message' '
 		test -s out || { echo "no text: $change"; return 1; }
 	done && mf alive && mf counts 5001 A active=0
 '
-# size_is WANT RESOURCES: checks the [nodes, cores] that the plugin counts for a held job.
-size_is() {
+# check_size WANT RESOURCES: checks the [nodes, cores] that the plugin counts for a held job.
+check_size() {
 	local id dec want=$1
 	shift
-	mf push assoc 5002 A max_sched_jobs=0 project "*" && id=$(mf submit 5002 "$@") && held_by "$id" max-sched-jobs-user-limit && dec=$(flux job id "$id") &&
+	mf push assoc 5002 A max_sched_jobs=0 project "*" && id=$(mf submit 5002 "$@") && wait_held_by "$id" max-sched-jobs-user-limit && dec=$(flux job id "$id") &&
 	mf query "[[j[\"nnodes\"], j[\"ncores\"]] for u in q[\"mf_priority_map\"] for b in u[\"banks\"]
 		for i, j in b[\"held_jobs\"].items() if i == \"$dec\"][0]" >size && echo "$want" >want && test_cmp want size
 }
 test_expect_success 'a jobspec without nodes counts one node and all its cores' '
-	size_is "[1, 1]" && size_is "[1, 8]" -n 4 -c 2
+	check_size "[1, 1]" && check_size "[1, 8]" -n 4 -c 2
 '
-test_expect_success 'a jobspec with nodes counts nodes, slots and cores' 'size_is "[2, 24]" -N 2 -n 6 -c 4'
+test_expect_success 'a jobspec with nodes counts nodes, slots and cores' 'check_size "[2, 24]" -N 2 -n 6 -c 4'
 test_expect_success 'a jobspec with sockets between node and slot counts the product along the path' '
-	size_is "[2, 12]" --resources "[{\"type\":\"node\",\"count\":2,\"with\":[{\"type\":\"socket\",\"count\":3,\"with\":[
+	check_size "[2, 12]" --resources "[{\"type\":\"node\",\"count\":2,\"with\":[{\"type\":\"socket\",\"count\":3,\"with\":[
 		{$slot,\"count\":1,\"with\":[{\"type\":\"core\",\"count\":2}]}]}]}]"
 '
 test_expect_success 'GPUs in a slot do not change the count of nodes and cores' '
-	size_is "[1, 3]" --resources "[{$slot,\"count\":3,\"with\":[$core,{\"type\":\"gpu\",\"count\":9}]}]"
+	check_size "[1, 3]" --resources "[{$slot,\"count\":3,\"with\":[$core,{\"type\":\"gpu\",\"count\":9}]}]"
 '
 test_expect_success 'counts whose product exceeds 64 bits do not wrap' '
 	mf push assoc 5003 A max_cores=1000000 &&
@@ -76,6 +76,6 @@ test_expect_success 'counts whose product exceeds 64 bits do not wrap' '
 	done && mf counts 5003 A active=0
 '
 test_expect_success 'the job manager accepts a valid job after all refused ones' '
-	mf push assoc 5001 A project "*" && mf alive && id=$(mf submit 5001) && scheduled $id && mf counts 5001 A active=1
+	mf push assoc 5001 A project "*" && mf alive && id=$(mf submit 5001) && wait_scheduled $id && mf counts 5001 A active=1
 '
 finish

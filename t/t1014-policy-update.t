@@ -12,31 +12,31 @@ test_expect_success 'policy_update replies with a generation' '
 	mf rpc policy_update "$(cat doc)" >reply && sed "s/^ok //" reply | jq -e ".generation | numbers"
 '
 test_expect_success 'a job gets its priority, and another is held, by the pushed policy' '
-	sched=$(mf submit 5001 -q q) && scheduled $sched && prio_is $sched 60000 &&
-	held=$(mf submit 5001 -q q) && held_by $held max-sched-jobs-user-limit && other=$(mf submit 5002 -q q) && scheduled $other
+	sched=$(mf submit 5001 -q q) && wait_scheduled $sched && prio_is $sched 60000 &&
+	held=$(mf submit 5001 -q q) && wait_held_by $held max-sched-jobs-user-limit && other=$(mf submit 5002 -q q) && wait_scheduled $other
 '
 test_expect_success 'policy_update reprioritizes pending jobs' '
 	jq ".associations[0].max_sched_jobs = 5 | .queues[0].priority = 2" <doc >next && mf rpc policy_update "$(cat next)" &&
 	wait_for priority $sched priority=70000
 '
-test_expect_success 'policy_update releases held jobs that fit' 'scheduled $held && mf counts 5001 A sched=2 held=0'
+test_expect_success 'policy_update releases held jobs that fit' 'wait_scheduled $held && mf counts 5001 A sched=2 held=0'
 test_expect_success 'a new job of an association that the policy lacks is refused' '
 	jq "del(.associations[1]) | .queues[0].priority = 3" <next >fewer && mf rpc policy_update "$(cat fewer)" &&
-	refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q
+	check_refused "cannot find user/bank or user/default bank entry for uid: 5002" mf submit 5002 -q q
 '
 test_expect_success 'jobs of a removed association stay in SCHED with their fair-share' '
-	settled && is_state SCHED $other && prio_is $other 80000
+	wait_settled && is_state SCHED $other && prio_is $other 80000
 '
-test_expect_success 'jobs of a removed association run and end' 'start_queues && running $other && cancel $other && ended $other && mf alive && stop_queues'
+test_expect_success 'jobs of a removed association run and end' 'start_queues && wait_running $other && cancel $other && wait_ended $other && mf alive && stop_queues'
 test_expect_success 'a removed association returns with its next record' '
-	mf push assoc 5002 A queues=q && id=$(mf submit 5002 -q q) && scheduled $id && mf counts 5002 A active=1 sched=1
+	mf push assoc 5002 A queues=q && id=$(mf submit 5002 -q q) && wait_scheduled $id && mf counts 5002 A active=1 sched=1
 '
 test_expect_success 'weights and config that the policy lacks return to their defaults' '
 	mf push factor queue 1 config deny_unknown_queues=true &&
 	test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = true && mf rpc policy_update "$(cat next)" &&
-	wait_for priority $id priority=70000 && settled && prio_is $id 70000 &&
+	wait_for priority $id priority=70000 && wait_settled && prio_is $id 70000 &&
 	mf doc assoc 5001 A queues=q project "*" queue q priority=2 bank A 1 >next2 && mf rpc policy_update "$(cat next2)" &&
-	settled && prio_is $id 70000 && test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = false
+	wait_settled && prio_is $id 70000 && test "$(mf query "q[\"config\"][\"deny_unknown_queues\"]")" = false
 '
 test_expect_success 'a policy_update with dry_run replies and changes nothing' '
 	mf query >before && jq ".dry_run = true | .associations = []" <doc >dry && mf rpc policy_update "$(cat dry)" >reply && grep ^ok reply &&
@@ -52,33 +52,33 @@ test_expect_success 'a policy_update without one of the five arrays is refused' 
 		mf rejects policy_update $key "$(jq -c "del(.$key)" <doc)" || return 1
 	done
 '
-# bad TEXT FILTER: checks that ./doc, changed by FILTER, is refused with TEXT and changes nothing.
-bad() { mf rejects policy_update "$1" "$(jq -c "$2" <doc)"; }
+# check_refused_policy TEXT FILTER: checks that ./doc, changed by FILTER, is refused with TEXT and changes nothing.
+check_refused_policy() { mf rejects policy_update "$1" "$(jq -c "$2" <doc)"; }
 test_expect_success 'a policy with an invalid association is refused, and nothing is applied' '
-	bad "associations[1].max_nodes" ".associations[1].max_nodes = null"
+	check_refused_policy "associations[1].max_nodes" ".associations[1].max_nodes = null"
 '
-test_expect_success 'a policy with an invalid queue is refused, and nothing is applied' 'bad "queues[0].priority" ".queues[0].priority = \"1\""'
-test_expect_success 'a policy with an invalid project is refused, and nothing is applied' 'bad "projects[0].project" ".projects[0] = {}"'
-test_expect_success 'a policy with an invalid bank is refused, and nothing is applied' 'bad "banks[0].priority" ".banks[0].priority = true"'
+test_expect_success 'a policy with an invalid queue is refused, and nothing is applied' 'check_refused_policy "queues[0].priority" ".queues[0].priority = \"1\""'
+test_expect_success 'a policy with an invalid project is refused, and nothing is applied' 'check_refused_policy "projects[0].project" ".projects[0] = {}"'
+test_expect_success 'a policy with an invalid bank is refused, and nothing is applied' 'check_refused_policy "banks[0].priority" ".banks[0].priority = true"'
 test_expect_success 'a policy with an invalid weight is refused, and nothing is applied' '
-	bad "priority_factors[0].weight" ".priority_factors = [{factor: \"queue\"}]"
+	check_refused_policy "priority_factors[0].weight" ".priority_factors = [{factor: \"queue\"}]"
 '
-test_expect_success 'a policy with an invalid config is refused, and nothing is applied' 'bad "deny_unknown_queues" ".config.deny_unknown_queues = 7"'
-test_expect_success 'a policy with a dry_run that is not a boolean is refused, and nothing is applied' 'bad "dry_run" ".dry_run = 1"'
+test_expect_success 'a policy with an invalid config is refused, and nothing is applied' 'check_refused_policy "deny_unknown_queues" ".config.deny_unknown_queues = 7"'
+test_expect_success 'a policy with a dry_run that is not a boolean is refused, and nothing is applied' 'check_refused_policy "dry_run" ".dry_run = 1"'
 test_expect_success 'a payload that is not a policy is refused, and nothing is applied' 'mf rejects policy_update "" "" "[]" "7" "nix"'
 test_expect_success 'every accepted call of a data method raises the generation' '
-	g() { mf rpc policy_update "$(cat next2)" | sed "s/^ok //" | jq .generation; } &&
-	a=$(g) && mf data project "*" && b=$(g) && test $((b - a)) -eq 2
+	push_and_print_generation() { mf rpc policy_update "$(cat next2)" | sed "s/^ok //" | jq .generation; } &&
+	a=$(push_and_print_generation) && mf data project "*" && b=$(push_and_print_generation) && test $((b - a)) -eq 2
 '
 test_expect_success 'a refused call leaves the generation unchanged' '
-	test_must_fail mf rpc rec_update "{}" && c=$(g) && test $((c - b)) -eq 1
+	test_must_fail mf rpc rec_update "{}" && c=$(push_and_print_generation) && test $((c - b)) -eq 1
 '
 test_expect_success 'the default bank of the owner outlives the record that the client sends for the owner' '
 	me=$(id -u) && mf push assoc $me A queues=q assoc $me B def_bank=A queues=q && mf push assoc $me root def_bank=root queues=q &&
-	id=$(mf submit $me -q q) && scheduled $id && test $(mf spec $id attributes.system.bank) = A
+	id=$(mf submit $me -q q) && wait_scheduled $id && test $(mf spec $id attributes.system.bank) = A
 '
 test_expect_success 'the record that the client sends gives the default bank of an owner without another bank' '
-	mf rpc policy_update "$(cat doc)" && mf push assoc $me root def_bank=root queues=q && id=$(mf submit $me -q q) && scheduled $id &&
+	mf rpc policy_update "$(cat doc)" && mf push assoc $me root def_bank=root queues=q && id=$(mf submit $me -q q) && wait_scheduled $id &&
 	test $(mf spec $id attributes.system.bank) = root
 '
 finish

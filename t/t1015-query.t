@@ -11,7 +11,7 @@ test_expect_success 'an instance has a running and a held job' '
 		queues=gold,silver assoc 5000 Z assoc 5000 B queue silver max_nodes_per_job=100 max_time_per_job=100 priority=1 \
 		max_running_jobs=100 max_nodes_per_assoc=1000 max_sched_jobs=1000 max_sched_nodes_per_assoc=1000 \
 		max_sched_cores_per_assoc=10000 project "*" &&
-	a=$(mf submit 5001 -q silver) && running $a && b=$(mf submit 5001 -q silver -n 2) && held_by $b max-running-jobs-user-limit
+	a=$(mf submit 5001 -q silver) && wait_running $a && b=$(mf submit 5001 -q silver -n 2) && wait_held_by $b max-running-jobs-user-limit
 '
 test_expect_success 'the query lists users by id and their banks by name' '
 	test "$(mf query "[[u[\"userid\"], [b[\"bank_name\"] for b in u[\"banks\"]]] for u in q[\"mf_priority_map\"]]")" = \
@@ -45,7 +45,7 @@ test_expect_success 'banks are sorted by bytes' '
 	mf data assoc 5002 b assoc 5002 B assoc 5002 a assoc 5002 Z assoc 5002 1 &&
 	test "$(mf query "[b[\"bank_name\"] for b in q[\"mf_priority_map\"][-1][\"banks\"]]")" = "[\"1\", \"B\", \"Z\", \"a\", \"b\"]"
 '
-test_expect_success 'names may be in any script' '
+test_expect_success 'names may be in any writing system' '
 	mf data assoc 5003 "bänk \"x\"" queues="größe,队列" && mf query "q[\"mf_priority_map\"][-1][\"banks\"][0]" >out &&
 	jq -e ".bank_name == \"bänk \\\"x\\\"\" and .queues == [\"größe\", \"队列\"]" <out
 '

@@ -13,40 +13,40 @@ JOBS=${AMID_JOBS:-50}
 MORE=${AMID_MORE:-100}
 ROUNDS=${AMID_ROUNDS:-48}
 
-amid() { flux python "$T_DIR/scripts/amid.py" "$@"; }
-ids() { mf jobs | cut -d" " -f1; }
+run_amid() { flux python "$T_DIR/scripts/amid.py" "$@"; }
+list_ids() { mf jobs | cut -d" " -f1; }
 
 test_expect_success 'a site of many associations has running jobs and thousands of pending jobs' '
 	write_conf ".fairshare = {refresh: 0.5}" && start_instance && load_plugin &&
-	amid push $ASSOCIATIONS $USERS 1 && one=$(mf submit 5001 -N 2) && two=$(mf submit 5002 -N 1) && running $one $two && stop_queues &&
+	run_amid push $ASSOCIATIONS $USERS 1 && one=$(mf submit 5001 -N 2) && two=$(mf submit 5002 -N 1) && wait_running $one $two && stop_queues &&
 	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $JOBS || return 1; done >submitted &&
-	scheduled $(tail -1 submitted) && ids >before && test $(wc -l <before) = $((USERS * JOBS + 2))
+	wait_scheduled $(tail -1 submitted) && list_ids >before && test $(wc -l <before) = $((USERS * JOBS + 2))
 '
 test_expect_success 'pushes arrive in the middle of refreshes, whole and in parts' '
-	amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
+	run_amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
 	jq -e ".amid | .whole + .commit > 0 and .part > 0" pushed
 '
 test_expect_success 'each posted priority equals its terms and the priority in Flux after those pushes' '
-	amid verify
+	run_amid verify
 '
 test_expect_success 'all jobs exist and all counters are correct after those pushes' '
-	ids >after && test_cmp before after && mf check
+	list_ids >after && test_cmp before after && mf check
 '
 test_expect_success 'pushes during refreshes lose no job that is submitted, cancelled or changed meanwhile' '
-	{ amid push $ASSOCIATIONS $USERS $ROUNDS >pushed & } && pusher=$! &&
+	{ run_amid push $ASSOCIATIONS $USERS $ROUNDS >pushed & } && pusher=$! &&
 	gone=$(head -20 submitted) && flux cancel $gone &&
 	for id in $(sed -n "30,45p" submitted); do flux job urgency $id 20 || return 1; done &&
 	for id in $(sed -n "46,50p" submitted); do flux job urgency $id hold || return 1; done &&
-	more=$(mf submit 5003 -j 20) && wait $pusher && cat pushed && ended $gone &&
-	scheduled $more && amid verify && mf check &&
-	test $(ids | wc -l) = $((USERS * JOBS + 2))
+	more=$(mf submit 5003 -j 20) && wait $pusher && cat pushed && wait_ended $gone &&
+	wait_scheduled $more && run_amid verify && mf check &&
+	test $(list_ids | wc -l) = $((USERS * JOBS + 2))
 '
 # With 6,000 pending jobs Flux's loop over all of them would take over 50 ms, so the plugin posts each priority by itself.
 test_expect_success 'pushes during refreshes post correct priorities one by one if many jobs are pending' '
-	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $MORE || return 1; done >added && scheduled $(tail -1 added) &&
-	amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
-	write_conf ".fairshare = {refresh: 5}" && flux config reload && amid verify && mf check &&
-	test $(ids | wc -l) = $((USERS * (JOBS + MORE) + 2))
+	for user in $(seq 5001 $((5000 + USERS))); do mf submit $user -j $MORE || return 1; done >added && wait_scheduled $(tail -1 added) &&
+	run_amid push $ASSOCIATIONS $USERS $ROUNDS >pushed && cat pushed &&
+	write_conf ".fairshare = {refresh: 5}" && flux config reload && run_amid verify && mf check &&
+	test $(list_ids | wc -l) = $((USERS * (JOBS + MORE) + 2))
 '
 test_expect_success 'refreshes continue after those pushes' '
 	before=$(mf query "q[\"live\"]" | jq .generation) &&

@@ -6,8 +6,8 @@ test_description='a job-list that is missing, slow, silent or wrong changes no c
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
-# stand_in HOW: starts a replacement for job-list. end_stand_in: ends it.
-stand_in() {
+# start_stand_in HOW: starts a replacement for job-list. end_stand_in: ends it.
+start_stand_in() {
 	rm -f asked
 	flux python "$T_DIR/scripts/job-list.py" $1 asked >>stand-in.log 2>&1 &
 	stand_in=$!
@@ -23,11 +23,11 @@ end_stand_in() {
 }
 cleanup end_stand_in
 
-# counted: checks that one job of 5001 runs and four are held, and that both jobs of 5002 count once.
-counted() { mf counts 5001 A active=5 run=1 held=4 && mf counts 5002 A active=2 && mf check; }
-in_force_again() {
+# check_counts: checks that one job of 5001 runs and four are held, and that both jobs of 5002 count once.
+check_counts() { mf counts 5001 A active=5 run=1 held=4 && mf counts 5002 A active=2 && mf check; }
+wait_for_counts() {
 	local until=$((SECONDS + MF_WAIT))
-	until counted >counted.out 2>&1; do
+	until check_counts >counted.out 2>&1; do
 		test $SECONDS -le $until || { cat counted.out; return 1; }
 		sleep 0.1
 	done
@@ -41,29 +41,29 @@ test_expect_success 'an instance has running jobs, held jobs and a blocked job' 
 		.associations |= [.[] | . + {username: \"u\(.userid)\", shares: 1, usage: 100, counted_until: 1}] |
 		.tree = {policy: \"fair-tree\", at: 1, half_life: 604800, node_weight: 1, core_weight: 0, gpu_weight: 0}" doc >tree &&
 	mf rpc policy_update "$(cat tree)" &&
-	run=$(mf submit 5001) && running $run && mf submit 5001 -j 4 >held && held_by $(tail -1 held) max-running-jobs-user-limit &&
-	first=$(mf submit 5002) && running $first && waits=$(mf submit 5002 -d afterany:$first) && wait_for dependency-add $waits && in_force_again
+	run=$(mf submit 5001) && wait_running $run && mf submit 5001 -j 4 >held && wait_held_by $(tail -1 held) max-running-jobs-user-limit &&
+	first=$(mf submit 5002) && wait_running $first && waits=$(mf submit 5002 -d afterany:$first) && wait_for dependency-add $waits && wait_for_counts
 '
 test_expect_success 'a reload without job-list finds the same counts' '
-	flux module remove job-list && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again
+	flux module remove job-list && reload_plugin && mf rpc policy_update "$(cat tree)" && wait_for_counts
 '
 for how in slow silent refuses lies raves; do
 	test_expect_success "a reload finds the same counts if job-list $how" '
-		stand_in $how && reload_plugin && mf rpc policy_update "$(cat tree)" && in_force_again && settled && counted &&
+		start_stand_in $how && reload_plugin && mf rpc policy_update "$(cat tree)" && wait_for_counts && wait_settled && check_counts &&
 		grep job-list asked
 	'
-	test_expect_success 'a job runs and ends meanwhile' '
-		id=$(mf submit 5002 --run 0.01s) && ended $id && counted
+	test_expect_success 'a job runs and ends while job-list is replaced' '
+		id=$(mf submit 5002 --run 0.01s) && wait_ended $id && check_counts
 	'
-	test_expect_success 'all usages are numbers from 0' '
+	test_expect_success 'all usages are numbers and none is negative' '
 		mf rpc usages "{}" >usages && sed "s/^ok //" usages |
 			jq -e "[.associations[].usage] | length == 2 and all(type == \"number\" and . >= 0 and . < 1e9)" ||
 			{ cut -c1-600 usages; return 1; }
 	'
-	test_expect_success 'the counts stay the same after the answers of job-list end' 'end_stand_in && counted && mf check'
+	test_expect_success 'the counts stay the same after the answers of job-list end' 'end_stand_in && check_counts && mf check'
 done
 test_expect_success 'all jobs end after job-list is loaded again' '
-	flux module load job-list && cancel $run $first && running $(head -1 held) $waits &&
+	flux module load job-list && cancel $run $first && wait_running $(head -1 held) $waits &&
 	cancel_all && mf check >left && cat left && jq -e ".jobs == 0" left
 '
 finish

@@ -6,16 +6,16 @@ test_description='limits over scopes: anti-starvation reservations of overtaken 
 . "$(dirname "$0")/lib.sh"
 in_sequence
 
-# gpu UID BANK QUEUE GPUS [OPTION..]: submits a job with one core and GPUS GPUs.
-gpu() {
+# submit_gpu_job UID BANK QUEUE GPUS [OPTION..]: submits a job with one core and GPUS GPUs.
+submit_gpu_job() {
 	local uid=$1 bank=$2 queue=$3 gpus=$4
 	shift 4
 	mf submit "$uid" -B "$bank" -q "$queue" "$@" --resources \
 		"[{\"type\":\"slot\",\"count\":1,\"label\":\"task\",\"with\":[{\"type\":\"core\",\"count\":1},{\"type\":\"gpu\",\"count\":$gpus}]}]"
 }
 
-# site LIMITS: pushes a policy with these limits, with the banks large and small below science, and science below root.
-site() {
+# push_site LIMITS: pushes a policy with these limits, with the banks large and small below science, and science below root.
+push_site() {
 	local records= uid
 	for uid in 5001 5002 5003 5004 5005; do
 		records="$records assoc $uid large fairshare=0.5 queues=batch,debug assoc $uid small queues=batch,debug"
@@ -30,89 +30,89 @@ published='[
 	{"scope": "bank", "name": "*", "run-sched-gpus": 96},
 	{"scope": "bank", "name": "small", "run-sched-gpus": 4}]'
 
-# holds JOB JQ: checks the limits that hold a job in the answer of explain.
-holds() {
+# check_holds JOB JQ: checks the limits that hold a job in the answer of explain.
+check_holds() {
 	mf rpc explain "{\"jobs\":[$(flux job id "$1")]}" | sed "s/^ok //" >why.json && jq -e ".jobs[0].holds | $2" why.json
 }
 
 test_expect_success 'a site has 256 GPUs and three limits over scopes' '
 	write_conf "$(with_queues batch debug) | .\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
-	start_instance && load_plugin && site "$published"
+	start_instance && load_plugin && push_site "$published"
 '
-# overtaken JOB OTHER: waits until an anti-starvation reservation of JOB holds OTHER.
-overtaken() {
+# wait_until_overtaken JOB OTHER: waits until an anti-starvation reservation of JOB holds OTHER.
+wait_until_overtaken() {
 	local tries=0
-	until holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null; do
+	until check_holds "$2" "any(.kept_for == $(flux job id "$1"))" >/dev/null; do
 		test $((tries += 1)) -lt 100 || { cat why.json; return 1; }
 		sleep 0.1
 	done
 }
-last() { shift $(($# - 1)); echo "$1"; }
+print_last() { shift $(($# - 1)); echo "$1"; }
 
 test_expect_success 'a job that the limit of its user holds is overtaken a hundred times' '
-	big=$(gpu 5001 large batch 14) && running $big && wide=$(gpu 5001 small batch 4) && held_by $wide max-run-sched-gpus-user &&
-	many=$(gpu 5001 large batch 1 -j 115 --run 0.01s) && overtaken $wide $(last $many) && is_state DEPEND $wide
+	big=$(submit_gpu_job 5001 large batch 14) && wait_running $big && wide=$(submit_gpu_job 5001 small batch 4) && wait_held_by $wide max-run-sched-gpus-user &&
+	many=$(submit_gpu_job 5001 large batch 1 -j 115 --run 0.01s) && wait_until_overtaken $wide $(print_last $many) && is_state DEPEND $wide
 '
 test_expect_success 'an overtaken job leaves headroom of its idle bank to other users' '
-	others= && for uid in 5002 5003 5004 5005; do others="$others $(gpu $uid small batch 1)"; done && running $others
+	others= && for uid in 5002 5003 5004 5005; do others="$others $(submit_gpu_job $uid small batch 1)"; done && wait_running $others
 '
 test_expect_success 'an overtaken job keeps headroom of its user, and explain names the job' '
-	own=$(gpu 5001 large debug 1) && held_by $own max-run-sched-gpus-user &&
-	holds $own ".[0] | .used == 14 and .limit_is == 16 and .kept_for == $(flux job id $wide) and (.frees | length) == 1" &&
-	holds $own ".[0].frees[0].id == $(flux job id $big)" &&
-	holds $own ".[0].text | test(\"the remaining 2 are kept for job .*, which 100 jobs have overtaken\")"
+	own=$(submit_gpu_job 5001 large debug 1) && wait_held_by $own max-run-sched-gpus-user &&
+	check_holds $own ".[0] | .used == 14 and .limit_is == 16 and .kept_for == $(flux job id $wide) and (.frees | length) == 1" &&
+	check_holds $own ".[0].frees[0].id == $(flux job id $big)" &&
+	check_holds $own ".[0].text | test(\"the remaining 2 are kept for job .*, which 100 jobs have overtaken\")"
 '
 test_expect_success 'an overtaken job keeps headroom of its bank when its user has headroom' '
-	cancel $big && ended $big && running $own && is_state DEPEND $wide && set -- $others && cancel $1 && ended $1 &&
-	late=$(gpu 5002 small debug 1) && held_by $late max-run-sched-gpus-bank && overtaken $wide $late
+	cancel $big && wait_ended $big && wait_running $own && is_state DEPEND $wide && set -- $others && cancel $1 && wait_ended $1 &&
+	late=$(submit_gpu_job 5002 small debug 1) && wait_held_by $late max-run-sched-gpus-bank && wait_until_overtaken $wide $late
 '
-test_expect_success 'a reservation ends at urgency 0, and another job goes in the same turn' '
-	mf rpc job-manager.urgency "{\"id\":$(flux job id $wide),\"urgency\":0}" && running $late && is_state DEPEND $wide
+test_expect_success 'a reservation ends at urgency 0, and another job is released in the same turn' '
+	mf rpc job-manager.urgency "{\"id\":$(flux job id $wide),\"urgency\":0}" && wait_running $late && is_state DEPEND $wide
 '
 test_expect_success 'a full small bank holds no job outside the bank' '
-	cancel_all && site "[{\"scope\": \"bank\", \"name\": \"root\", \"run-jobs\": 40}, {\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
-	one=$(mf submit 5001 -B small -q batch) && running $one && wide=$(mf submit 5002 -B small -q batch -c 4) &&
-	held_by $wide max-run-cores-bank && for round in 1 2 3 4 5 6 7 8 9 10; do
-		many=$(mf submit 5003 -B small -q batch -j 9 --run 0.01s) && ended $many || return 1
-	done && for round in $(seq 25); do late=$(mf submit 5003 -B small -q batch --run 0.01s) && settled || return 1; done &&
-	overtaken $wide $late && outside=$(mf submit 5004 -B large -q batch -j 39) && running $outside && is_state DEPEND $wide
+	cancel_all && push_site "[{\"scope\": \"bank\", \"name\": \"root\", \"run-jobs\": 40}, {\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
+	one=$(mf submit 5001 -B small -q batch) && wait_running $one && wide=$(mf submit 5002 -B small -q batch -c 4) &&
+	wait_held_by $wide max-run-cores-bank && for round in 1 2 3 4 5 6 7 8 9 10; do
+		many=$(mf submit 5003 -B small -q batch -j 9 --run 0.01s) && wait_ended $many || return 1
+	done && for round in $(seq 25); do late=$(mf submit 5003 -B small -q batch --run 0.01s) && wait_settled || return 1; done &&
+	wait_until_overtaken $wide $late && outside=$(mf submit 5004 -B large -q batch -j 39) && wait_running $outside && is_state DEPEND $wide
 '
 test_expect_success 'an overtaken job is released ahead of later jobs of its bank' '
-	cancel $one && ended $one && running $wide && is_state DEPEND $late && cancel_all
+	cancel $one && wait_ended $one && wait_running $wide && is_state DEPEND $late && cancel_all
 '
 test_expect_success 'a released job without resources keeps its reservation, and explain shows reserved headroom apart' '
-	site "[{\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
-	fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && running $fill &&
-	a=$(mf submit 5001 -B small -q batch -N 4 -n 1 -c 1) && running $a && b=$(mf submit 5002 -B small -q batch -c 4) &&
-	held_by $b max-run-cores-bank && cancel $a && ended $a && scheduled $b && settled && is_state SCHED $b &&
-	c=$(mf submit 5003 -B small -q debug) && held_by $c max-run-cores-bank &&
-	holds $c ".[0] | .used == 4 and .reserved == 4 and (.frees | map(.state)) == [\"sched\"]" &&
-	holds $c ".[0].text == \"0 of 4 running cores of bank small with all below it are in use, 4 are reserved for released jobs; this job takes 1\""
+	push_site "[{\"scope\": \"bank\", \"name\": \"small\", \"run-cores\": 4}]" &&
+	fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && wait_running $fill &&
+	a=$(mf submit 5001 -B small -q batch -N 4 -n 1 -c 1) && wait_running $a && b=$(mf submit 5002 -B small -q batch -c 4) &&
+	wait_held_by $b max-run-cores-bank && cancel $a && wait_ended $a && wait_scheduled $b && wait_settled && is_state SCHED $b &&
+	c=$(mf submit 5003 -B small -q debug) && wait_held_by $c max-run-cores-bank &&
+	check_holds $c ".[0] | .used == 4 and .reserved == 4 and (.frees | map(.state)) == [\"sched\"]" &&
+	check_holds $c ".[0].text == \"0 of 4 running cores of bank small with all below it are in use, 4 are reserved for released jobs; this job takes 1\""
 '
-test_expect_success 'a reservation ends when the queue of the job stops, and the next job goes' '
-	flux queue stop --quiet batch && running $c && is_state SCHED $b
+test_expect_success 'a reservation ends when the queue of the job stops, and the next job is released' '
+	flux queue stop --quiet batch && wait_running $c && is_state SCHED $b
 '
 test_expect_success 'a reservation returns when the queue starts' '
-	cancel $c && ended $c && flux queue start --quiet batch && sleep 1 && d=$(mf submit 5003 -B small -q debug) &&
-	held_by $d max-run-cores-bank
+	cancel $c && wait_ended $c && flux queue start --quiet batch && sleep 1 && d=$(mf submit 5003 -B small -q debug) &&
+	wait_held_by $d max-run-cores-bank
 '
 test_expect_success 'a plugin that is loaded while the queue is stopped makes no reservation' '
 	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && flux queue stop --quiet batch &&
-	reload_plugin load.json && running $d && is_state SCHED $b
+	reload_plugin load.json && wait_running $d && is_state SCHED $b
 '
 test_expect_success 'a plugin that is loaded by a restart while the queue is stopped makes no reservation' '
-	cancel $d && ended $d && flux queue start --quiet batch && sleep 1 && e=$(mf submit 5003 -B small -q debug) &&
-	held_by $e max-run-cores-bank && write_conf "$(with_queues batch debug) | $(with_plugin load.json) |
+	cancel $d && wait_ended $d && flux queue start --quiet batch && sleep 1 && e=$(mf submit 5003 -B small -q debug) &&
+	wait_held_by $e max-run-cores-bank && write_conf "$(with_queues batch debug) | $(with_plugin load.json) |
 		.\"fake-resources\" = {nnodes: 4, \"cores-per-node\": 64, \"gpus-per-node\": 64}" &&
-	flux queue stop --quiet batch && restart_instance && MF_WAIT=$((MF_WAIT / 3)) running $e && is_state SCHED $b
+	flux queue stop --quiet batch && restart_instance && MF_WAIT=$((MF_WAIT / 3)) wait_running $e && is_state SCHED $b
 '
 test_expect_success 'a limit of an association ends its reservation when the queue stops, too' '
-	cancel_all && flux queue start --quiet --all && site "[]" &&
+	cancel_all && flux queue start --quiet --all && push_site "[]" &&
 	jq ".limits = [] | .associations |= map(if .userid == 5002 then .max_running_jobs = 1 else . end)" site.json >own.json &&
-	mf rpc policy_update "$(cat own.json)" && fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && running $fill &&
-	a=$(mf submit 5002 -B small -q batch) && running $a && b=$(mf submit 5002 -B small -q batch -c 4) &&
-	held_by $b max-running-jobs-user-limit && cancel $a && ended $a && scheduled $b && settled && is_state SCHED $b &&
-	c=$(mf submit 5002 -B small -q debug) && held_by $c max-running-jobs-user-limit && flux queue stop --quiet batch && running $c &&
+	mf rpc policy_update "$(cat own.json)" && fill=$(mf submit 5001 -B large -q batch -N 4 -n 1 -c 63) && wait_running $fill &&
+	a=$(mf submit 5002 -B small -q batch) && wait_running $a && b=$(mf submit 5002 -B small -q batch -c 4) &&
+	wait_held_by $b max-running-jobs-user-limit && cancel $a && wait_ended $a && wait_scheduled $b && wait_settled && is_state SCHED $b &&
+	c=$(mf submit 5002 -B small -q debug) && wait_held_by $c max-running-jobs-user-limit && flux queue stop --quiet batch && wait_running $c &&
 	flux queue start --quiet --all && cancel_all
 '
 

@@ -7,34 +7,34 @@ test_description='private mode and the admin role, for explain, standing, jobs a
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# asks UID MASK COMMAND...: runs the command as this user with these roles: 2 is a guest, 10 a guest with the admin role.
-asks() {
+# run_with_roles UID MASK COMMAND...: runs the command as this user with these roles: 2 is a guest, 10 a guest with the admin role.
+run_with_roles() {
 	local uid=$1 mask=$2
 	shift 2
 	FLUX_HANDLE_USERID=$uid FLUX_HANDLE_ROLEMASK=$mask flux fairshare "$@"
 }
 
 test_expect_success 'an instance has jobs of two users in two banks with usage' '
-	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin && usage 5002 500 && usage 5003 100 &&
+	write_conf "$(with_queues silver)" && start_instance && make_site && load_plugin && set_usage 5002 500 && set_usage 5003 100 &&
 	flux account edit-user user5003 --queues=silver && flux fairshare push -p $DB && stop_queues &&
-	mine=$(mf submit 5002 -q silver) && theirs=$(mf submit 5003 -B B -q silver) && scheduled $mine $theirs
+	mine=$(mf submit 5002 -q silver) && theirs=$(mf submit 5003 -B B -q silver) && wait_scheduled $mine $theirs
 '
 test_expect_success 'a guest sees the banks but no job of another user without private mode' '
-	test_expect_code 1 asks 5002 2 why $theirs 2>err && grep "is not yours" err &&
-	asks 5002 2 standing --json >out && jq -e "[.. | objects | select(.name? == \"B\")] | length > 0" out
+	test_expect_code 1 run_with_roles 5002 2 why $theirs 2>err && grep "is not yours" err &&
+	run_with_roles 5002 2 standing --json >out && jq -e "[.. | objects | select(.name? == \"B\")] | length > 0" out
 '
 test_expect_success 'the job of another user looks like a missing job in private mode' '
 	write_conf "$(with_queues silver) | .access.\"private-mode\" = true" && flux config reload &&
-	test_expect_code 1 asks 5002 2 why $theirs 2>err && test_expect_code 1 asks 5002 2 why f2345 2>none &&
-	sed "s/$theirs/ID/" err >err.id && sed "s/f2345/ID/" none >none.id && cat err.id none.id && test_cmp none.id err.id && asks 5002 2 why $mine
+	test_expect_code 1 run_with_roles 5002 2 why $theirs 2>err && test_expect_code 1 run_with_roles 5002 2 why f2345 2>none &&
+	sed "s/$theirs/ID/" err >err.id && sed "s/f2345/ID/" none >none.id && cat err.id none.id && test_cmp none.id err.id && run_with_roles 5002 2 why $mine
 '
 test_expect_success 'a guest sees no usage of other banks and users in private mode' '
-	asks 5002 2 standing --json >out && jq -e "[.. | objects | select(.bank? == \"B\" or .name? == \"B\")] | length == 0" out &&
+	run_with_roles 5002 2 standing --json >out && jq -e "[.. | objects | select(.bank? == \"B\" or .name? == \"B\")] | length == 0" out &&
 	! grep -e 5003 -e user5003 out
 '
 test_expect_success 'a user with the admin role reads as the owner does and changes nothing' '
-	asks 5002 10 why $theirs >out && asks 5002 10 jobs -A --csv -o userid >out && grep 5003 out && asks 5002 10 standing -A --csv >out && grep -e 5003 out &&
-	asks 5002 10 metrics >out && ! asks 5002 10 push -p $DB 2>err && cat err
+	run_with_roles 5002 10 why $theirs >out && run_with_roles 5002 10 jobs -A --csv -o userid >out && grep 5003 out && run_with_roles 5002 10 standing -A --csv >out && grep -e 5003 out &&
+	run_with_roles 5002 10 metrics >out && ! run_with_roles 5002 10 push -p $DB 2>err && cat err
 '
 cancel_all
 finish

@@ -8,19 +8,19 @@ TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-in_flux() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "priority"))[-1].context.priority'; }
-said() { flux dmesg | grep -c "$1"; }
+print_flux_priority() { flux job eventlog -f json "$1" | jq -s 'map(select(.name == "priority"))[-1].context.priority'; }
+count_log_lines() { flux dmesg | grep -c "$1"; }
 
 test_expect_success 'the plugin alone decides priorities' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB && flux queue stop --all &&
-	one=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $one priority && test $(in_flux $one) -gt 16 &&
+	one=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $one priority && test $(print_flux_priority $one) -gt 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled == null" && flux fairshare jobs -A 2>err && test_must_be_empty err
 '
 test_expect_success 'the plugin detects a plugin that answers after it, and logs that once' '
 	flux jobtap load .priority-default && two=$(mf submit 5001) && three=$(mf submit 5001) &&
-	flux job wait-event -t $MF_WAIT $three priority && test $(in_flux $two) = 16 &&
+	flux job wait-event -t $MF_WAIT $three priority && test $(print_flux_priority $two) = 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled | .in_flux == 16 and .posted > 16" &&
-	test $(said "another priority plugin decides: job .* has priority 16 in Flux") = 1
+	test $(count_log_lines "another priority plugin decides: job .* has priority 16 in Flux") = 1
 '
 test_expect_success 'every command warns about the second plugin' '
 	flux fairshare jobs -A 2>err && cat err && grep "warning: another priority plugin decides: job .* has priority 16" err &&
@@ -32,9 +32,9 @@ test_expect_success 'every command warns about the second plugin' '
 '
 test_expect_success 'the remedy of doctor makes our plugin decide again' '
 	$(sed -n "s/.*\(flux jobtap remove [^ ]*\).*/\1/p" out | head -1) && four=$(mf submit 5001) &&
-	flux job wait-event -t $MF_WAIT $four priority && test $(in_flux $four) -gt 16 &&
+	flux job wait-event -t $MF_WAIT $four priority && test $(print_flux_priority $four) -gt 16 &&
 	mf rpc check "{}" | sed "s/^ok //" | jq -e ".overruled == null" &&
-	test $(said "Flux takes the priorities of mf_priority again") = 1 && flux fairshare jobs -A 2>err && test_must_be_empty err
+	test $(count_log_lines "Flux takes the priorities of mf_priority again") = 1 && flux fairshare jobs -A 2>err && test_must_be_empty err
 '
 flux queue start --all
 cancel_all

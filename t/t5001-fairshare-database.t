@@ -8,7 +8,7 @@ in_sequence
 
 test_expect_success 'flux account makes a database with usage' '
 	start_instance && make_site &&
-	usage 5001 60 && usage 5002 30 && usage 5003 10 && usage 5004 0
+	set_usage 5001 60 && set_usage 5002 30 && set_usage 5003 10 && set_usage 5004 0
 '
 test_expect_success 'flux finds the command' '
 	flux fairshare --version | grep flux-fairshare
@@ -32,23 +32,23 @@ test_expect_success 'update stores the fair-shares that show printed, and flux a
 	done <wanted
 '
 test_expect_success 'the stored fair-shares equal those of flux account-update-fshare' '
-	stored >ours && flux account-update-fshare -p $DB && stored >theirs &&
+	print_stored >ours && flux account-update-fshare -p $DB && print_stored >theirs &&
 	join ours theirs >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
 '
 test_expect_success 'update --dry-run lists users whose rank a change of usage moves' '
-	flux fairshare update -p $DB && usage 5003 100000 &&
-	stored >before && flux fairshare update --dry-run -p $DB >moves && grep user5003 moves
+	flux fairshare update -p $DB && set_usage 5003 100000 &&
+	print_stored >before && flux fairshare update --dry-run -p $DB >moves && grep user5003 moves
 '
 test_expect_success 'update --dry-run writes nothing and reports that' '
-	grep "nothing was written" moves && stored >after && test_cmp before after
+	grep "nothing was written" moves && print_stored >after && test_cmp before after
 '
 test_expect_success 'update stores the changed fair-shares' '
-	flux fairshare update -p $DB && stored >after && ! test_cmp before after
+	flux fairshare update -p $DB && print_stored >after && ! test_cmp before after
 '
 test_expect_success 'a deleted user keeps the stored fair-share and has no rank' '
-	stored >before && flux account delete-user user5003 B && flux fairshare update -p $DB &&
-	stored >after && grep user5003 before >want && grep user5003 after >have && test_cmp want have &&
+	print_stored >before && flux account delete-user user5003 B && flux fairshare update -p $DB &&
+	print_stored >after && grep user5003 before >want && grep user5003 after >have && test_cmp want have &&
 	flux fairshare show -p $DB --json --user user5003 >left &&
 	jq -e ".nodes[] | select(.user) | .place == null" left
 '
@@ -75,7 +75,7 @@ test_expect_success 'a bank that was deleted and added below another parent is r
 	flux account add-bank --parent-bank=root C 10 &&
 	flux account delete-bank A && flux account add-bank --parent-bank=C A 5 &&
 	flux account add-user --username=user5001 --bank=A && flux account add-user --username=user5002 --bank=A &&
-	test "$(sql "SELECT count(*) FROM bank_table WHERE bank = \"A\"")" = 2 &&
+	test "$(run_sql "SELECT count(*) FROM bank_table WHERE bank = \"A\"")" = 2 &&
 	for inactive in count ignore; do
 		flux fairshare update -p $DB --set inactive_usage=$inactive &&
 		flux fairshare show -p $DB --set inactive_usage=$inactive --json >moved.json &&

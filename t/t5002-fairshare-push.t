@@ -6,13 +6,13 @@ test_description='flux fairshare push sends the database to our plugin or to the
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# records: prints the records of the plugin without counters.
-records() {
+# print_records: prints the records of the plugin without counters.
+print_records() {
 	mf query | jq -S '[.mf_priority_map, .queues, .projects] | del(.[0][].banks[].queue_usage, .[0][].banks[].held_jobs)'
 }
 
 test_expect_success 'flux account makes a database with its own weights and priorities' '
-	start_instance && make_site && usage 5001 60 && usage 5002 30 && usage 5003 10 &&
+	start_instance && make_site && set_usage 5001 60 && set_usage 5002 30 && set_usage 5003 10 &&
 	flux account edit-factor --factor=fairshare --weight=1000 &&
 	flux account edit-bank A --priority=2.5 && flux fairshare update -p $DB
 '
@@ -25,8 +25,8 @@ test_expect_success 'push -v lists the number of records that the plugin accepte
 	grep "^sent 4 associations, 1 queue, 2 projects, 3 banks, 4 factors, the config; the database has no record of the instance owner ($(id -un)): sent one without limits" push.out
 '
 test_expect_success 'push gives the plugin the same records as flux account-priority-update' '
-	records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && records >none && ! test_cmp none ours &&
-	flux account-priority-update -p $DB && records >theirs && test_cmp theirs ours
+	print_records >ours && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && print_records >none && ! test_cmp none ours &&
+	flux account-priority-update -p $DB && print_records >theirs && test_cmp theirs ours
 '
 test_expect_success 'push replaces all data of our plugin and reports the changes' '
 	if mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply; then
@@ -34,24 +34,24 @@ test_expect_success 'push replaces all data of our plugin and reports the change
 	else
 		mf data assoc 5009 Z && flux fairshare push -p $DB --json >push.json &&
 		jq -e "[.changes | .added, .changed, .removed, .unchanged] == [0, 0, 1, 5]" <push.json &&
-		jq -e ".sent.banks == 3 and .owner == \"$(id -un)\"" <push.json && records >again && test_cmp again ours &&
-		logged "mf_priority: policy: generation" && flux fairshare push -v -p $DB | grep "; associations: 0 added, 0 changed, 0 removed, 5 unchanged"
+		jq -e ".sent.banks == 3 and .owner == \"$(id -un)\"" <push.json && print_records >again && test_cmp again ours &&
+		log_has "mf_priority: policy: generation" && flux fairshare push -v -p $DB | grep "; associations: 0 added, 0 changed, 0 removed, 5 unchanged"
 	fi
 '
 test_expect_success 'push ends with exit status 2 if Flux disappears, and applies no part' '
-	records >before && cp $DB cut.db && (DB=cut.db && sql "UPDATE association_table SET max_running_jobs = 77") &&
+	print_records >before && cp $DB cut.db && (DB=cut.db && run_sql "UPDATE association_table SET max_running_jobs = 77") &&
 	for answers in 0 1 2 3 4 5 6; do
-		relay --cut $answers || return 1
+		start_relay --cut $answers || return 1
 		test_expect_code 2 flux fairshare push -p cut.db --uri "$through" 2>err
 		rc=$?; end_relay; cat err
 		test $rc = 0 && grep -e "Flux has no attribute security.owner$" \
 			-e "cut.db: nothing was accepted: .*job-manager.mf_priority\.policy_[a-z]*: ." err || return 1
 	done &&
-	{ mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply || { records >after && test_cmp before after; }; }
+	{ mf rpc policy_abort "{\"push\":0}" >reply; grep -q ENOSYS reply || { print_records >after && test_cmp before after; }; }
 '
 test_expect_success 'the next push after a failed one applies all data' '
-	flux fairshare push -p cut.db && records | jq -e "[.[0][].banks[].max_run_jobs] | index(77)" &&
-	flux fairshare push -p $DB && records >after && test_cmp before after
+	flux fairshare push -p cut.db && print_records | jq -e "[.[0][].banks[].max_run_jobs] | index(77)" &&
+	flux fairshare push -p $DB && print_records >after && test_cmp before after
 '
 test_expect_success 'push keeps a switch that the database lacks' '
 	mf rpc rec_config_update "{\"data\":{\"deny_unknown_queues\":false,\"zero_score\":\"floor\"}}" &&
@@ -65,40 +65,40 @@ test_expect_success 'flux account-priority-update keeps a switch that was given 
 '
 test_expect_success 'push sends fair-shares with all their digits' '
 	reload_plugin && flux fairshare push -p $DB &&
-	stored >values && cat values &&
+	print_stored >values && cat values &&
 	mf query | jq -r ".mf_priority_map[] | select(.userid < 6000 and .userid > 5000) | [\"user\\(.userid)\", .banks[0].fairshare] | @tsv" >sent &&
 	join values sent >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 1e-15" || return 1; done <both
 '
 test_expect_success 'a job gets its priority from the pushed fair-shares' '
-	stop_queues && id=$(mf submit 5004) && scheduled $id &&
-	value=$(stored | awk "/user5004/ { print \$2 }") &&
+	stop_queues && id=$(mf submit 5004) && wait_scheduled $id &&
+	value=$(print_stored | awk "/user5004/ { print \$2 }") &&
 	prio_is $id $(jq -n "1000 * $value | floor")
 '
 test_expect_success 'a second push changes the priority of a pending job' '
-	usage 5004 1000000 && flux fairshare update -p $DB && flux fairshare push -p $DB &&
-	value=$(stored | awk "/user5004/ { print \$2 }") &&
+	set_usage 5004 1000000 && flux fairshare update -p $DB && flux fairshare push -p $DB &&
+	value=$(print_stored | awk "/user5004/ { print \$2 }") &&
 	want=$(jq -n "1000 * $value | floor") &&
 	for i in $(seq 50); do test "$(mf prio $id)" = $want && break; sleep 0.1; done && prio_is $id $want
 '
 test_expect_success 'the instance owner may submit without a record in the database' 'mf submit $(id -u)'
 test_expect_success 'the instance owner without a record in the database has one record in the plugin' '
-	records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1"
+	print_records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1"
 '
 test_expect_success 'push sends only the record of the database for an instance owner in the database' '
 	flux account add-user --username=$(id -un) --userid=$(id -u) --bank=B --max-active-jobs=9 &&
 	cancel_all && reload_plugin && flux fairshare push -v -p $DB >push.out && ! grep "instance owner" push.out &&
-	records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1 and .[0].bank_name == \"B\""
+	print_records | jq -e ".[0][] | select(.userid == $(id -u)) | .banks | length == 1 and .[0].bank_name == \"B\""
 '
 test_expect_success 'jobs of the instance owner get the bank of the database' '
-	id=$(mf submit $(id -u)) && scheduled $id && test "$(mf spec $id attributes.system.bank)" = B
+	id=$(mf submit $(id -u)) && wait_scheduled $id && test "$(mf spec $id attributes.system.bank)" = B
 '
 test_expect_success 'push accepts the document of flux account export-json' '
-	cancel_all && flux fairshare sync --only fairshare -p $DB && flux fairshare push -p $DB && records >before && flux account export-json >export.json && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin &&
-	flux fairshare push -p export.json && records >after && test_cmp before after
+	cancel_all && flux fairshare sync --only fairshare -p $DB && flux fairshare push -p $DB && print_records >before && flux account export-json >export.json && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin &&
+	flux fairshare push -p export.json && print_records >after && test_cmp before after
 '
 test_expect_success 'push names the record and key that the plugin refuses' '
-	sql "UPDATE association_table SET default_bank = \"\" WHERE userid = 5001" &&
+	run_sql "UPDATE association_table SET default_bank = \"\" WHERE userid = 5001" &&
 	test_must_fail flux fairshare push -p $DB 2>push.err &&
 	grep "policy_part: .*associations\[0\].def_bank: .*(user 5001, bank A)" push.err && grep "nothing was accepted" push.err
 '

@@ -6,9 +6,9 @@ test_description='flux fairshare status shows the state of our plugin or of the 
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# status ARGUMENT...: runs status. value JQ_FILTER: prints a value of status --json.
-status() { flux fairshare status -p "$DB" "$@"; }
-value() { status --json | jq -r "$1"; }
+# run_status ARGUMENT...: runs status. print_value JQ_FILTER: prints a value of status --json.
+run_status() { flux fairshare status -p "$DB" "$@"; }
+print_value() { run_status --json | jq -r "$1"; }
 
 test_expect_success 'an instance has a site and no plugin' '
 	start_instance && make_site
@@ -18,7 +18,7 @@ test_expect_success 'status without a plugin ends with exit status 1 and says ho
 	grep "no priority plugin is loaded: \"flux jobtap load mf_priority.so\" loads it" err
 '
 test_expect_success 'status of a plugin without data shows no associations and an unknown number of held jobs' '
-	load_plugin && status >out && cat out && grep "^associations  0: 0 users in 0 banks" out && grep "^held          unknown before the first push" out
+	load_plugin && run_status >out && cat out && grep "^associations  0: 0 users in 0 banks" out && grep "^held          unknown before the first push" out
 '
 test_expect_success 'status shows generation and recount of our plugin' '
 	if mf check >check.out 2>&1; then
@@ -29,80 +29,80 @@ test_expect_success 'status shows generation and recount of our plugin' '
 '
 test_expect_success 'status counts associations, banks, queues and projects after a push' '
 	flux account edit-user user5001 --max-running-jobs=1 && flux account edit-user user5003 --max-running-jobs=1 &&
-	flux fairshare push -p $DB && status >out && cat out &&
+	flux fairshare push -p $DB && run_status >out && cat out &&
 	grep "^associations  5: 5 users in 3 banks" out && grep "^configured    1 queue, 2 projects" out &&
 	grep "^database      $DB" out
 '
 test_expect_success 'status counts held jobs by limit' '
-	a=$(mf submit 5001) && running $a && b=$(mf submit 5001) && held_by $b max-running-jobs-user-limit &&
-	c=$(mf submit 5001) && held_by $c max-running-jobs-user-limit &&
-	d=$(mf submit 5003) && running $d && e=$(mf submit 5003) && held_by $e max-running-jobs-user-limit &&
-	status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out
+	a=$(mf submit 5001) && wait_running $a && b=$(mf submit 5001) && wait_held_by $b max-running-jobs-user-limit &&
+	c=$(mf submit 5001) && wait_held_by $c max-running-jobs-user-limit &&
+	d=$(mf submit 5003) && wait_running $d && e=$(mf submit 5003) && wait_held_by $e max-running-jobs-user-limit &&
+	run_status >out && cat out && grep "^held          3 jobs" out && grep "     3 by max-running-jobs-user-limit" out
 '
 test_expect_success 'status counts active and running jobs' '
 	grep "^jobs          5 active, 2 running on 2 cores" out
 '
 test_expect_success 'status --json has the same counts and no association that was not selected' '
-	value ".held_jobs, .running_jobs, .active_jobs, .associations, .held_by[\"max-running-jobs-user-limit\"], (.selected | length)" >out &&
+	print_value ".held_jobs, .running_jobs, .active_jobs, .associations, .held_by[\"max-running-jobs-user-limit\"], (.selected | length)" >out &&
 	printf "%s\n" 3 2 5 5 3 0 >expected && test_cmp expected out
 '
 test_expect_success 'status -u shows the counters of a user next to the limits' '
-	status -u 5001 --csv >out && cat out &&
+	run_status -u 5001 --csv >out && cat out &&
 	head -1 out | grep "^user,userid,bank,fairshare,running_jobs,max_running_jobs," &&
 	test $(wc -l <out) = 2 && grep ",5001,A,1,1,1,3,7,1,2147483647," out
 '
 test_expect_success 'status -b shows the associations of a bank' '
-	status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
+	run_status -b B --json | jq -r ".selected[] | [.userid, .running_jobs, .held_jobs] | @tsv" | sort >out &&
 	printf "5003\t1\t1\n5004\t0\t0\n" >expected && test_cmp expected out
 '
 test_expect_success 'status -u refuses a user without a record' '
-	test_expect_code 1 status -u 4999 2>err && grep "the plugin has no user \"4999\"" err
+	test_expect_code 1 run_status -u 4999 2>err && grep "the plugin has no user \"4999\"" err
 '
 test_expect_success 'status -b refuses a bank without associations' '
-	test_expect_code 1 status -b Z 2>err && grep "the plugin has no association in bank \"Z\"" err
+	test_expect_code 1 run_status -b Z 2>err && grep "the plugin has no association in bank \"Z\"" err
 '
 test_expect_success OURS 'status shows the version of our plugin' '
-	status >out && cat out &&
+	run_status >out && cat out &&
 	grep "^plugin        mf_priority.so, version [0-9.]* (" out
 '
 test_expect_success OURS 'status shows the time of the last push' '
 	grep "^data          generation [0-9]*, .* old" out &&
-	value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
+	print_value "(now - .updated) < 60 and .age < 60 and .age >= 0" >out && echo true >expected && test_cmp expected out
 '
 test_expect_success OURS 'status shows the user and the time of the last push' '
-	status >out && cat out && grep "^last push     by $(id -un), 20[0-9-]*T[0-9:]*Z$" out &&
-	value "(.updated_time | fromdateiso8601) - (.updated | floor), .pushed_by_userid, .age_seconds == .age" >out &&
+	run_status >out && cat out && grep "^last push     by $(id -un), 20[0-9-]*T[0-9:]*Z$" out &&
+	print_value "(.updated_time | fromdateiso8601) - (.updated | floor), .pushed_by_userid, .age_seconds == .age" >out &&
 	printf "%s\n" 0 $(id -u) true >expected && test_cmp expected out
 '
 test_expect_success 'status shows the last sync that is on record' '
-	grep "^last sync     none is on record" out || { status >out && grep "^last sync     none is on record" out; } &&
-	value ".last_sync" >out && echo null >expected && test_cmp expected out &&
-	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && status >out && cat out && grep "^last sync     [0-9]* seconds* ago, 20[0-9-]*T[0-9:]*Z$" out &&
-	value "(.last_sync | floor) >= $before and .last_sync <= $after + 1 and (.last_sync_time | fromdateiso8601) == (.last_sync | floor)" >out &&
+	grep "^last sync     none is on record" out || { run_status >out && grep "^last sync     none is on record" out; } &&
+	print_value ".last_sync" >out && echo null >expected && test_cmp expected out &&
+	before=$(date +%s) && flux fairshare sync -p $DB && after=$(date +%s) && run_status >out && cat out && grep "^last sync     [0-9]* seconds* ago, 20[0-9-]*T[0-9:]*Z$" out &&
+	print_value "(.last_sync | floor) >= $before and .last_sync <= $after + 1 and (.last_sync_time | fromdateiso8601) == (.last_sync | floor)" >out &&
 	echo true >expected && test_cmp expected out
 '
 test_expect_success 'status without a database does not know the last sync' '
 	flux fairshare status -p nowhere.db >out && grep "^database      nowhere.db: no such file" out && grep "^last sync     unknown$" out
 '
 test_expect_success 'status names another priority plugin' '
-	value ".other_priority_plugins | length" >out && echo 0 >expected && test_cmp expected out && flux jobtap load .priority-default &&
-	status >out; value ".other_priority_plugins[]" >names; flux jobtap remove .priority-default; cat out &&
+	print_value ".other_priority_plugins | length" >out && echo 0 >expected && test_cmp expected out && flux jobtap load .priority-default &&
+	run_status >out; print_value ".other_priority_plugins[]" >names; flux jobtap remove .priority-default; cat out &&
 	grep "^also loaded   .priority-default: another priority plugin" out && echo .priority-default >expected && test_cmp expected names
 '
 test_expect_success OURS 'status after a reload knows the time of the push and not the user' '
-	value .updated >before && wait_kvs() { for i in $(seq 100); do flux kvs get mf_priority.remember.manifest >/dev/null 2>&1 && return; sleep 0.1; done; } &&
-	wait_kvs && reload_plugin && for i in $(seq 100); do status >out && grep "^last push" out && break; sleep 0.1; done; cat out &&
-	grep "^last push     by an unknown user, 20" out && value .pushed_by >out && echo null >expected && test_cmp expected out
+	print_value .updated >before && wait_kvs() { for i in $(seq 100); do flux kvs get mf_priority.remember.manifest >/dev/null 2>&1 && return; sleep 0.1; done; } &&
+	wait_kvs && reload_plugin && for i in $(seq 100); do run_status >out && grep "^last push" out && break; sleep 0.1; done; cat out &&
+	grep "^last push     by an unknown user, 20" out && print_value .pushed_by >out && echo null >expected && test_cmp expected out
 '
 test_expect_success OURS 'status --json has the recount of the plugin' '
-	value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
-	value ".check.jobs" >out && echo 5 >expected && test_cmp expected out
+	print_value ".check.drift | length" >out && echo 0 >expected && test_cmp expected out &&
+	print_value ".check.jobs" >out && echo 5 >expected && test_cmp expected out
 '
 upstream=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 test -e "$upstream" && ! grep -qa "mf_priority: loaded (version" "$upstream" && test_set_prereq UPSTREAM ||
 	echo "!! flux-accounting's mf_priority.so is not at $upstream: what status says of it is NOT tested" >&2
 test_expect_success UPSTREAM 'status shows which facts the plugin of flux-accounting does not give' '
-	remove_plugin && flux jobtap load "$upstream" && flux fairshare push -p $DB && status >out && cat out &&
+	remove_plugin && flux jobtap load "$upstream" && flux fairshare push -p $DB && run_status >out && cat out &&
 	grep "^plugin        mf_priority.so, " out && grep "^associations  .*: 5 users" out &&
 	grep "flux-accounting.s own" out && grep "^data          age not known" out &&
 	flux jobtap remove mf_priority.so && load_plugin
@@ -112,11 +112,11 @@ test_expect_success 'status reads the database that flux-accounting uses by defa
 	env -u FLUX_FAIRSHARE_DATABASE flux fairshare status | sed -n "s/^database *\([^ :]*\).*/\1/p" >out && test_cmp expected out
 '
 test_expect_success OURS 'status names users whose jobs wait for data' '
-	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && status >out && cat out &&
+	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && id=$(mf submit 5001) && wait_for depend $id && run_status >out && cat out &&
 	grep "^waiting  *1 job, of users without data: 5001$" out
 '
 test_expect_success OURS 'status --json lists users whose jobs wait for data' '
-	value ".waiting_users[0]" >out && echo 5001 >expected &&
+	print_value ".waiting_users[0]" >out && echo 5001 >expected &&
 	test_cmp expected out
 '
 test_expect_success 'no job is left, and the service that edits the database ends' 'cancel_all && stop_service'

@@ -6,18 +6,18 @@ test_description='flux fairshare jobs, why, standing, top and metrics, for guest
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# says_no CODE UID COMMAND...: checks for this exit status and an empty output; the message is in ./err.
-says_no() {
+# check_refusal CODE UID COMMAND...: checks for this exit status and an empty output; the message is in ./err.
+check_refusal() {
 	local code=$1
 	shift
-	test_expect_code "$code" asks "$@" >out 2>err && test_must_be_empty out
+	test_expect_code "$code" run_as "$@" >out 2>err && test_must_be_empty out
 }
-# is FILE FILTER: checks that the filter is true.
-is() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
-# posted ID: prints the last priority in the eventlog of the job.
-posted() { mf prio "$1"; }
-# tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: pushes a tree with users 5001 and 5002 in A and 5003 in B.
-tree() {
+# check_json FILE FILTER: checks that the filter is true for the file.
+check_json() { jq -e "$2" "$1" >/dev/null || { echo "not so: $2"; jq . "$1"; return 1; }; }
+# print_priority ID: prints the last priority in the eventlog of the job.
+print_priority() { mf prio "$1"; }
+# push_tree USAGE_OF_5002 [USAGE_OF_5003 SHARES_OF_A SHARES_OF_B]: pushes a tree with users 5001 and 5002 in A and 5003 in B.
+push_tree() {
 	mf doc assoc 5001 A username=ann shares=1 usage=0 counted_until=0 max_running_jobs=1 queues=q \
 		assoc 5002 A username=bob shares=1 usage="$1" counted_until=0 queues=q assoc 5003 B username=cyd shares=1 usage="${2:-0}" counted_until=0 queues=q \
 		bank root 0 parent= shares=1 active=1 bank A 0 parent=root shares="${3:-1}" active=1 bank B 2 parent=root shares="${4:-3}" active=1 \
@@ -31,7 +31,7 @@ test_expect_success 'each command says without a plugin how to load one' '
 	write_conf "$(with_queues q q0 q1 q2 q3 q4)" && start_instance &&
 	for command in jobs standing "why ƒABC" metrics; do
 		for as in own 5001; do
-			says_no 2 $as $command && cat err &&
+			check_refusal 2 $as $command && cat err &&
 			grep "no fair-share plugin is loaded in this instance: its owner can load it with \"flux jobtap load mf_priority.so\"" err || return 1
 		done
 	done
@@ -41,48 +41,48 @@ test -e "$upstream" && test_set_prereq UPSTREAM
 test_expect_success UPSTREAM 'each command says under the plugin of flux-accounting how to replace it' '
 	flux jobtap load "$upstream" &&
 	for as in own 5001; do
-		says_no 2 $as jobs && cat err && grep "does not answer \"jobs\": it is flux-accounting.s, or an older one" err &&
+		check_refusal 2 $as jobs && cat err && grep "does not answer \"jobs\": it is flux-accounting.s, or an older one" err &&
 		grep "flux jobtap load -r mf_priority.so mf_priority.so" err || return 1
 	done &&
 	flux jobtap remove mf_priority.so
 '
 test_expect_success 'an instance has running, held and pending jobs under a tree' '
-	load_plugin && tree 5000 && run=$(mf submit 5001 -q q -t 3600) && running $run &&
-	one=$(mf submit 5001 -q q -t 3600) && held_by $one max-running-jobs-user-limit &&
+	load_plugin && push_tree 5000 && run=$(mf submit 5001 -q q -t 3600) && wait_running $run &&
+	one=$(mf submit 5001 -q q -t 3600) && wait_held_by $one max-running-jobs-user-limit &&
 	stop_queues && two=$(mf submit 5002 -q q) && three=$(mf submit 5003 -q q) && four=$(mf submit 5002 -q q -u 20) &&
-	scheduled $two $three $four
+	wait_scheduled $two $three $four
 '
 test_expect_success 'jobs prints the terms of each priority, exact to the unit' '
-	asks own jobs -A --json >out && is out "(.jobs | length) == 4" &&
-	is out "(.now_time | fromdateiso8601) == (.now | floor) and
+	run_as own jobs -A --json >out && check_json out "(.jobs | length) == 4" &&
+	check_json out "(.now_time | fromdateiso8601) == (.now | floor) and
 		([.jobs[] | (.submitted_time | fromdateiso8601) == (.submitted | floor)] | all)" &&
-	is out "[.jobs[] | select(.id == \"$(flux job id --to=f58 $two)\") | .id_decimal] == [\"$(flux job id --to=dec $two)\"]" &&
+	check_json out "[.jobs[] | select(.id == \"$(flux job id --to=f58 $two)\") | .id_decimal] == [\"$(flux job id --to=dec $two)\"]" &&
 	for id in $two $three $four; do
-		is out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(posted $id) and (.sum | round) == .priority and
+		check_json out ".jobs[] | select(.id == \"$(flux job id --to=f58 $id)\") | .priority == $(print_priority $id) and (.sum | round) == .priority and
 			(.fairshare + .queue_term + .bank_term + .urgency_term + .age + .age_offset + .size - .sum | fabs) < 1e-6" || return 1
 	done &&
-	is out ".jobs[] | select(.userid == 5003) | .bank_term == 2000 and .queue_term == 20000"
+	check_json out ".jobs[] | select(.userid == 5003) | .bank_term == 2000 and .queue_term == 20000"
 '
 test_expect_success 'guests see their own jobs, by any form of the job id' '
-	asks 5002 jobs --csv -o id,user,priority >out && cat out && test $(wc -l <out) = 3 && ! grep ",5003," out &&
-	asks own jobs -A --csv -o id,user,priority | grep ",5003," &&
-	asks 5002 jobs -A --csv -o id >out && test $(wc -l <out) = 3 &&
+	run_as 5002 jobs --csv -o id,user,priority >out && cat out && test $(wc -l <out) = 3 && ! grep ",5003," out &&
+	run_as own jobs -A --csv -o id,user,priority | grep ",5003," &&
+	run_as 5002 jobs -A --csv -o id >out && test $(wc -l <out) = 3 &&
 	for form in f58 dec hex dothex kvs words; do
-		asks 5002 jobs -j $(flux job id --to=$form $two) --csv -o id >out && grep -x "$(flux job id --to=f58 $two)" out || return 1
+		run_as 5002 jobs -j $(flux job id --to=$form $two) --csv -o id >out && grep -x "$(flux job id --to=f58 $two)" out || return 1
 	done &&
-	test_expect_code 1 asks 5002 jobs -j $three 2>err && grep "not pending, or not yours to see: $(flux job id --to=f58 $three)" err &&
-	says_no 1 5002 jobs -u 5001 && grep "only the instance owner and admins may" err &&
-	asks own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
+	test_expect_code 1 run_as 5002 jobs -j $three 2>err && grep "not pending, or not yours to see: $(flux job id --to=f58 $three)" err &&
+	check_refusal 1 5002 jobs -u 5001 && grep "only the instance owner and admins may" err &&
+	run_as own jobs -u 5001,5003 --csv -o userid >out && printf "userid\n5003\n5001\n" >expected && test_cmp expected out
 '
 test_expect_success 'the owner sees all jobs without -A, and a guest without jobs gets a clear message' '
-	asks own jobs --csv -o id | sort >out && asks own jobs -A --csv -o id | sort >expected && test_cmp expected out &&
-	test $(wc -l <out) = 5 && asks own jobs -u 5009 >out && grep "^No pending jobs of 5009\.$" out &&
-	asks 5009 jobs >out && grep "^No pending jobs of yours\.$" out
+	run_as own jobs --csv -o id | sort >out && run_as own jobs -A --csv -o id | sort >expected && test_cmp expected out &&
+	test $(wc -l <out) = 5 && run_as own jobs -u 5009 >out && grep "^No pending jobs of 5009\.$" out &&
+	run_as 5009 jobs >out && grep "^No pending jobs of yours\.$" out
 '
 test_expect_success 'a shell completes the jobs of a guest, and for the owner also the users of the tree' '
-	flux job id --to=f58 $two $four | sort >expected && asks 5002 complete subjects | sort >out && test_cmp expected out &&
-	printf "ann\nbob\ncyd\n" >expected && asks own complete subjects >out && test_cmp expected out &&
-	printf "A\nB\nroot\n" >expected && asks own complete banks >out && test_cmp expected out
+	flux job id --to=f58 $two $four | sort >expected && run_as 5002 complete subjects | sort >out && test_cmp expected out &&
+	printf "ann\nbob\ncyd\n" >expected && run_as own complete subjects >out && test_cmp expected out &&
+	printf "A\nB\nroot\n" >expected && run_as own complete banks >out && test_cmp expected out
 '
 test_expect_success 'a table names the columns that did not fit, and warns that the shown terms do not sum' '
 	COLUMNS=60 asks own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
@@ -91,74 +91,74 @@ test_expect_success 'a table names the columns that did not fit, and warns that 
 	COLUMNS=60 asks own jobs -o id,user >out && ! grep "Left out" out
 '
 test_expect_success 'jobs selects, sorts and formats, and prints weights' '
-	asks own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
-	says_no 1 own jobs -A -q r --csv -o userid && grep "no queue \"r\" in this instance" err &&
-	says_no 1 own jobs -A -q q,r && grep "no queue \"r\" in this instance" err && says_no 1 own jobs -A -b A,nosuch && grep "no bank \"nosuch\"" err &&
-	asks own jobs -A -b A --csv -o userid,holds -S userid,holds >out &&
+	run_as own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
+	check_refusal 1 own jobs -A -q r --csv -o userid && grep "no queue \"r\" in this instance" err &&
+	check_refusal 1 own jobs -A -q q,r && grep "no queue \"r\" in this instance" err && check_refusal 1 own jobs -A -b A,nosuch && grep "no bank \"nosuch\"" err &&
+	run_as own jobs -A -b A --csv -o userid,holds -S userid,holds >out &&
 	printf "userid,holds\n5001,max-running-jobs-user-limit\n5002,\n5002,\n" >expected && test_cmp expected out &&
-	asks own jobs -w --json -A >out && is out ".weights[0] | .fairshare == 100000 and .bank_term == 1000" &&
-	asks own jobs -A --normalized --csv -o %u,%f -S -f --no-header >out && head -1 out | grep "1$" &&
-	test_expect_code 2 asks own jobs -o prio 2>err && grep "unknown column \"prio\"" err
+	run_as own jobs -w --json -A >out && check_json out ".weights[0] | .fairshare == 100000 and .bank_term == 1000" &&
+	run_as own jobs -A --normalized --csv -o %u,%f -S -f --no-header >out && head -1 out | grep "1$" &&
+	test_expect_code 2 run_as own jobs -o prio 2>err && grep "unknown column \"prio\"" err
 '
 test_expect_success 'why names the limit that holds a job, and the time of its release' '
-	asks 5001 why $one --color=never >out && cat out && head -1 out | grep "is held by max-running-jobs-user-limit" &&
+	run_as 5001 why $one --color=never >out && cat out && head -1 out | grep "is held by max-running-jobs-user-limit" &&
 	grep "$(flux job id --to=f58 $run)  *run" out && grep "It is released at the latest" out && grep "What would help:" out &&
-	asks own why $one >out2 && test "$(head -1 out)" = "$(head -1 out2)" &&
-	asks own why $(flux job id --to=dec $one) --json >out && is out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\"" &&
-	is out ".jobs[0] | .id_f58 == \"$(flux job id --to=f58 $one)\" and .id_decimal == \"$(flux job id --to=dec $one)\" and
+	run_as own why $one >out2 && test "$(head -1 out)" = "$(head -1 out2)" &&
+	run_as own why $(flux job id --to=dec $one) --json >out && check_json out ".jobs[0].holds[0].limit == \"max-running-jobs-user-limit\"" &&
+	check_json out ".jobs[0] | .id_f58 == \"$(flux job id --to=f58 $one)\" and .id_decimal == \"$(flux job id --to=dec $one)\" and
 		(.submitted_time | fromdateiso8601) == (.submitted | floor) and .holds[0].frees[0].id_f58 == \"$(flux job id --to=f58 $run)\" and
 		(.holds[0].frees[0] | (.by_time | fromdateiso8601) == (.by | floor)) and
 		(.if_started == null) != has(\"if_started_time\")"
 '
 test_expect_success 'why refuses the job of another user and a job that does not exist' '
-	says_no 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
-	says_no 1 own why ƒ9999999 && grep "no active job has this id" err &&
-	says_no 2 own why ƒ0OIl && grep "is not a job id" err &&
-	says_no 2 own why $one bob && grep "is not a job id: name two jobs, or two users" err
+	check_refusal 1 5002 why $one && grep "is not yours: only its owner, the instance owner and admins may ask" err &&
+	check_refusal 1 own why ƒ9999999 && grep "no active job has this id" err &&
+	check_refusal 2 own why ƒ0OIl && grep "is not a job id" err &&
+	check_refusal 2 own why $one bob && grep "is not a job id: name two jobs, or two users" err
 '
 test_expect_success 'why names the level of the tree that decides between two jobs' '
-	asks own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
+	run_as own why $three $two --color=never >out && cat out && grep "^Fair-share decides: with its values exchanged" out &&
 	grep "The tree decides right below bank root" out && grep "bank B comes before bank A" out &&
-	asks own why $two $three --json >out && is out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
+	run_as own why $two $three --json >out && check_json out ".verdict | .cause == \"terms\" and .terms == [\"fairshare\"]
 		and .ahead == $(flux job id $three) and .level.below == \"root\" and .level.nodes == [\"A\", \"B\"]" &&
-	asks 5002 why $two $four --json >out && is out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
-	asks own why $two $one >out && cat out && grep "cannot run now: max-running-jobs-user-limit" out
+	run_as 5002 why $two $four --json >out && check_json out ".verdict | .terms == [\"urgency\"] and .ahead == $(flux job id $four)" &&
+	run_as own why $two $one >out && cat out && grep "cannot run now: max-running-jobs-user-limit" out
 '
 test_expect_success 'the order of the jobs is reversed if the values of these two banks are exchanged' '
-	test $(posted $three) -gt $(posted $two) && tree 0 5000 3 1 && test $(posted $three) -lt $(posted $two) &&
-	asks own why $two $three --json >out && is out ".verdict | .terms == [\"fairshare\"] and .ahead == $(flux job id $two)
+	test $(print_priority $three) -gt $(print_priority $two) && push_tree 0 5000 3 1 && test $(print_priority $three) -lt $(print_priority $two) &&
+	run_as own why $two $three --json >out && check_json out ".verdict | .terms == [\"fairshare\"] and .ahead == $(flux job id $two)
 		and .level.nodes == [\"A\", \"B\"]" &&
-	tree 5000 && test $(posted $three) -gt $(posted $two)
+	push_tree 5000 && test $(print_priority $three) -gt $(print_priority $two)
 '
 test_expect_success 'standing prints rank, limits as bars and the time until the usage is even' '
-	asks 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
+	run_as 5002 standing --color=never >out && cat out && head -1 out | grep "^5002 in bank A (the default bank)" &&
 	grep "^3rd of 3: 2 are ahead of you" out && grep -e "has used more than its share" -e "is back at its share" out &&
-	asks 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
-	asks own standing 5001/A --json >out && is out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
-	is out "(.now_time | fromdateiso8601) == (.now | floor)" &&
-	says_no 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&
-	says_no 1 own standing && grep "have no association" err &&
-	asks own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
+	run_as 5001 standing >out && grep "max-running-jobs-user-limit  *1  *1  *jobs" out && grep "\[==========\]" out &&
+	run_as own standing 5001/A --json >out && check_json out ".associations | length == 1 and .[0].userid == 5001 and .[0].user == \"5001\"" &&
+	check_json out "(.now_time | fromdateiso8601) == (.now | floor)" &&
+	check_refusal 1 5002 standing 5001 && grep "only the instance owner and admins may" err &&
+	check_refusal 1 own standing && grep "have no association" err &&
+	run_as own standing -A --csv >out && test $(wc -l <out) = 4 && head -2 out | tail -1 | grep "^1,"
 '
 test_expect_success 'names with escape sequences are printed escaped' '
-	mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && bad=$(mf submit 5004 -q q) && scheduled $bad &&
+	mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && bad=$(mf submit 5004 -q q) && wait_scheduled $bad &&
 	for command in "jobs -A" "why $bad" "standing 5004" "standing -A" "why $bad $two"; do
-		asks own $command --color=always >out && ! grep "$(printf "\033\[31mil")" out && grep -F "ev\\x1b[31mil" out || return 1
+		run_as own $command --color=always >out && ! grep "$(printf "\033\[31mil")" out && grep -F "ev\\x1b[31mil" out || return 1
 	done && COLUMNS=80 asks own standing -A >out && ! awk "length > 80" out | grep .
 '
 test_expect_success 'output has colours on a terminal only' '
-	asks own why $two >out && ! grep "$(printf "\033")" out &&
+	run_as own why $two >out && ! grep "$(printf "\033")" out &&
 	TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && grep "$(printf "\033")" out &&
 	NO_COLOR=1 TERM=xterm script -qec "flux fairshare why $two" /dev/null >out && ! grep "$(printf "\033")" out
 '
 test_expect_success 'metrics are for the owner, and go to standard output, a file or a loopback port' '
-	asks own metrics >metrics.txt && cat metrics.txt && tail -1 metrics.txt | grep "^# EOF$" &&
+	run_as own metrics >metrics.txt && cat metrics.txt && tail -1 metrics.txt | grep "^# EOF$" &&
 	grep "^flux_fairshare_held_jobs{limit=\"max-running-jobs-user-limit\"} 1$" metrics.txt && grep "^flux_fairshare_drift 0$" metrics.txt &&
-	! grep -e "\"5001" -e "\"5002" metrics.txt && asks own metrics --users | grep "flux_fairshare_association_fairshare{user=\"5001\",bank=\"A\"}" &&
-	says_no 2 5001 metrics && grep "only the instance owner may read metrics" err &&
-	echo precious >victim && ln -s victim link.prom && asks own metrics --textfile link.prom && grep precious victim &&
+	! grep -e "\"5001" -e "\"5002" metrics.txt && run_as own metrics --users | grep "flux_fairshare_association_fairshare{user=\"5001\",bank=\"A\"}" &&
+	check_refusal 2 5001 metrics && grep "only the instance owner may read metrics" err &&
+	echo precious >victim && ln -s victim link.prom && run_as own metrics --textfile link.prom && grep precious victim &&
 	! test -h link.prom && tail -1 link.prom | grep "^# EOF$" &&
-	test_expect_code 2 asks own metrics --listen 0.0.0.0:0 2>err && grep "not a loopback address" err
+	test_expect_code 2 run_as own metrics --listen 0.0.0.0:0 2>err && grep "not a loopback address" err
 '
 test_expect_success 'metrics --textfile renews a file that could not be written for a while' '
 	mkdir collected && { flux fairshare metrics --textfile collected/m.prom --every 1s >renewing 2>&1 8>&- 9>&- & renewing_pid=$!; } &&
@@ -185,7 +185,7 @@ test_expect_success 'a parser of OpenMetrics accepts the metrics, and dashboard 
 '
 python3 "$T_DIR/scripts/top.py" && test_set_prereq PYTE
 test_expect_success PYTE 'top prints its screen on a real terminal' '
-	tree 5000 && mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && python3 "$T_DIR/scripts/top.py" "$T_DIR/golden/screens/top-real.txt"
+	push_tree 5000 && mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && python3 "$T_DIR/scripts/top.py" "$T_DIR/golden/screens/top-real.txt"
 '
 test_expect_success 'the terms that why names reverse the order if they are exchanged' '
 	cancel_all; remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && stop_queues && flux python "$T_DIR/scripts/why-pairs.py" "${WHY_PAIRS:-60}"

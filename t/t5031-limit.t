@@ -7,22 +7,22 @@ test_description='flux fairshare limit stores limits in the database of flux-acc
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-limit() { flux fairshare limit "$@" -p "$DB"; }
-stored_limits() { flux fairshare limit -p "${1:-$DB}" --json | jq -c '[.limits[] | [.scope, .name, .queue, .measure, .value, .counts]]'; }
+run_limit() { flux fairshare limit "$@" -p "$DB"; }
+print_limits() { flux fairshare limit -p "${1:-$DB}" --json | jq -c '[.limits[] | [.scope, .name, .queue, .measure, .value, .counts]]'; }
 
 test_expect_success 'a new database has no limits and no table of this project' '
-	start_instance && make_site && test "$(stored_limits)" = "[]" &&
-	test -z "$(sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare%\"")"
+	start_instance && make_site && test "$(print_limits)" = "[]" &&
+	test -z "$(run_sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare%\"")"
 '
 test_expect_success 'limit set stores limits, and replaces an earlier value' '
-	limit set user "*" run-gpus=16 && limit set bank A run-gpus=32 run-jobs=9 && limit set bank A run-gpus=96 &&
-	limit set bank B --queue silver --given run-nodes=4 && limit set association user5001/A run-sched-gpus=2 &&
-	limit set user user5002 run-gpus=1 && stored_limits >found &&
+	run_limit set user "*" run-gpus=16 && run_limit set bank A run-gpus=32 run-jobs=9 && run_limit set bank A run-gpus=96 &&
+	run_limit set bank B --queue silver --given run-nodes=4 && run_limit set association user5001/A run-sched-gpus=2 &&
+	run_limit set user user5002 run-gpus=1 && print_limits >found &&
 	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
 test_expect_success 'limit set refuses invalid limits, names the cause and changes nothing' '
-	stored_limits >before &&
+	print_limits >before &&
 	for row in "bank A|MEASURE=VALUE is missing" "bank C run-gpus=1|there is no bank C in the database" \
 		"user nobody5 run-gpus=1|there is no user nobody5 in the database" \
 		"association user5001/B run-gpus=1|there is no association user5001/B in the database" \
@@ -32,10 +32,10 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 		"user user5001 --queue silver run-gpus=1|limits of scope user count jobs of all queues" \
 		"bank A --queue gold run-gpus=1|there is no queue gold in the database" \
 		"association user5001/A run-nodes=1|run-nodes: \"flux account edit-user\" sets this limit of associations"; do
-		test_expect_code 2 limit set ${row%%|*} 2>err && cat err && grep -F "${row#*|}" err || return 1
+		test_expect_code 2 run_limit set ${row%%|*} 2>err && cat err && grep -F "${row#*|}" err || return 1
 	done &&
-	test_must_fail limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&
-	stored_limits >after && test_cmp before after
+	test_must_fail run_limit set bank A run-gpu=1 2>err && grep "unknown measure \"run-gpu\"; did you mean \"run-gpus\"?" err &&
+	print_limits >after && test_cmp before after
 '
 test_expect_success 'push sends the limits, with user ids in place of user names' '
 	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
@@ -43,15 +43,15 @@ test_expect_success 'push sends the limits, with user ids in place of user names
 	test_cmp wanted found
 '
 test_expect_success 'the pushed limits hold jobs' '
-	limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && running $a &&
-	b=$(mf submit 5003) && held_by $b max-run-sched-jobs-bank && limit unset bank root && flux fairshare push -p $DB && running $b &&
-	cancel $a $b && ended $a $b
+	run_limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && wait_running $a &&
+	b=$(mf submit 5003) && wait_held_by $b max-run-sched-jobs-bank && run_limit unset bank root && flux fairshare push -p $DB && wait_running $b &&
+	cancel $a $b && wait_ended $a $b
 '
 test_expect_success 'the programs of flux-accounting work on a database with limits' '
 	flux account view-bank root -t && flux account edit-user user5001 --bank=A --shares=5 && flux account list-users &&
 	flux account export-json >out && jq -e ".associations | length == 4" out &&
 	flux account-update-usage -p $DB && flux account-update-fshare -p $DB && flux account-priority-update -p $DB &&
-	stored_limits >after && test_cmp before after
+	print_limits >after && test_cmp before after
 '
 # update.py runs flux account-update-db on a copy old-N.db with each schema version N, in one process. Option -n gives it the database of
 # the newest schema, which would otherwise be made each time.
@@ -75,17 +75,17 @@ cat >update.py <<-'END'
 	        assert db.execute("PRAGMA user_version").fetchone()[0] == int(newest), old
 END
 test_expect_success 'flux account-update-db keeps the limits from every schema version' '
-	newest=$(sql "PRAGMA user_version") && flux python update.py $DB $newest >update.log 2>&1 || { cat update.log; return 1; }
+	newest=$(run_sql "PRAGMA user_version") && flux python update.py $DB $newest >update.log 2>&1 || { cat update.log; return 1; }
 	for version in $(seq 1 $newest); do
-		stored_limits old-$version.db >after && test_cmp before after || return 1
+		print_limits old-$version.db >after && test_cmp before after || return 1
 	done
 '
 test_expect_success 'limit unset removes one measure or all' '
-	limit unset bank A run-jobs && limit unset bank B --queue silver && test_expect_code 1 limit unset bank B &&
-	limit show bank A --json | jq -e ".limits | map(.measure) == [\"run-gpus\"]" && test_expect_code 1 limit show bank B
+	run_limit unset bank A run-jobs && run_limit unset bank B --queue silver && test_expect_code 1 run_limit unset bank B &&
+	run_limit show bank A --json | jq -e ".limits | map(.measure) == [\"run-gpus\"]" && test_expect_code 1 run_limit show bank B
 '
 test_expect_success 'push skips a limit of a deleted user, and reports it' '
-	sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
+	run_sql "DELETE FROM association_table WHERE username = \"user5002\"" && flux fairshare push -p $DB 2>err && cat err &&
 	grep "the limits of user user5002 are not sent" err && mf query | jq -e "[.limits[] | select(.name == \"5002\")] == []"
 '
 test_expect_success 'limit lists limits of the configuration, with user names in place of user ids' '
@@ -100,8 +100,8 @@ test_expect_success 'limit lists limits of the configuration without a database,
 	FLUX_FAIRSHARE_DATABASE=$PWD/nowhere.db flux fairshare limit --csv >out 2>err && cat err out && grep "warning: .*nowhere.db" err && grep "run-jobs,7,asked,config" out
 '
 test_expect_success 'limit says that no limits are set' '
-	flux config load <before.json && limit unset user "*" && limit unset bank A && limit unset association user5001/A && sql "DELETE FROM fairshare_limit_table" &&
-	limit >out && grep -x "no limits are set" out && test_expect_code 1 limit show bank A >out && grep -x "no such limits are set" out
+	flux config load <before.json && run_limit unset user "*" && run_limit unset bank A && run_limit unset association user5001/A && run_sql "DELETE FROM fairshare_limit_table" &&
+	run_limit >out && grep -x "no limits are set" out && test_expect_code 1 run_limit show bank A >out && grep -x "no such limits are set" out
 '
 test_expect_success 'the service that edits the database ends' '
 	stop_service

@@ -7,30 +7,30 @@ TWO_PLUGINS=1
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# found STATUS CODE...: checks the exit status of doctor and that it has these findings and no others.
-found() {
+# check_findings STATUS CODE...: checks the exit status of doctor and that it has these findings and no others.
+check_findings() {
 	test_expect_code "$1" flux fairshare doctor -p $DB --json >doctor.json && shift &&
 	jq -e ".findings | type == \"array\"" doctor.json && test "$(jq -r "[.findings[].code] | join(\" \")" doctor.json)" = "$*" || { cat doctor.json; return 1; }
 }
-doctor() { flux fairshare doctor -p $DB "$@"; }
+run_doctor() { flux fairshare doctor -p $DB "$@"; }
 
-# has_finding CODE [OPTION...]: checks that doctor has this finding, and writes its remedy to the file remedy.
-has_finding() {
+# check_finding CODE [OPTION...]: checks that doctor has this finding, and writes its remedy to the file remedy.
+check_finding() {
 	test_might_fail flux fairshare doctor -p $DB --json "${@:2}" >doctor.json &&
 	jq -er --arg code "$1" '[.findings[] | select(.code == $code) | .remedy][0]' doctor.json >remedy || { cat doctor.json; return 1; }
 }
-# mends CODE EDIT [OPTION...]: checks that doctor has this finding, and that the finding is gone after its remedy. The remedy runs as it is
+# check_remedy CODE EDIT [OPTION...]: checks that doctor has this finding, and that the finding is gone after its remedy. The remedy runs as it is
 # printed, with its placeholders replaced by the sed command EDIT. If it has alternatives, the first one runs.
-mends() {
+check_remedy() {
 	local command
-	has_finding "$1" "${@:3}" || return 1
+	check_finding "$1" "${@:3}" || return 1
 	command=$(sed -E -e 's/^"([^"]*)".*/\1/;t e' -e 's/^`([^`]*)`.*/\1/;t e' -e 's/(, or |, and see|; | \().*//' -e ':e' -e "$2" remedy)
 	echo "\$ $command" && bash -c "$command" || { cat remedy; return 1; }
 	test_might_fail flux fairshare doctor -p $DB --json "${@:3}" >doctor.json &&
 	jq -e --arg code "$1" 'all(.findings[]; .code != $code)' doctor.json >/dev/null || { cat doctor.json; return 1; }
 }
-# restored: copies all tables back from healthy.db, and pushes.
-restored() {
+# restore_database: copies all tables back from healthy.db, and pushes.
+restore_database() {
 	flux python -c 'import sqlite3, sys
 with sqlite3.connect(sys.argv[1]) as db:
     db.execute("ATTACH ? AS healthy", ("healthy.db",))
@@ -40,33 +40,33 @@ with sqlite3.connect(sys.argv[1]) as db:
     db.commit()' "$DB" && flux fairshare push -p $DB
 }
 test_expect_success 'doctor finds that no plugin is loaded' '
-	start_instance && make_site && found 1 not-loaded && test_expect_code 1 doctor >out && grep -e "-> flux jobtap load mf_priority.so && flux fairshare push" out
+	start_instance && make_site && check_findings 1 not-loaded && test_expect_code 1 run_doctor >out && grep -e "-> flux jobtap load mf_priority.so && flux fairshare push" out
 '
 test_expect_success 'doctor finds a plugin without data' '
-	load_plugin && found 1 no-data && test_expect_code 1 doctor >out && grep "!! no-data: the plugin has no data: all jobs wait" out
+	load_plugin && check_findings 1 no-data && test_expect_code 1 run_doctor >out && grep "!! no-data: the plugin has no data: all jobs wait" out
 '
 test_expect_success 'doctor finds nothing after a push and ends with exit status 0' '
-	mends no-data "" && found 0 && doctor >out && grep "nothing is wrong with $DB" out
+	check_remedy no-data "" && check_findings 0 && run_doctor >out && grep "nothing is wrong with $DB" out
 '
 test_expect_success 'doctor finds a limit that holds everything, and names the association' '
 	flux account add-user --username=user5009 --userid=5009 --bank=B --shares=1 --max-running-jobs=0 && flux fairshare push -p $DB &&
-	found 1 limits-hold-everything && jq -e ".findings[0].whom == [\"user5009 in B\"]" doctor.json &&
-	mends limits-hold-everything "s/NAME/user5009/;s/BANK/B/;s/LIMIT=N/max-running-jobs=5/"
+	check_findings 1 limits-hold-everything && jq -e ".findings[0].whom == [\"user5009 in B\"]" doctor.json &&
+	check_remedy limits-hold-everything "s/NAME/user5009/;s/BANK/B/;s/LIMIT=N/max-running-jobs=5/"
 '
 test_expect_success 'doctor finds data that were not pushed' '
 	for u in 5010 5011; do flux account add-user --username=user$u --userid=$u --bank=B || return 1; done &&
-	found 1 not-pushed && mends not-pushed "" && found 0 &&
-	flux account edit-user user5010 --bank=B --max-nodes=7 && found 1 not-pushed && grep "1 association changed" doctor.json && mends not-pushed "" && found 0 &&
-	flux account delete-user --force user5011 B && flux account delete-user --force user5010 B && found 1 not-pushed && mends not-pushed "" && found 0
+	check_findings 1 not-pushed && check_remedy not-pushed "" && check_findings 0 &&
+	flux account edit-user user5010 --bank=B --max-nodes=7 && check_findings 1 not-pushed && grep "1 association changed" doctor.json && check_remedy not-pushed "" && check_findings 0 &&
+	flux account delete-user --force user5011 B && flux account delete-user --force user5010 B && check_findings 1 not-pushed && check_remedy not-pushed "" && check_findings 0
 '
 test_expect_success 'doctor finds nothing after the record of a waiting user was pushed' '
-	cp $DB before.db && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && settled &&
-	found 1 no-data && ! grep add-user doctor.json && flux fairshare push -p $DB || return 1
-	remove_plugin && load_plugin && settled && test_might_fail doctor --json >doctor.json && cat doctor.json
-	cancel $a && ended $a && flux fairshare push -p $DB && found 0
+	cp $DB before.db && remove_plugin && flux kvs unlink -Rf mf_priority && load_plugin && a=$(mf submit 5077) && wait_for depend $a && wait_settled &&
+	check_findings 1 no-data && ! grep add-user doctor.json && flux fairshare push -p $DB || return 1
+	remove_plugin && load_plugin && wait_settled && test_might_fail run_doctor --json >doctor.json && cat doctor.json
+	cancel $a && wait_ended $a && flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds old data after the hours that --stale gives, and a push is the remedy' '
-	sleep 4 && mends data-old "" --stale 0.001
+	sleep 4 && check_remedy data-old "" --stale 0.001
 '
 test_expect_success 'doctor checks the database without Flux and reports that' '
 	(unset FLUX_URI; test_might_fail flux fairshare doctor -p $DB --uri local:///nonexistent >out) && grep "no-flux: the plugin was not asked" out &&
@@ -74,18 +74,18 @@ test_expect_success 'doctor checks the database without Flux and reports that' '
 '
 test_expect_success 'doctor finds a missing or empty database' '
 	test_expect_code 1 flux fairshare doctor -p nowhere.db >out && grep "!! no-database: " out && grep "flux account -p nowhere.db create-db" out &&
-	(DB=nowhere.db && mends no-database "" && rm nowhere.db && : >nowhere.db && mends no-database "")
+	(DB=nowhere.db && check_remedy no-database "" && rm nowhere.db && : >nowhere.db && check_remedy no-database "")
 '
 test_expect_success 'doctor does not advise a new database if the present one is damaged or of an old schema' '
 	dd if=$DB of=cut.db bs=1024 count=9 2>/dev/null && test_expect_code 1 flux fairshare doctor -p cut.db >out && ! grep create-db out &&
-	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out && cp $DB cut.db && (DB=cut.db && found 0) &&
+	grep "!! damaged-database: " out && grep "restore cut.db from a backup" out && cp $DB cut.db && (DB=cut.db && check_findings 0) &&
 	flux python -c "import sqlite3
-with sqlite3.connect(\"cut.db\") as db: db.executescript(\"DROP TABLE jobs; PRAGMA user_version = 20\")" && (DB=cut.db && mends refused "")
+with sqlite3.connect(\"cut.db\") as db: db.executescript(\"DROP TABLE jobs; PRAGMA user_version = 20\")" && (DB=cut.db && check_remedy refused "")
 '
 cp $DB healthy.db
 while IFS='|' read -r name code edit sql; do
 	test_expect_success "the remedy works: $name" '
-		sql "$sql" && mends "$code" "$edit" && restored
+		run_sql "$sql" && check_remedy "$code" "$edit" && restore_database
 	'
 done <<'END'
 a bank in two places|refused|s/= ID/= (SELECT max(bank_id) FROM bank_table)/|INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'root', 3)
@@ -133,46 +133,46 @@ weights beyond the highest priority|priorities-clamp|s/NAME/fairshare/;s/N$/1000
 a half-life period that nobody ended|decay-behind||UPDATE t_half_life_period_table SET end_half_life_period = 1700000000.0
 END
 test_expect_success 'doctor finds limits of missing banks, users and queues' '
-	flux fairshare limit set -p $DB bank A run-gpus=4 && flux fairshare push -p $DB && found 0 &&
+	flux fairshare limit set -p $DB bank A run-gpus=4 && flux fairshare push -p $DB && check_findings 0 &&
 	for values in "\"bank\", \"Z\", \"\"" "\"bank\", \"A\", \"gold\"" "\"association\", \"user5001/Z\", \"\"" "\"user\", \"ghost\", \"\""; do
-		sql "INSERT INTO fairshare_limit_table VALUES ($values, \"run-gpus\", 3, \"asked\")" && mends lost-limits "" || return 1
-	done && sql "INSERT INTO fairshare_limit_table VALUES (\"bank\", \"A\", \"\", \"run-jbs\", 3, \"asked\")" && mends refused "" &&
-	flux fairshare limit unset -p $DB bank A && flux fairshare push -p $DB && found 0
+		run_sql "INSERT INTO fairshare_limit_table VALUES ($values, \"run-gpus\", 3, \"asked\")" && check_remedy lost-limits "" || return 1
+	done && run_sql "INSERT INTO fairshare_limit_table VALUES (\"bank\", \"A\", \"\", \"run-jbs\", 3, \"asked\")" && check_remedy refused "" &&
+	flux fairshare limit unset -p $DB bank A && flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds a column of a later schema if it has a value other than its default' '
-	sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && found 0 &&
-	sql "UPDATE queue_table SET max_gold = 4" && found 0 unknown-columns &&
-	has_finding unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && found 0 && sql "ALTER TABLE queue_table DROP COLUMN max_gold"
+	run_sql "ALTER TABLE queue_table ADD COLUMN max_gold int NOT NULL DEFAULT 2147483647" && check_findings 0 &&
+	run_sql "UPDATE queue_table SET max_gold = 4" && check_findings 0 unknown-columns &&
+	check_finding unknown-columns && command=$(sed "s/.*\(sqlite3 .*\)/\1/" remedy) && bash -c "$command" && check_findings 0 && run_sql "ALTER TABLE queue_table DROP COLUMN max_gold"
 '
 test_expect_success 'doctor finds usage that was not counted for hours' '
-	sql "DROP TABLE IF EXISTS fairshare_usage_marks" && flux fairshare sync -p $DB --only usage --now $(($(date +%s) - 10000)) && mends usage-old "" &&
-	flux fairshare push -p $DB && found 0
+	run_sql "DROP TABLE IF EXISTS fairshare_usage_marks" && flux fairshare sync -p $DB --only usage --now $(($(date +%s) - 10000)) && check_remedy usage-old "" &&
+	flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds usage that was counted by a clock ahead of this one' '
-	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && found 1 refused && grep "1.4 hours ahead of this clock" doctor.json &&
-	mends refused "" && flux fairshare push -p $DB && found 0
+	flux fairshare sync -p $DB --only usage --now $(($(date +%s) + 5000)) && check_findings 1 refused && grep "1.4 hours ahead of this clock" doctor.json &&
+	check_remedy refused "" && flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'doctor finds a second priority plugin' '
-	flux jobtap load .priority-default && found 1 two-priority-plugins && mends two-priority-plugins "" && found 0
+	flux jobtap load .priority-default && check_findings 1 two-priority-plugins && check_remedy two-priority-plugins "" && check_findings 0
 '
 test_expect_success 'doctor finds a configuration that Flux would refuse' '
-	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && found 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
-	has_finding config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && found 0
+	cp conf.json conf.good && jq ".fairshare.refesh = 3" conf.good >conf.json && check_findings 1 config-refused && grep "fairshare.refesh: unknown key" doctor.json &&
+	check_finding config-refused && cp conf.good conf.json && bash -c "$(sed "s/.*; then: //" remedy)" && check_findings 0
 '
 test_expect_success 'the remedy after a failed reload loads the plugin from where it is installed' '
 	mkdir -p usr/libexec/flux/cmd usr/share/flux-fairshare && sed "s|load = \"mf_priority.so\"|load = \"$PLUGIN\"|" "$T_DIR/../etc/flux-fairshare.toml" >usr/share/flux-fairshare/flux-fairshare.toml &&
 	FLUX_EXEC_PATH=$PWD/usr/libexec/flux/cmd:$FLUX_EXEC_PATH && test_must_fail flux jobtap load -r mf_priority.so "$PLUGIN" refresh=-1 &&
-	found 1 not-loaded && mends not-loaded "" && found 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
+	check_findings 1 not-loaded && check_remedy not-loaded "" && check_findings 0 && flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\""
 '
 test_expect_success 'the remedy replaces the default plugin if it is loaded' '
-	remove_plugin && flux jobtap load .priority-default && found 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && mends not-loaded "" && found 0
+	remove_plugin && flux jobtap load .priority-default && check_findings 1 not-loaded && grep -F -e "-r .priority-default" doctor.json && check_remedy not-loaded "" && check_findings 0
 '
 for UPSTREAM in ${UPSTREAM_PLUGIN:+"$UPSTREAM_PLUGIN"} "$(pkg-config --variable=fluxlibdir flux-core)"/{job-manager/plugins,flux-fairshare/flux-accounting}/mf_priority.so; do
 	test -e "$UPSTREAM" && ! grep -qa "mf_priority: loaded (version" "$UPSTREAM" && test_set_prereq UPSTREAM && break
 done
 test_expect_success UPSTREAM 'the remedy replaces the plugin of flux-accounting, which has the same name' '
-	flux jobtap load -r mf_priority.so "$UPSTREAM" && has_finding "flux-accounting'\''s" && mends "flux-accounting'\''s" "" &&
-	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && found 0
+	flux jobtap load -r mf_priority.so "$UPSTREAM" && check_finding "flux-accounting'\''s" && check_remedy "flux-accounting'\''s" "" &&
+	flux jobtap query mf_priority.so | jq -e ".path == \"$PLUGIN\"" && check_findings 0
 '
 cat >behind.c <<'END'
 #include <sys/syscall.h>
@@ -187,11 +187,11 @@ int clock_gettime (clockid_t id, struct timespec *now)
     return rc;
 }
 END
-test_expect_success 'doctor finds data from ahead of the clock until the clocks agree' '
+test_expect_success 'doctor finds data with a time in the future until the clocks agree' '
 	plain=$(mktemp -d) && gcc -shared -fPIC -o $plain/behind.so behind.c && flux fairshare push -p $DB &&
 	{ LD_PRELOAD=$plain/behind.so flux fairshare doctor -p $DB --json >doctor.json; rm -r $plain; } && cat doctor.json;
 	jq -er ".findings[] | select(.code == \"clock\") | .remedy" doctor.json >remedy && grep "2.0 hours ahead of this clock" doctor.json && grep "set the clocks" remedy &&
-	bash -c "$(sed "s/.*, then: //" remedy)" && found 0
+	bash -c "$(sed "s/.*, then: //" remedy)" && check_findings 0
 '
 cat >site.c <<'END'
 typedef int (*callback) (void *, const char *, void *, void *);
@@ -210,23 +210,23 @@ int flux_plugin_init (void *p)
 END
 test_expect_success 'doctor finds a plugin of another name that decides the priorities, and names the job' '
 	gcc -shared -fPIC -o site.so site.c && flux queue stop --all && flux jobtap load "$PWD/site.so" && a=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $a priority &&
-	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && found 1 overruled && grep "has priority 77 in Flux" doctor.json &&
-	has_finding overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && found 0 &&
-	cancel $a $b $c && ended $a $b $c && flux queue start --all
+	b=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $b priority && check_findings 1 overruled && grep "has priority 77 in Flux" doctor.json &&
+	check_finding overruled && grep -x "flux jobtap remove site.so" remedy && bash -c "$(cat remedy)" && c=$(mf submit 5001) && flux job wait-event -t $MF_WAIT $c priority && check_findings 0 &&
+	cancel $a $b $c && wait_ended $a $b $c && flux queue start --all
 '
 test_expect_success 'doctor finds queues that only Flux or only the database has' '
-	flux config get >before.json && jq ".queues = {silver: {}, gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-stored "s/QUEUE/gold/" &&
-	jq ".queues = {gold: {}}" before.json >queues.json && flux config load <queues.json && mends queues-not-in-flux "s/QUEUE/silver/" &&
-	flux config load <before.json && restored && found 0
+	flux config get >before.json && jq ".queues = {silver: {}, gold: {}}" before.json >queues.json && flux config load <queues.json && check_remedy queues-not-stored "s/QUEUE/gold/" &&
+	jq ".queues = {gold: {}}" before.json >queues.json && flux config load <queues.json && check_remedy queues-not-in-flux "s/QUEUE/silver/" &&
+	flux config load <before.json && restore_database && check_findings 0
 '
 test_expect_success 'doctor finds a record that the plugin would refuse' '
-	flux account add-user --username=root --userid=$(id -u) --bank=A && sql "UPDATE association_table SET default_bank = \"\" WHERE username = \"root\"" &&
+	flux account add-user --username=root --userid=$(id -u) --bank=A && run_sql "UPDATE association_table SET default_bank = \"\" WHERE username = \"root\"" &&
 	test_might_fail flux fairshare doctor -p $DB --json >doctor.json && cat doctor.json && code=$(jq -r "[.findings[] | select(.remedy | test(\"default-bank\"))][0].code" doctor.json) &&
-	mends $code "s/BANK/A/;s:USER:root:" && restored && found 0
+	check_remedy $code "s/BANK/A/;s:USER:root:" && restore_database && check_findings 0
 '
 test_expect_success 'doctor finds a plugin of another version' '
 	mkdir -p other && LC_ALL=C sed "s/0\.1\.0/0.0.9/g" "$PLUGIN" >other/mf_priority.so && flux jobtap load -r mf_priority.so "$PWD/other/mf_priority.so" && flux fairshare push -p $DB &&
-	found 0 other-version && grep "the plugin is version 0.0.9" doctor.json && mends other-version "" && flux fairshare push -p $DB && found 0
+	check_findings 0 other-version && grep "the plugin is version 0.0.9" doctor.json && check_remedy other-version "" && flux fairshare push -p $DB && check_findings 0
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 finish

@@ -6,16 +6,16 @@ test_description='flux fairshare simulate replays the jobs of a database'
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-simulate() { flux fairshare simulate --trace "$DB" --nodes 4 --cores-per-node 4 "$@"; }
+run_simulate() { flux fairshare simulate --trace "$DB" --nodes 4 --cores-per-node 4 "$@"; }
 
 test_expect_success 'an instance has the plugin, a site and ended jobs of three users in the database' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
 	a=$(mf submit 5001 --run 0.4s) && b=$(mf submit 5002 -N 2 -n 2 --run 0.6s) &&
-	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && ended $a $b $c $d &&
-	flux fairshare sync -p $DB && test "$(sql "SELECT count(*) FROM jobs")" = 4
+	c=$(mf submit 5003 -N 4 -n 4 --run 0.3s) && d=$(mf submit 5001 -N 3 -n 3 --run 0.2s) && wait_ended $a $b $c $d &&
+	flux fairshare sync -p $DB && test "$(run_sql "SELECT count(*) FROM jobs")" = 4
 '
 test_expect_success 'simulate runs all jobs of the database, by bank' '
-	simulate --json >out.json && cat out.json &&
+	run_simulate --json >out.json && cat out.json &&
 	jq -e ".jobs == 4 and .skipped == 0 and .cores == 16" out.json &&
 	jq -e ".scenarios == [.scenarios[] | select(.jobs == 4 and .rejected == 0 and .never == 0)] and (.scenarios | length) == 1" out.json &&
 	jq -e "[.groups[] | select(.by == \"bank\") | [.group, .jobs, .promised]] == [[\"A\", 3, 0.3], [\"B\", 1, 0.7]]" out.json
@@ -30,21 +30,21 @@ test_expect_success 'simulate without an instance asks for --nodes' '
 	(unset FLUX_URI && test_expect_code 2 flux fairshare simulate -p $DB --uri local:///nonexistent 2>err) && cat err && grep "^flux-fairshare: --nodes is missing" err
 '
 test_expect_success 'simulate reports the recorded waits' '
-	wanted=$(sql "SELECT avg(t_run - t_submit) FROM jobs") &&
+	wanted=$(run_sql "SELECT avg(t_run - t_submit) FROM jobs") &&
 	jq -e --argjson wanted "$wanted" "(.recorded_wait_mean - \$wanted) | fabs < 1e-6" out.json &&
 	jq -e ".scenarios[0] | .utilisation > 0 and .utilisation <= 1 and .makespan > 0.5" out.json
 '
 test_expect_success 'simulate compares policies and limits, and leaves the database unchanged' '
-	cp $DB before.db && simulate --policy fair-tree,pbs --sweep max-running-jobs=0,9 --json >out.json && cmp $DB before.db &&
+	cp $DB before.db && run_simulate --policy fair-tree,pbs --sweep max-running-jobs=0,9 --json >out.json && cmp $DB before.db &&
 	jq -e "[.scenarios[] | [.scenario, .jobs, .never]] == [[\"fair-tree max-running-jobs=0\", 0, 4], [\"fair-tree max-running-jobs=9\", 4, 0],
 		[\"pbs max-running-jobs=0\", 0, 4], [\"pbs max-running-jobs=9\", 4, 0]]" out.json
 '
 test_expect_success 'simulate prints the same table twice' '
-	simulate >one && simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
+	run_simulate >one && run_simulate >two && test_cmp one two && grep "^4 jobs on 4 nodes with 16 cores" one && grep "^weighted-walk  *A  *3 " one
 '
 test_expect_success 'the page of simulate has the data of --json and not the path of the history' '
-	DB=$PWD/$DB simulate --policy fair-tree,pbs --report page.html --json >out.json && grep -F "$PWD" out.json &&
-	simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
+	DB=$PWD/$DB run_simulate --policy fair-tree,pbs --report page.html --json >out.json && grep -F "$PWD" out.json &&
+	run_simulate --policy fair-tree,pbs --report again.html >out && test_cmp page.html again.html &&
 	jq -S ".trace = \"accounting.db\"" out.json >wanted && ! grep "$PWD" page.html &&
 	flux python -c "import json; print(json.dumps(json.loads(open(\"page.html\").read().split(\"id=\\\"data\\\">\")[1].split(\"</script>\")[0])[\"simulation\"]))" >data.json &&
 	jq -S . data.json >found && test_cmp wanted found && grep "default-src .none." page.html && ! grep -E "(src|href)=\"[^#]" page.html &&
@@ -52,7 +52,7 @@ test_expect_success 'the page of simulate has the data of --json and not the pat
 '
 test_expect_success 'simulate refuses to write its page to a link, a directory or standard output' '
 	echo precious >victim && ln -s victim link &&
-	for name in link . -; do test_expect_code 2 simulate --report $name 2>err >out && cat err && test_must_be_empty out || return 1; done &&
+	for name in link . -; do test_expect_code 2 run_simulate --report $name 2>err >out && cat err && test_must_be_empty out || return 1; done &&
 	grep "standard output is for the table" err && test "$(cat victim)" = precious && ! test -e ./-
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'

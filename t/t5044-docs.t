@@ -12,15 +12,15 @@ theirs=${UPSTREAM_PLUGIN:-$(pkg-config --variable=fluxlibdir flux-core)/job-mana
 test -e "$theirs" && ! grep -qa "mf_priority: loaded (version" "$theirs" && test_set_prereq UPSTREAM ||
 	echo "!! flux-accounting's mf_priority.so is not at $theirs: the examples of docs/migrate.md are NOT run" >&2
 
-# copy FILE [SED...]: copies the document and replaces its names by the names of this test.
-copy() {
+# copy_document FILE [SED...]: copies the document and replaces its names by the names of this test.
+copy_document() {
 	local file=$1
 	shift
 	mkdir -p docs && sed -e "s|load -r mf_priority.so mf_priority.so \"config|load -r mf_priority.so \"$theirs\" \"config|" \
 		-e "s|load -r mf_priority.so mf_priority.so\$|load -r mf_priority.so \"$PLUGIN\"|" "$@" "$TOP/$file" >docs/"${file##*/}"
 }
-# prints COMMAND...: runs the command, shows its output and keeps it in ./out. docs.sh fails if an output is wrong or no block was run.
-prints() {
+# run_and_show COMMAND...: runs the command, shows its output and keeps it in ./out. docs.sh fails if an output is wrong or no block was run.
+run_and_show() {
 	local rc
 	"$@" >out
 	rc=$?
@@ -49,37 +49,37 @@ test_expect_success 'the links in the documents lead to existing files' '
 '
 test_expect_success 'docs/admin.md leads from an empty database to a plugin with data' '
 	write_conf ".fairshare.refresh = \"1h\"" && start_instance && load_plugin && DB=fresh.db && flux account -p "$PWD/$DB" create-db >create.log 2>&1 && flux account-service -p "$PWD/$DB" -t &&
-	copy docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB prints bash "$docs" --live fresh docs/admin.md
+	copy_document docs/admin.md -e "/^. flux account create-db/d" && FLUX_FAIRSHARE_DATABASE=$PWD/$DB run_and_show bash "$docs" --live fresh docs/admin.md
 	rc=$?; stop_service; return $rc
 '
 test_expect_success 'docs/user.md shows a site and its jobs' '
 	DB=accounting.db && make_site && flux account edit-user user5001 --max-running-jobs=1 && export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare push &&
-	run=$(mf submit 5001) && running $run && held=$(mf submit 5001) && held_by $held max-running-jobs-user-limit && settled &&
-	copy docs/user.md -e "s/ƒ2YSTvBdGM/ƒ${held#?}/g" && prints as_5001 bash "$docs" --live site docs/user.md
+	run=$(mf submit 5001) && wait_running $run && held=$(mf submit 5001) && wait_held_by $held max-running-jobs-user-limit && wait_settled &&
+	copy_document docs/user.md -e "s/ƒ2YSTvBdGM/ƒ${held#?}/g" && run_and_show as_5001 bash "$docs" --live site docs/user.md
 '
 test_expect_success 'docs/admin.md shows a running site' '
-	copy docs/admin.md && prints bash "$docs" --live ours docs/admin.md
+	copy_document docs/admin.md && run_and_show bash "$docs" --live ours docs/admin.md
 '
 test_expect_success UPSTREAM 'docs/migrate.md leads from the plugin of flux-accounting to ours' '
-	flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)" && copy docs/migrate.md && prints bash "$docs" --live site docs/migrate.md &&
-	prints bash "$docs" --live upstream docs/migrate.md && settled && is_state RUN $run && is_state DEPEND $held
+	flux jobtap load -r mf_priority.so "$theirs" "config=$(flux account export-json)" && copy_document docs/migrate.md && run_and_show bash "$docs" --live site docs/migrate.md &&
+	run_and_show bash "$docs" --live upstream docs/migrate.md && wait_settled && is_state RUN $run && is_state DEPEND $held
 '
 test_expect_success UPSTREAM 'docs/migrate.md leads back, with jobs that would be lost' '
 	flux fairshare limit set user user5004 run-nodes=1 >out && flux fairshare limit set user user5003 run-nodes=1 >out && flux fairshare push &&
-	for u in 5003 5004; do a=$(mf submit $u -N 1) && running $a && b=$(mf submit $u -N 1) && held_by $b max-run-nodes-user || return 1; done &&
-	copy docs/migrate.md && prints bash "$docs" --live ours docs/migrate.md && running $b && is_state DEPEND $held
+	for u in 5003 5004; do a=$(mf submit $u -N 1) && wait_running $a && b=$(mf submit $u -N 1) && wait_held_by $b max-run-nodes-user || return 1; done &&
+	copy_document docs/migrate.md && run_and_show bash "$docs" --live ours docs/migrate.md && wait_running $b && is_state DEPEND $held
 '
 test_expect_success 'our plugin is loaded again' 'flux jobtap load -r mf_priority.so "$PLUGIN"'
 test_expect_success 'docs/reference.md shows limits that flux-accounting lacks' '
-	flux account add-bank --parent-bank=root small 1 && copy docs/reference.md && prints bash "$docs" --live gpus docs/reference.md
+	flux account add-bank --parent-bank=root small 1 && copy_document docs/reference.md && run_and_show bash "$docs" --live gpus docs/reference.md
 '
 test_expect_success 'docs/reference.md shows the remedy after a failed load' '
-	flux jobtap remove mf_priority.so && copy docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && prints bash "$docs" --live gone docs/reference.md
+	flux jobtap remove mf_priority.so && copy_document docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && run_and_show bash "$docs" --live gone docs/reference.md
 '
 test_expect_success 'docs/command.md shows the page of a simulation' '
-	ln -s "$TOP/t" t && prints bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
+	ln -s "$TOP/t" t && run_and_show bash "$docs" --live page "$TOP/docs/command.md" && grep "^</html>" week.html
 '
-# pieces.py writes each piece of configuration with a table [fairshare], merged into the configuration of this broker.
+# pieces.py writes each piece of configuration in the documents that has a table [fairshare], merged into the configuration of this broker.
 cat >pieces.py <<-'END'
 	import json, re, sys, tomllib
 	text = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:])

@@ -11,16 +11,16 @@ in_sequence
 
 root=$PWD/root
 so=usr/lib/flux/flux-fairshare/mf_priority.so cmd=usr/libexec/flux/cmd
-asked_for() {
+is_requested() {
 	case " ${PACKAGE_KINDS:-deb rpm} " in *" $1 "*) ;; *) echo "not asked for" >"$1.out"; return 1 ;; esac
 }
-# newest FILE: prints the newest version of glibc that the file needs.
-newest() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
+# print_newest_glibc FILE: prints the newest version of glibc that the file needs.
+print_newest_glibc() { readelf -VW "$1" | grep -o "GLIBC_[0-9.]*" | sed "s/GLIBC_//" | sort -Vu | tail -1; }
 # The oldest glibc in docs/admin.md.
 named=$(sed -n 's/^| glibc | \([0-9.]*\) or newer.*/\1/p' "$TOP/docs/admin.md")
 
-asked_for deb && pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
-asked_for rpm && pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo "!! cargo-generate-rpm cannot be had: the RPM is NOT tested" >&2; }
+is_requested deb && pack deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: the Debian package is NOT tested" >&2; }
+is_requested rpm && pack rpm && test_set_prereq RPM || { tail -5 rpm.out >&2; echo "!! cargo-generate-rpm cannot be had: the RPM is NOT tested" >&2; }
 command -v rpm2cpio >/dev/null && command -v cpio >/dev/null && test_set_prereq RPM_THERE || echo "!! rpm or cpio is not installed: only that the RPM is made is tested" >&2
 test "$(uname -m)" = x86_64 && test_set_prereq X86_64
 
@@ -30,7 +30,7 @@ test_expect_success 'the plugin calls the listed functions of Flux and no others
 '
 test_expect_success X86_64 'plugin and command need no newer glibc than the documents name' '
 	test -n "$named" && for file in "$PLUGIN_UNDER_TEST" "$FAIRSHARE_UNDER_TEST"; do
-		test "$(printf "%s\n" "$named" "$(newest "$file")" | sort -V | tail -1)" = "$named" || { echo "$file needs $(newest "$file")"; return 1; }; done
+		test "$(printf "%s\n" "$named" "$(print_newest_glibc "$file")" | sort -V | tail -1)" = "$named" || { echo "$file needs $(print_newest_glibc "$file")"; return 1; }; done
 '
 test_expect_success 'the plugin starts no thread and no process' '
 	nm -D --undefined-only "$PLUGIN_UNDER_TEST" >needed && grep -q " malloc@" needed &&
@@ -59,7 +59,7 @@ test_expect_success DEB 'dpkg installs the Debian package if its dependencies ar
 '
 test_expect_success DEB 'the installed Debian package provides command, plugin and man pages' '
 	FLUX_EXEC_PATH=$root/$cmd flux fairshare --version && start_instance && flux jobtap load "$root/$so" && make_site &&
-	FLUX_EXEC_PATH_PREPEND=$root/$cmd flux fairshare push -p $DB && a=$(mf submit 5001) && running $a && mf counts 5001 A run=1 &&
+	FLUX_EXEC_PATH_PREPEND=$root/$cmd flux fairshare push -p $DB && a=$(mf submit 5001) && wait_running $a && mf counts 5001 A run=1 &&
 	MANPATH=$root/usr/share/man man 7 flux-fairshare-plugin | grep -i running-limits && MANPATH=$root/usr/share/man man flux-fairshare-migrate | grep -i upstream
 '
 test_expect_success DEB 'the service that edits the database ends' 'stop_service'

@@ -9,12 +9,12 @@ home=$HOME
 . "$T_DIR/packages.sh"
 export TOP docs="$TOP/t/scripts/docs.sh" admin="$TOP/docs/admin.md"
 
-# packed KIND: makes a package in this directory, the only one that a private root shares with this machine.
-packed() { pack "$1" && cp "$packages"/*."$1" .; }
+# make_package KIND: makes a package in this directory, which is the only directory that a private root shares with this machine.
+make_package() { pack "$1" && cp "$packages"/*."$1" .; }
 if bash "$TOP/t/scripts/private-root.sh" true; then
 	test_set_prereq ROOT
-	packed deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: what docs/admin.md does with the Debian package is NOT run" >&2; }
-	command -v rpm >/dev/null && packed rpm && test_set_prereq RPM ||
+	make_package deb && test_set_prereq DEB || { tail -5 deb.out >&2; echo "!! cargo-deb cannot be had: what docs/admin.md does with the Debian package is NOT run" >&2; }
+	command -v rpm >/dev/null && make_package rpm && test_set_prereq RPM ||
 		{ tail -5 rpm.out >&2; echo "!! rpm or cargo-generate-rpm cannot be had: what docs/admin.md does with the RPM is NOT run" >&2; }
 else
 	echo "!! no root of its own can be made here (root, mount namespaces, overlayfs): what root does in the documents is NOT run" >&2
@@ -36,7 +36,7 @@ cat >in_broker <<-'END'
 		flux fairshare status | grep -v ^$ | head -3' "$2"
 END
 printf '[job-manager]\nplugins = []\n' >empty.toml
-in_root() {
+run_in_root() {
 	local rc
 	bash "$TOP/t/scripts/private-root.sh" bash -e "$@" >out 2>&1
 	rc=$?
@@ -45,7 +45,7 @@ in_root() {
 }
 
 test_expect_success ROOT 'a private root keeps its changes from this machine' '
-	echo "touch /usr/lib/private-root \"\$TOP/private-root\" kept; test -e /usr/lib/private-root" >script && in_root script &&
+	echo "touch /usr/lib/private-root \"\$TOP/private-root\" kept; test -e /usr/lib/private-root" >script && run_in_root script &&
 	test -e kept && ! test -e /usr/lib/private-root && ! test -e "$TOP/private-root"
 '
 cat >deb.sh <<-'END'
@@ -59,7 +59,7 @@ cat >deb.sh <<-'END'
 	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
 END
 test_expect_success ROOT,DEB 'dpkg installs the Debian package, brokers load the plugin from it, and dpkg removes it' '
-	in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
+	run_in_root deb.sh && test "$(grep -c " 0 wrong" out)" = 2 && test "$(grep -c "^mf_priority.so" out)" = 2
 '
 cat >rpm.sh <<-'END'
 	# On Debian rpm needs an option to run at all, and has no list of libraries.
@@ -72,7 +72,7 @@ cat >rpm.sh <<-'END'
 	rpm -e flux-fairshare
 	! test -e /usr/lib/flux/flux-fairshare/mf_priority.so
 END
-test_expect_success ROOT,RPM 'rpm installs and removes the RPM as documented' 'in_root rpm.sh && grep " 0 wrong" out'
+test_expect_success ROOT,RPM 'rpm installs and removes the RPM as documented' 'run_in_root rpm.sh && grep " 0 wrong" out'
 cat >sources.sh <<-'END'
 	there=$(pkg-config --variable=fluxlibdir flux-core)/job-manager/plugins/mf_priority.so
 	! test -e "$there" || cp "$there" before
@@ -89,7 +89,7 @@ cat >sources.sh <<-'END'
 	if test -e before; then cmp before "$there"; else ! test -e "$there"; fi
 END
 test_expect_success ROOT 'install.sh installs from the sources, a broker boots with the plugin, and --uninstall restores the machine' '
-	in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
+	run_in_root sources.sh && test "$(grep -c " 0 wrong" out)" = 2 && grep "^mf_priority.so" out
 '
 # This makes dpkg assume that the plugin belongs to a package flux-accounting.
 cat >packaged.sh <<-'END'
@@ -103,7 +103,7 @@ cat >packaged.sh <<-'END'
 END
 command -v dpkg >/dev/null && test_set_prereq DPKG
 test_expect_success ROOT,DPKG 'install.sh warns about a file of another package and names the safe option' '
-	in_root packaged.sh && grep "^kept aside: .*flux-accounting" out && grep "^note: .* belongs to the package flux-accounting; .*--keep-upstream avoids that" out &&
+	run_in_root packaged.sh && grep "^kept aside: .*flux-accounting" out && grep "^note: .* belongs to the package flux-accounting; .*--keep-upstream avoids that" out &&
 	grep "^put back: .*/mf_priority.so" out
 '
 test_done

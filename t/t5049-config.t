@@ -5,8 +5,8 @@ test_description='flux fairshare config check accepts a configuration if and onl
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
 
-# check STATUS: checks the exit status of "config check" for conf.d, and that Flux starts only if it is 0.
-check() {
+# check_config STATUS: checks the exit status of "config check" for conf.d, and that Flux starts only if it is 0.
+check_config() {
 	test_expect_code "$1" flux fairshare config check conf.d >out 2>err || { cat out err; return 1; }
 	cat out
 	if test "$1" -eq 0; then
@@ -15,27 +15,27 @@ check() {
 		! flux start -c conf.d -Slog-stderr-level=3 true 2>start.err || { echo "Flux starts with it"; return 1; }
 	fi
 }
-# fragment NAME: writes a file of conf.d from standard input.
-fragment() { cat >"conf.d/$1.toml"; }
-# only FRAGMENT: makes conf.d with the plugin, two queues and this fragment.
-only() {
+# write_fragment NAME: writes a file of conf.d from standard input.
+write_fragment() { cat >"conf.d/$1.toml"; }
+# write_conf_dir FRAGMENT: makes conf.d with the plugin, two queues and this fragment.
+write_conf_dir() {
 	rm -rf conf.d && mkdir conf.d &&
-	fragment 10-plugin <<-END &&
+	write_fragment 10-plugin <<-END &&
 	[job-manager]
 	plugins = [ { remove = ".priority-default", load = "$PLUGIN" } ]
 	END
-	printf '[queues.batch]\n[queues.debug]\n' | fragment 20-queues && printf "$1\n" | fragment 30-fairshare
+	printf '[queues.batch]\n[queues.debug]\n' | write_fragment 20-queues && printf "$1\n" | write_fragment 30-fairshare
 }
 
 test_expect_success 'Flux starts with a configuration that the check accepts' '
-	only "[fairshare]\nrefresh = \"30s\"\nweights = { age = 1000 }" && check 0 &&
-	only "[fairshare.queues.batch]\nrunning-limits = \"strict\"" && check 0 &&
-	only "[[fairshare.limits]]\nscope = \"bank\"\nname = \"chem\"\nrun-gpus = 4" && check 0 &&
-	only "[other]\nkey = 1979-05-27T07:32:00Z" && check 0
+	write_conf_dir "[fairshare]\nrefresh = \"30s\"\nweights = { age = 1000 }" && check_config 0 &&
+	write_conf_dir "[fairshare.queues.batch]\nrunning-limits = \"strict\"" && check_config 0 &&
+	write_conf_dir "[[fairshare.limits]]\nscope = \"bank\"\nname = \"chem\"\nrun-gpus = 4" && check_config 0 &&
+	write_conf_dir "[other]\nkey = 1979-05-27T07:32:00Z" && check_config 0
 '
 while IFS='|' read -r name text said; do
 	test_expect_success "Flux does not start with a configuration that the check refuses: $name" '
-		only "$text" && check 1 && grep -F "conf.d/30-fairshare.toml: $said" out
+		write_conf_dir "$text" && check_config 1 && grep -F "conf.d/30-fairshare.toml: $said" out
 	'
 done <<'END'
 an unknown key|[fairshare]\nrefesh = 3|fairshare.refesh: unknown key
@@ -49,19 +49,19 @@ a syntax error|[fairshare]\nrefresh = = 3|line 2: not TOML
 a number that Flux does not read|[fairshare]\nrefresh = nan|the number NaN is in it
 END
 test_expect_success 'Flux does not start with a configuration that the check refuses: an option at load' '
-	only "[fairshare]\nrefresh = 5" && fragment 40-load <<-END &&
+	write_conf_dir "[fairshare]\nrefresh = 5" && write_fragment 40-load <<-END &&
 	[job-manager]
 	plugins = [ { remove = ".priority-default", load = "$PLUGIN", conf = { annotate = 0 } } ]
 	END
-	check 1 && grep "conf.d/40-load.toml: job-manager.plugins: annotate: expected true or false, got integer 0" out
+	check_config 1 && grep "conf.d/40-load.toml: job-manager.plugins: annotate: expected true or false, got integer 0" out
 '
 test_expect_success 'Flux starts with a setting of an earlier version, and the check and the plugin warn of the key' '
-	only "[fairshare]\nrefresh = 7\ndepth = 100" && check 0 2>err && grep "conf.d/30-fairshare.toml: fairshare.depth: no longer a setting, ignored: remove it" err
+	write_conf_dir "[fairshare]\nrefresh = 7\ndepth = 100" && check_config 0 2>err && grep "conf.d/30-fairshare.toml: fairshare.depth: no longer a setting, ignored: remove it" err
 '
 test_expect_success 'a later file takes precedence, as in Flux' '
-	only "[fairshare]\nrefresh = \"often\"" && printf "[fairshare]\nrefresh = 5\n" | fragment 40-later && check 0
+	write_conf_dir "[fairshare]\nrefresh = \"often\"" && printf "[fairshare]\nrefresh = 5\n" | write_fragment 40-later && check_config 0
 '
 test_expect_success 'files that do not end in .toml are ignored, as by Flux' '
-	only "[fairshare]\nrefresh = 5" && printf "[fairshare]\nrefesh = 5\n" >conf.d/50-old.toml.bak && check 0
+	write_conf_dir "[fairshare]\nrefresh = 5" && printf "[fairshare]\nrefesh = 5\n" >conf.d/50-old.toml.bak && check_config 0
 '
 test_done

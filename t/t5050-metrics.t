@@ -6,36 +6,36 @@ test_description='flux fairshare metrics: each metric is compared with a count w
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-now() { date +%s.%N; }
-# metrics_are KEY=VALUE...: compares the present metrics with independent counts (t/scripts/metrics.py).
-metrics_are() {
+print_now() { date +%s.%N; }
+# check_metrics KEY=VALUE...: compares the present metrics with independent counts (t/scripts/metrics.py).
+check_metrics() {
 	flux fairshare metrics --users >metrics.txt && flux python "$T_DIR/scripts/metrics.py" metrics.txt loaded=$loaded "$@"
 }
 
 test_expect_success 'metrics count jobs of users without data once, as waiting' '
 	write_conf "$(with_queues batch silver) | $(with_linger) | .fairshare = {refresh: 0.5}" && start_instance && load_plugin &&
-	loaded=$(now) && stop_queues && mf submit 5001 -q batch -j 8 >ids && mf submit 5009 -q batch -j 4 >>ids && settled &&
-	metrics_are pushes=0 refresh=0 
+	loaded=$(print_now) && stop_queues && mf submit 5001 -q batch -j 8 >ids && mf submit 5009 -q batch -j 4 >>ids && wait_settled &&
+	check_metrics pushes=0 refresh=0 
 '
-test_expect_success 'a push counts as one push, whatever its number of requests, and a dry run does not count' '
+test_expect_success 'a push counts once, whatever its number of requests, and a dry run does not count' '
 	make_site && flux account add-queue batch && flux account edit-user user5001 --max-running-jobs=2 --queues=batch,silver &&
-	flux account edit-user user5003 --queues=batch && usage 5001 90000 && usage 5003 10000 &&
+	flux account edit-user user5003 --queues=batch && set_usage 5001 90000 && set_usage 5003 10000 &&
 	flux fairshare update -p $DB &&
 	flux fairshare push --dry-run -p $DB && flux fairshare push -p $DB && flux fairshare push --dry-run -p $DB &&
 	flux account-priority-update -p $DB && flux fairshare push -p $DB --json >push.json &&
-	pushed=$(now) && generation=$(jq .changes.generation push.json)
+	pushed=$(print_now) && generation=$(jq .changes.generation push.json)
 '
 test_expect_success 'metrics count jobs in every state' '
-	scheduled $(head -2 ids) && stop_queues && touch linger && start_queues && mf submit 5003 -q batch -N1 -n2 -j 3 >b && running $(cat b) &&
+	wait_scheduled $(head -2 ids) && stop_queues && touch linger && start_queues && mf submit 5003 -q batch -N1 -n2 -j 3 >b && wait_running $(cat b) &&
 	cancel $(head -1 b) && wait_for finish $(head -1 b) &&
-	stop_queues && mf submit 5003 -q batch -j 3 -N2 -n4 >more && scheduled $(cat more) &&
-	mf submit 5003 -q batch -d afterany:$(flux job id --to=dec $(tail -1 b)) >blocked && settled && flux jobs -A &&
-	metrics_are db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=1
+	stop_queues && mf submit 5003 -q batch -j 3 -N2 -n4 >more && wait_scheduled $(cat more) &&
+	mf submit 5003 -q batch -d afterany:$(flux job id --to=dec $(tail -1 b)) >blocked && wait_settled && flux jobs -A &&
+	check_metrics db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=1
 '
 test_expect_success 'metrics count requests by method, and refused requests apart' '
 	flux fairshare jobs -A >/dev/null && flux fairshare jobs -A >/dev/null && flux fairshare why $(tail -1 b) >/dev/null &&
 	{ mf rpc jobs "{\"bank\": \"$(printf "x%.0s" $(seq 70000))\"}" >/dev/null; :; } &&
-	metrics_are db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=2 asked.jobs=3 asked.explain=1 refused.jobs=1
+	check_metrics db=$DB owner=1 pushes=3 pushed=$pushed generation=$generation refresh=0.5 asked.standing=2 asked.jobs=3 asked.explain=1 refused.jobs=1
 '
 test_expect_success 'all jobs end' 'rm -f linger && cancel_all'
 finish

@@ -13,7 +13,7 @@ test_expect_success 'one screen is printed without a terminal, as wide as COLUMN
 	COLUMNS=120 flux fairshare top --once >once.out && grep -E "^Bank +Share +Used +Level +Running" once.out && grep " B  *70.00 %" once.out &&
 	! grep "q quit" once.out
 '
-test_expect_success PYTE 'the screen says that the plugin was removed or the broker stands still, obeys keys, and recovers' '
+test_expect_success PYTE 'the screen reports a removed plugin and a stopped broker, obeys keys, and recovers' '
 	python3 "$T_DIR/scripts/top.py" --silence "$PLUGIN"
 '
 finish

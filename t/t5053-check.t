@@ -6,13 +6,13 @@ test_description='flux fairshare check and what-if --submit predict the outcome 
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# predicted KIND UID OPTION...: checks a job, submits it, and compares. KIND is rejected, held or free. The job is in $id.
-predicted() {
+# check_prediction KIND UID OPTION...: checks a job, submits it, and compares. KIND is rejected, held or free. The job is in $id.
+check_prediction() {
 	local kind=$1 uid=$2 code=0
 	shift 2
 	flux submit --dry-run --setattr=system.exec.test.run_duration=1h "$@" true >spec.json &&
-	{ asks "$uid" check --json "$@" >checked.json || code=$?; } &&
-	{ asks "$uid" check --json - <spec.json >from_spec.json; test $? = $code; } &&
+	{ run_as "$uid" check --json "$@" >checked.json || code=$?; } &&
+	{ run_as "$uid" check --json - <spec.json >from_spec.json; test $? = $code; } &&
 	jq -S "del(.now, .priority)" checked.json >checked.cmp && jq -S "del(.now, .priority)" from_spec.json >from_spec.cmp &&
 	test_cmp checked.cmp from_spec.cmp || { echo "the options and the jobspec differ: $*"; return 1; }
 	id=$(mf submit "$uid" --spec spec.json 2>submit.err)
@@ -24,7 +24,7 @@ predicted() {
 		test -n "$id" && test $code = 0 && wait_for dependency-add $id &&
 		deps_are $id "$(jq -r "[.holds[].limit] | join(\",\")" checked.json)" ;;
 	free)
-		test -n "$id" && test $code = 0 && scheduled $id && jq -e ".holds == []" checked.json &&
+		test -n "$id" && test $code = 0 && wait_scheduled $id && jq -e ".holds == []" checked.json &&
 		prio_is $id "$(jq .priority.priority checked.json)" ;;
 	esac || { echo "$kind, exit status $code, job $id:"; jq . checked.json; cat submit.err; return 1; }
 }
@@ -35,38 +35,38 @@ test_expect_success 'an instance has users in two banks, with limits' '
 		assoc 5002 A queues=q fairshare=0.8 max_nodes=2 queue q priority=2 queue r priority=5 project p project "*"
 '
 test_expect_success 'jobs of several users and banks have the predicted outcome' '
-	predicted free 5001 -N1 -q q -t 1h && run=$id && running $run &&
-	predicted held 5001 -N1 -q q -t 1h &&
-	predicted rejected 5001 -N1 -q q -B C &&
-	predicted rejected 5001 -N1 -q r -B B &&
-	predicted rejected 5009 -N1 -q q &&
-	predicted rejected 5002 -N3 -q q &&
-	predicted rejected 5002 -n2 -q q --setattr=system.project=secret &&
-	predicted free 5002 -n2 -c2 -q q -t 30m
+	check_prediction free 5001 -N1 -q q -t 1h && run=$id && wait_running $run &&
+	check_prediction held 5001 -N1 -q q -t 1h &&
+	check_prediction rejected 5001 -N1 -q q -B C &&
+	check_prediction rejected 5001 -N1 -q r -B B &&
+	check_prediction rejected 5009 -N1 -q q &&
+	check_prediction rejected 5002 -N3 -q q &&
+	check_prediction rejected 5002 -n2 -q q --setattr=system.project=secret &&
+	check_prediction free 5002 -n2 -c2 -q q -t 30m
 '
 test_expect_success 'the predicted place is that of the submitted job' '
 	stop_queues &&
-	predicted free 5001 -N4 -q q -B B && predicted free 5002 -n1 -q q && test "$(jq .place checked.json)" = 1 &&
-	predicted free 5001 -n1 -q q -B B && test "$(jq -c "[.place, .place_of]" checked.json)" = "[3,3]" &&
-	predicted rejected 5001 -n1 -q q -B B
+	check_prediction free 5001 -N4 -q q -B B && check_prediction free 5002 -n1 -q q && test "$(jq .place checked.json)" = 1 &&
+	check_prediction free 5001 -n1 -q q -B B && test "$(jq -c "[.place, .place_of]" checked.json)" = "[3,3]" &&
+	check_prediction rejected 5001 -n1 -q q -B B
 '
 test_expect_success 'the answer is in sentences, and the exit status is 1 for a rejected job' '
-	asks 5001 check -N1 -q q -t 1h >out && cat out && grep "^Accepted" out && grep "Held by max-running-jobs-user-limit: 1 of 1" out &&
+	run_as 5001 check -N1 -q q -t 1h >out && cat out && grep "^Accepted" out && grep "Held by max-running-jobs-user-limit: 1 of 1" out &&
 	grep "jobs wait until queue q is started" out &&
-	test_expect_code 1 asks 5001 check -N2 -q r -B B >out && cat out && grep "^Rejected: queue \"r\" not valid for user" out &&
-	test_expect_code 1 asks 5001 check -u 5002 -N1 2>err && grep "only the instance owner and admins may" err &&
-	asks own check -u 5002 -N1 -q q >out && grep "The job of 5002 in bank A in queue q" out &&
-	test_expect_code 2 asks 5001 check --exclusive 2>err && grep "unexpected argument" err
+	test_expect_code 1 run_as 5001 check -N2 -q r -B B >out && cat out && grep "^Rejected: queue \"r\" not valid for user" out &&
+	test_expect_code 1 run_as 5001 check -u 5002 -N1 2>err && grep "only the instance owner and admins may" err &&
+	run_as own check -u 5002 -N1 -q q >out && grep "The job of 5002 in bank A in queue q" out &&
+	test_expect_code 2 run_as 5001 check --exclusive 2>err && grep "unexpected argument" err
 '
 test_expect_success 'what-if --submit counts rejected and held jobs' '
-	asks 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&
-	test_expect_code 1 asks 5001 what-if --submit 5 -N1 -q q -B B >out && cat out && grep "^Rejected: user has max active jobs" out
+	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&
+	test_expect_code 1 run_as 5001 what-if --submit 5 -N1 -q q -B B >out && cat out && grep "^Rejected: user has max active jobs" out
 '
 test_expect_success 'a queue that takes no jobs is reported' '
-	flux queue disable -q r -m closed && test_expect_code 1 asks 5001 check -n1 -q r >out && cat out &&
+	flux queue disable -q r -m closed && test_expect_code 1 run_as 5001 check -n1 -q r >out && cat out &&
 	grep "Rejected by Flux: queue r takes no new jobs: closed" out && ! mf submit 5001 -n 1 -q r
 '
 test_expect_success 'check changes nothing' '
-	mf query >before && asks 5001 check -N1 -q q >out && mf query >after && test_cmp before after
+	mf query >before && run_as 5001 check -N1 -q q >out && mf query >after && test_cmp before after
 '
 finish

@@ -7,11 +7,11 @@ test_description='show, why, compare and what-if use the live tree of the plugin
 . "$T_DIR/fairshare.sh"
 in_sequence
 
-# shown OPTION..., standing FILE: print user, place and usage of each association.
-shown() { flux fairshare show -U --csv -n -o user,place,usage "$@" | tr , " " | sort; }
-standing() { jq -r '.associations[] | select(.userid > 5000) | "user\(.userid) \(.rank.place) \(.usage)"' "$1" | sort; }
-# close FILE FILE: checks that users and places are equal, and usages except for the seconds between the answers.
-close() {
+# print_shown OPTION..., print_standing FILE: print user, place and usage of each association.
+print_shown() { flux fairshare show -U --csv -n -o user,place,usage "$@" | tr , " " | sort; }
+print_standing() { jq -r '.associations[] | select(.userid > 5000) | "user\(.userid) \(.rank.place) \(.usage)"' "$1" | sort; }
+# check_close FILE FILE: checks that users and places are equal, and usages except for the seconds between the answers.
+check_close() {
 	cat "$1" "$2" && test $(wc -l <"$1") = 4 &&
 	join "$1" "$2" | while read user place usage other_place other; do
 		test $place = $other_place && jq -ne "($usage - $other | fabs) < 20" >/dev/null || { echo "$user differs"; return 1; }
@@ -19,8 +19,8 @@ close() {
 }
 
 test_expect_success 'an instance has the plugin, a site and a running job' '
-	write_conf "$(with_plugin)" && start_instance && make_site && usage 5002 3600 && usage 5004 7200 &&
-	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && running $id
+	write_conf "$(with_plugin)" && start_instance && make_site && set_usage 5002 3600 && set_usage 5004 7200 &&
+	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && id=$(mf submit 5001 -N 4 -n 4) && wait_running $id
 '
 test_expect_success 'show prints the live tree, and the running job counts' '
 	sleep 2 && flux fairshare show >out && cat out && head -1 out | grep -x "Live, from the plugin." &&
@@ -28,7 +28,7 @@ test_expect_success 'show prints the live tree, and the running job counts' '
 	jq -e "[.nodes[] | select(.user == \"user5001\")][0].usage > 4"  show.json
 '
 test_expect_success 'show and standing print the same places and usages' '
-	shown >a && flux fairshare standing -A --json >standing.json && standing standing.json >b && close a b
+	print_shown >a && flux fairshare standing -A --json >standing.json && print_standing standing.json >b && check_close a b
 '
 test_expect_success 'why of a user prints live numbers' '
 	flux fairshare why user5001 >out && cat out && head -1 out | grep -x "Live, from the plugin." &&

@@ -8,7 +8,7 @@ in_sequence
 
 test_expect_success 'an instance has the plugin without data' '
 	write_conf "$(with_queues gold silver)" &&
-	start_instance && stop_queues && load_plugin && new_log
+	start_instance && stop_queues && load_plugin && clear_log
 '
 test_expect_success 'jobs of three users arrive before the data' '
 	one=$(mf submit 5001 -q silver) && two=$(mf submit 5001 -q gold) &&
@@ -31,7 +31,7 @@ test_expect_success 'flaw 11: the query shows no user before data' '
 test_expect_success 'jobs that waited get their priorities when data arrive' '
 	mf push assoc 5001 A queues=gold,silver assoc 5002 A queues=gold,silver assoc 5002 B queues=silver \
 		assoc 5004 A queues=gold,silver queue gold queue silver project p1 bank B 1 factor bank 7 &&
-	scheduled $one $two $other $another
+	wait_scheduled $one $two $other $another
 '
 test_expect_success 'flaw 11: each job counts once, in its own association, and no other bank appears' '
 	mf counts 5004 A active=2 sched=2 silver.sched=1 gold.sched=1 &&
@@ -48,7 +48,7 @@ test_expect_success 'flaw 47: a user with a waiting job and without a record is 
 	cancel_all && reload_plugin &&
 	lost=$(mf submit 5003 -q silver) && wait_for depend $lost &&
 	mf push assoc 5001 A queues=silver queue silver project p &&
-	refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q silver
+	check_refused "cannot find user/bank or user/default bank entry for uid: 5003" mf submit 5003 -q silver
 '
 test_expect_success 'flaw 24: a waiting job in a forbidden queue ends with the reason' '
 	cancel_all && reload_plugin &&
@@ -65,45 +65,45 @@ test_expect_success 'flaw 53: jobs refused in the middle of a reprioritize delay
 	for id in $bad $good; do wait_for depend $id || return 1; done && mf alive &&
 	mf push assoc 5001 A queues=silver queue silver project p &&
 	for id in $bad; do wait_for exception $id type=mf_priority || return 1; done &&
-	scheduled $good && ended $bad && mf counts 5001 A active=6 sched=6
+	wait_scheduled $good && wait_ended $bad && mf counts 5001 A active=6 sched=6
 '
 test_expect_success 'an instance has a job in RUN and a job in SCHED' '
 	cancel_all && start_queues &&
-	run=$(mf submit 5001 -q silver -N2) && running $run && stop_queues &&
-	sched=$(mf submit 5001 -q silver) && scheduled $sched
+	run=$(mf submit 5001 -q silver -N2) && wait_running $run && stop_queues &&
+	sched=$(mf submit 5001 -q silver) && wait_scheduled $sched
 '
 test_expect_success 'flaw 55: a reload without data logs no BUG for jobs in SCHED' '
-	new_log && reload_plugin && settled && not_logged BUG:
+	clear_log && reload_plugin && wait_settled && log_lacks BUG:
 '
 test_expect_success 'a job in SCHED keeps its priority over a reload without data' '
 	is_state SCHED $sched && prio_is $sched 50000
 '
 test_expect_success 'flaw 10: a running job without data counts when data arrive' '
-	new_log && mf push assoc 5001 A queues=silver queue silver project p &&
+	clear_log && mf push assoc 5001 A queues=silver queue silver project p &&
 	mf counts 5001 A active=2 run=1 nodes=2 cores=2 sched=1 silver.run=1 silver.nodes=2
 '
 test_expect_success 'flaw 10: a running job that was without data ends without an error, and counts nowhere afterwards' '
-	cancel $run && ended $run && mf counts 5001 A active=1 run=0 nodes=0 cores=0 &&
+	cancel $run && wait_ended $run && mf counts 5001 A active=1 run=0 nodes=0 cores=0 &&
 	no_errors
 '
 test_expect_success 'flaw 10: a running job that ends before data arrive logs no error' '
-	start_queues && running $sched && new_log && reload_plugin && cancel $sched && ended $sched && mf alive &&
+	start_queues && wait_running $sched && clear_log && reload_plugin && cancel $sched && wait_ended $sched && mf alive &&
 	no_errors
 '
 test_expect_success 'the instance owner has a pending job at a reload' '
 	stop_queues && me=$(id -u) &&
 	mf push assoc 5001 A queues=silver assoc $me root queues=silver queue silver project p &&
-	mine=$(mf submit $me -q silver) && scheduled $mine && reload_plugin
+	mine=$(mf submit $me -q silver) && wait_scheduled $mine && reload_plugin
 '
 test_expect_success 'flaw 57: a reprioritize before the record of the owner ends no job of the owner' '
-	mf push assoc 5001 A queues=silver queue silver project p && settled &&
-	is_state SCHED $mine && mf push assoc $me root queues=silver && settled &&
+	mf push assoc 5001 A queues=silver queue silver project p && wait_settled &&
+	is_state SCHED $mine && mf push assoc $me root queues=silver && wait_settled &&
 	is_state SCHED $mine && mf counts $me root active=1 sched=1
 '
 # This test is the last, because it may end the broker: Flux's begin-time uses a job after it has freed the job.
 test_expect_success 'flaw 53: jobs refused as soon as their begin-time has passed leave the broker alive' '
 	cancel_all && reload_plugin && soon=begin-time:$(($(date +%s) + 8)) &&
 	bad=$(mf submit 5001 -q silver -B absent -j 8 -d $soon) && mf push assoc 5002 A queues=silver queue silver project p &&
-	for id in $bad; do wait_for exception $id type=mf_priority && ended $id || return 1; done && mf alive
+	for id in $bad; do wait_for exception $id type=mf_priority && wait_ended $id || return 1; done && mf alive
 '
 finish
