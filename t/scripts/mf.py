@@ -65,15 +65,15 @@ KINDS = {
 POSITIONAL = dict(assoc=2, queue=1, project=1, bank=2, factor=2, config=0)
 
 
-def value(text):
+def parse_value(text):
     try:
         return json.loads(text)
     except ValueError:
         return text
 
 
-def association(args, kv, known):
-    uid, bank = value(args[0]), args[1]
+def make_association(args, kv, known):
+    uid, bank = parse_value(args[0]), args[1]
     default = next((a["def_bank"] for a in known if a["userid"] == uid), bank)
     record = dict(
         userid=uid, bank=bank, def_bank=default, fairshare=0.5, max_running_jobs=UNLIMITED,
@@ -84,7 +84,7 @@ def association(args, kv, known):
     return record
 
 
-def queue(args, kv, _known):
+def make_queue(args, kv, _known):
     record = dict(
         queue=args[0], min_nodes_per_job=0, max_nodes_per_job=UNLIMITED, max_time_per_job=UNLIMITED,
         priority=0, max_running_jobs=UNLIMITED, max_nodes_per_assoc=UNLIMITED,
@@ -96,15 +96,15 @@ def queue(args, kv, _known):
 
 
 MAKE = {
-    "assoc": association,
-    "queue": queue,
+    "assoc": make_association,
+    "queue": make_queue,
     "project": lambda a, kv, _: dict(project=a[0], **kv),
-    "bank": lambda a, kv, _: dict(bank=a[0], priority=value(a[1]), **kv),
-    "factor": lambda a, kv, _: dict(factor=a[0], weight=value(a[1]), **kv),
+    "bank": lambda a, kv, _: dict(bank=a[0], priority=parse_value(a[1]), **kv),
+    "factor": lambda a, kv, _: dict(factor=a[0], weight=parse_value(a[1]), **kv),
 }
 
 
-def document(tokens):
+def parse_document(tokens):
     """Returns the records on the command line as {kind: [record]}; `config` is an object."""
     doc, i = {}, 0
     while i < len(tokens):
@@ -117,7 +117,7 @@ def document(tokens):
         kv = {}
         while i < len(tokens) and "=" in tokens[i]:
             key, _, text = tokens[i].partition("=")
-            kv[key] = text if key in ("queues", "projects") else value(text)
+            kv[key] = text if key in ("queues", "projects") else parse_value(text)
             i += 1
         if kind == "config":
             doc.setdefault("config", {}).update(kv)
@@ -127,7 +127,7 @@ def document(tokens):
     return doc
 
 
-def fail(exc):
+def exit_with_errno(exc):
     name = errno.errorcode.get(exc.errno, str(exc.errno))
     text = exc.strerror if exc.strerror is not None else str(exc)
     print(f"{name}: {text}")
@@ -138,8 +138,8 @@ def rpc(handle, topic, payload=None):
     return handle.rpc(topic, payload).get_str()
 
 
-def send(tokens, reprioritize):
-    handle, doc = flux.Flux(), document(tokens)
+def send_records(tokens, reprioritize):
+    handle, doc = flux.Flux(), parse_document(tokens)
     try:
         for kind, method in ORDER:
             if kind in doc:
@@ -147,25 +147,25 @@ def send(tokens, reprioritize):
         if reprioritize:
             rpc(handle, SERVICE + "reprioritize")
     except OSError as exc:
-        fail(exc)
+        exit_with_errno(exc)
 
 
 def cmd_push(argv):
-    send(argv, True)
+    send_records(argv, True)
 
 
 def cmd_data(argv):
-    send(argv, False)
+    send_records(argv, False)
 
 
 def cmd_doc(argv):
-    doc = document(argv)
+    doc = parse_document(argv)
     for kind, _ in ORDER[:5]:
         doc.setdefault(kind, [])
     print(json.dumps(doc))
 
 
-def as_user(argv):
+def open_as_user(argv):
     """Removes a leading --as UID and returns a handle with the credentials of this guest."""
     if argv and argv[0] == "--as":
         os.environ["FLUX_HANDLE_USERID"] = argv[1]
@@ -175,13 +175,13 @@ def as_user(argv):
 
 
 def cmd_rpc(argv):
-    argv = as_user(argv)
+    argv = open_as_user(argv)
     payload = argv[1] if len(argv) > 1 else None
     topic = argv[0] if "." in argv[0] else SERVICE + argv[0]
     try:
         reply = rpc(flux.Flux(), topic, payload)
     except OSError as exc:
-        fail(exc)
+        exit_with_errno(exc)
     print("ok" if reply is None else f"ok {reply}")
 
 
@@ -189,7 +189,7 @@ def cmd_rejects(argv):
     """Checks that each payload gives an error with WANT and leaves the query unchanged."""
     method, want, payloads = argv[0], argv[1], argv[2:]
     handle, wrong = flux.Flux(), 0
-    before = document_now()
+    before = query_document()
     for payload in payloads:
         try:
             rpc(handle, SERVICE + method, payload or None)
@@ -197,16 +197,16 @@ def cmd_rejects(argv):
         except OSError as exc:
             text = exc.strerror or ""
             outcome = None if text and want in text else f"{errno.errorcode.get(exc.errno)}: {text!r}"
-        if document_now() != before:
+        if query_document() != before:
             outcome = f"{outcome}, and the query has changed"
-            before = document_now()
+            before = query_document()
         if outcome:
             wrong = 1
             print(f"{method} {payload[:300]}\n    {outcome}")
     sys.exit(wrong)
 
 
-def resources(o):
+def make_resources(o):
     if o.resources:
         return json.loads(o.resources)
     slot = {"type": "slot", "label": "task", "count": o.n, "with": [{"type": "core", "count": o.c}]}
@@ -216,7 +216,7 @@ def resources(o):
     return [{"type": "node", "count": o.N, "with": [slot]}]
 
 
-def jobspec(o):
+def make_jobspec(o):
     system = {"duration": o.t, "cwd": "/", "environment": {}, "exec": {"test": {"run_duration": o.run}}}
     for name, val in (("queue", o.q), ("bank", o.B), ("project", o.P)):
         if val is not None:
@@ -227,7 +227,7 @@ def jobspec(o):
         ]
     spec = {
         "version": 1,
-        "resources": resources(o),
+        "resources": make_resources(o),
         "tasks": [{"command": ["true"], "slot": "task", "count": {"per_slot": 1}}],
         "attributes": {"system": system},
     }
@@ -240,7 +240,7 @@ def jobspec(o):
         if text == "DELETE":
             at.pop(leaf, None)
         else:
-            at[leaf] = value(text)
+            at[leaf] = parse_value(text)
     return spec
 
 
@@ -266,7 +266,7 @@ def cmd_submit(argv):
         with open(o.spec, encoding="utf-8") as stream:
             text = stream.read()
     else:
-        text = json.dumps(jobspec(o))
+        text = json.dumps(make_jobspec(o))
     from flux.security import SecurityContext
 
     os.environ["FLUX_HANDLE_USERID"] = str(o.uid)
@@ -284,33 +284,33 @@ def cmd_submit(argv):
 
 
 def cmd_update(argv):
-    argv = as_user(argv)
+    argv = open_as_user(argv)
     updates = {}
     for item in argv[1:]:
         key, _, text = item.partition("=")
         if not key.startswith("attributes."):
             key = "attributes.system." + key
-        updates[key] = value(text)
+        updates[key] = parse_value(text)
     try:
         rpc(flux.Flux(), "job-manager.update", {"id": int(JobID(argv[0])), "updates": updates})
     except OSError as exc:
-        fail(exc)
+        exit_with_errno(exc)
 
 
-def active(handle):
+def list_active_jobs(handle):
     """Returns the active jobs of the job manager; job-list, which `flux jobs` reads, gets them later."""
     attrs = ["userid", "urgency", "priority", "state", "annotations"]
     return handle.rpc("job-manager.list", {"max_entries": 0, "attrs": attrs}).get()["jobs"]
 
 
-def live(handle, jobid):
+def find_live_job(handle, jobid):
     want = int(JobID(jobid))
-    return next((job for job in active(handle) if job["id"] == want), None)
+    return next((job for job in list_active_jobs(handle) if job["id"] == want), None)
 
 
 def cmd_jobs(argv):
     """jobs [UID]: prints id, user, state and posted priority of each active job, one a line, in the order of ids."""
-    for job in sorted(active(flux.Flux()), key=lambda job: job["id"]):
+    for job in sorted(list_active_jobs(flux.Flux()), key=lambda job: job["id"]):
         if not argv or job["userid"] == int(argv[0]):
             print(job["id"], job["userid"], STATES[job["state"]], job["priority"])
 
@@ -318,13 +318,13 @@ def cmd_jobs(argv):
 def cmd_state(argv):
     handle = flux.Flux()
     for jobid in argv:
-        job = live(handle, jobid)
+        job = find_live_job(handle, jobid)
         print(STATES[job["state"]] if job else "INACTIVE")
 
 
 def cmd_is_state(argv):
     want, *jobids = argv
-    states = {job["id"]: STATES[job["state"]] for job in active(flux.Flux())}
+    states = {job["id"]: STATES[job["state"]] for job in list_active_jobs(flux.Flux())}
     for jobid in jobids:
         have = states.get(int(JobID(jobid)), "INACTIVE")
         if have != want:
@@ -332,7 +332,7 @@ def cmd_is_state(argv):
             sys.exit(1)
 
 
-def journal(handle):
+def read_journal(handle):
     """Returns (id, events) of each job from the memory of the job manager; the KVS gets them later, in batches."""
     backlog = handle.rpc("job-manager.events-journal", {"full": True}, flags=flux.constants.FLUX_RPC_STREAMING)
     while (entry := backlog.get())["id"] != JOBID_ANY:
@@ -340,13 +340,13 @@ def journal(handle):
         backlog.reset()
 
 
-def eventlog(handle, jobid):
+def read_eventlog(handle, jobid):
     """Returns the events of a job from the KVS, after it has all events that the job manager posted so far.
 
     The events in the memory of the job manager are not used, because a later memo changes the text of an earlier memo there.
     """
     jobid = int(JobID(jobid))
-    posted = next((len(events) for found, events in journal(handle) if found == jobid), 0)
+    posted = next((len(events) for found, events in read_journal(handle) if found == jobid), 0)
     request = {"id": jobid, "keys": ["eventlog"], "flags": 0}
     for _ in range(600):
         lines = handle.rpc("job-info.lookup", request).get()["eventlog"].splitlines()
@@ -359,7 +359,7 @@ def eventlog(handle, jobid):
 def cmd_most_ran(argv):
     """most_ran UID: prints the largest number of jobs of a user that had resources at once."""
     changes = []
-    for _, events in journal(flux.Flux()):
+    for _, events in read_journal(flux.Flux()):
         if events[0]["context"]["userid"] == int(argv[0]):
             changes += [(e["timestamp"], {"alloc": 1, "clean": -1}.get(e["name"], 0)) for e in events]
     now = most = 0
@@ -372,20 +372,20 @@ def cmd_most_ran(argv):
 def cmd_times(argv):
     """times ID EVENT: prints the time of each event of that name, one a line."""
     jobid, name = argv
-    for event in eventlog(flux.Flux(), jobid):
+    for event in read_eventlog(flux.Flux(), jobid):
         if event["name"] == name:
             print(repr(event["timestamp"]))
 
 
 def cmd_posted(argv):
     """posted EVENT ID...: prints how many events of that name each job has, one a line."""
-    logs = dict(journal(flux.Flux()))
+    logs = dict(read_journal(flux.Flux()))
     for jobid in argv[1:]:
         print(sum(event["name"] == argv[0] for event in logs[int(JobID(jobid))]))
 
 
 def cmd_starts(argv):
-    logs, started = dict(journal(flux.Flux())), []
+    logs, started = dict(read_journal(flux.Flux())), []
     for jobid in argv:
         first, *events = logs[int(JobID(jobid))]
         when = next(event["timestamp"] for event in events if event["name"] == "start")
@@ -397,16 +397,16 @@ def cmd_in_order(_argv):
     """in_order: prints the number of pending jobs, and jobs that got their priority before a job that goes earlier."""
     handle = flux.Flux()
     priced = {}
-    for found, events in journal(handle):
+    for found, events in read_journal(handle):
         priced[found] = max((e["timestamp"] for e in events if e["name"] == "priority"), default=None)
-    pending = [job for job in active(handle) if STATES[job["state"]] == "SCHED"]
+    pending = [job for job in list_active_jobs(handle) if STATES[job["state"]] == "SCHED"]
     pending.sort(key=lambda job: (-job["priority"], job["id"]))
     ids = [job["id"] for job in pending]
     print(len(ids), *(JobID(late).f58 for first, late in zip(ids, ids[1:]) if priced[late] < priced[first]))
 
 
 def cmd_events(argv):
-    for event in eventlog(flux.Flux(), argv[0]):
+    for event in read_eventlog(flux.Flux(), argv[0]):
         context = " ".join(
             f"{k}={v if isinstance(v, str) else json.dumps(v)}" for k, v in event.get("context", {}).items()
         )
@@ -416,7 +416,7 @@ def cmd_events(argv):
 def cmd_prio(argv):
     handle = flux.Flux()
     for jobid in argv:
-        values = [e["context"]["priority"] for e in eventlog(handle, jobid) if e["name"] == "priority"]
+        values = [e["context"]["priority"] for e in read_eventlog(handle, jobid) if e["name"] == "priority"]
         print(values[-1] if values else "none")
 
 
@@ -432,14 +432,14 @@ def cmd_spec(argv):
     print(at if isinstance(at, str) else ("none" if at == {} else json.dumps(at)))
 
 
-def document_now():
+def query_document():
     return json.loads(rpc(flux.Flux(), "job-manager.jobtap-query", {"name": "mf_priority.so"}))
 
 
 def cmd_deps(argv):
     held = {
         jobid: job["deps"]
-        for user in document_now()["mf_priority_map"]
+        for user in query_document()["mf_priority_map"]
         for bank in user["banks"]
         for jobid, job in bank["held_jobs"].items()
     }
@@ -454,7 +454,7 @@ QUEUE_COUNTS = dict(
 )
 
 
-def one_count(bank, key):
+def read_count(bank, key):
     if key == "held":
         return len(bank["held_jobs"])
     if key in COUNTS:
@@ -465,7 +465,7 @@ def one_count(bank, key):
 
 def cmd_counts(argv):
     uid, name = int(argv[0]), argv[1]
-    doc = document_now()
+    doc = query_document()
     banks = [
         b for u in doc["mf_priority_map"] if u["userid"] == uid for b in u["banks"] if b["bank_name"] == name
     ]
@@ -474,7 +474,7 @@ def cmd_counts(argv):
     wrong = 0
     for item in argv[2:]:
         key, _, want = item.partition("=")
-        have = one_count(banks[0], key)
+        have = read_count(banks[0], key)
         if str(have) != want:
             wrong = 1
             print(f"{uid}/{name} {key}: expected {want}, is {have}")
@@ -484,7 +484,7 @@ def cmd_counts(argv):
 
 
 def cmd_query(argv):
-    doc = document_now()
+    doc = query_document()
     if not argv:
         print(json.dumps(doc, sort_keys=True))
         return
@@ -492,19 +492,19 @@ def cmd_query(argv):
     print(result if isinstance(result, str) else json.dumps(result))
 
 
-def trouble(command, text):
+def exit_with_error(command, text):
     """Formats an error as Flux's commands do."""
     print(f"{command}: ERROR: {text}", file=sys.stderr)
     sys.exit(1)
 
 
-def jobtap(request, name):
+def call_jobtap(request, name):
     try:
         flux.Flux().rpc("job-manager.jobtap", request).get()
     except FileNotFoundError:
-        trouble("flux-jobtap", f"{name} not found")
+        exit_with_error("flux-jobtap", f"{name} not found")
     except OSError as exc:
-        trouble("flux-jobtap", exc.strerror or exc)
+        exit_with_error("flux-jobtap", exc.strerror or exc)
 
 
 def cmd_load(argv):
@@ -512,11 +512,11 @@ def cmd_load(argv):
     if len(argv) > 1:
         with open(argv[1], encoding="utf-8") as stream:
             request["conf"] = {"config": json.load(stream)}
-    jobtap(request, argv[0])
+    call_jobtap(request, argv[0])
 
 
 def cmd_remove(argv):
-    jobtap({"remove": argv[0]}, argv[0])
+    call_jobtap({"remove": argv[0]}, argv[0])
 
 
 def cmd_queues(argv):
@@ -525,7 +525,7 @@ def cmd_queues(argv):
     try:
         future.get()
     except OSError:
-        trouble("flux-queue", f"start: {future.error_string()}")
+        exit_with_error("flux-queue", f"start: {future.error_string()}")
 
 
 def cmd_cancel_all(argv):
@@ -544,7 +544,7 @@ def cmd_cancel_all(argv):
         except OSError as exc:
             text = "timeout" if exc.errno == errno.ETIMEDOUT else drained.error_string()
             print(f"flux-queue: ERROR: drain: {text}", file=sys.stderr)
-        before, left = left, len(active(handle))
+        before, left = left, len(list_active_jobs(handle))
         if before is not None and left >= before:
             sys.exit(1)
 
@@ -559,7 +559,7 @@ def cmd_reload(argv):
         for request in requests:
             request.get()
     except OSError as exc:
-        fail(exc)
+        exit_with_errno(exc)
 
 
 def cmd_alive(_argv):
@@ -594,7 +594,7 @@ def cmd_check(_argv):
     try:
         reply = flux.Flux().rpc(SERVICE + "check").get()
     except OSError as exc:
-        fail(exc)
+        exit_with_errno(exc)
     print(json.dumps(reply))
     sys.exit(1 if reply.get("drift") != [] else 0)
 

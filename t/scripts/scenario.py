@@ -28,7 +28,7 @@ def add_defaults(doc):
         max_sched_jobs=mf.UNLIMITED, max_nodes=mf.UNLIMITED, max_cores=mf.UNLIMITED, queues="", active=1,
         projects="*", def_project="*",
     )
-    queue = mf.queue([""], {}, None)
+    queue = mf.make_queue([""], {}, None)
     defaults = {"associations": assoc, "queues": queue}
     return {
         kind: [dict(defaults.get(kind, {}), **r) for r in records] if isinstance(records, list) else records
@@ -110,7 +110,7 @@ def finish(handle, jobid):
     """Waits for the start of a mock job and ends it, with the credentials of its user."""
     if read_states(handle, {"": jobid})[""] != "RUN":
         return  # as in the embedded job manager
-    user = open_as_user(mf.live(handle, jobid)["userid"])
+    user = open_as_user(mf.find_live_job(handle, jobid)["userid"])
     deadline = time.time() + wait_limit()
     for event in ("start", "finish"):
         while True:
@@ -138,7 +138,7 @@ def read_states(handle, ids):
 
 def list_users(ids):
     try:
-        query = mf.document_now()
+        query = mf.query_document()
     except OSError:
         return None
     names = {str(jobid): name for name, jobid in ids.items()}
@@ -204,7 +204,7 @@ def main(scenario, expected, state, out):
             print(json.dumps(line), file=stream, flush=True)
             index += 1
         for name in sorted(ids):
-            events = filter(None, map(is_from_plugin, mf.eventlog(handle, ids[name])))
+            events = filter(None, map(is_from_plugin, mf.read_eventlog(handle, ids[name])))
             print(json.dumps({"job": name, "events": list(events)}), file=stream)
     return 0
 
