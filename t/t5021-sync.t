@@ -43,7 +43,7 @@ test_expect_success 'the usage of each user equals the usage computed from job-l
 '
 test_expect_success 'the fair-shares equal those of flux account-update-fshare for this usage' '
 	print_stored >ours && cp $DB theirs.db && flux account-update-fshare -p theirs.db &&
-	DB=theirs.db stored >theirs && join ours theirs >both && test $(wc -l <both) = 4 &&
+	DB=theirs.db print_stored >theirs && join ours theirs >both && test $(wc -l <both) = 4 &&
 	while read user a b; do jq -ne "($a - $b) | fabs < 5.1e-7" || return 1; done <both
 '
 test_expect_success 'the plugin has the fair-shares of the database' '

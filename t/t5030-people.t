@@ -85,10 +85,10 @@ test_expect_success 'a shell completes the jobs of a guest, and for the owner al
 	printf "A\nB\nroot\n" >expected && run_as own complete banks >out && test_cmp expected out
 '
 test_expect_success 'a table names the columns that did not fit, and warns that the shown terms do not sum' '
-	COLUMNS=60 asks own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
+	COLUMNS=60 run_as own jobs -l >out && cat out && tr "\n" " " <out >joined && grep "Left out for lack of width: .*Age" joined &&
 	grep "the terms that are shown do not sum to the priority\. COLUMNS=[0-9]* shows all" joined &&
-	wide=$(sed -n "s/.*COLUMNS=\([0-9]*\) shows all.*/\1/p" joined) && COLUMNS=$wide asks own jobs -l >out && ! grep "Left out" out &&
-	COLUMNS=60 asks own jobs -o id,user >out && ! grep "Left out" out
+	wide=$(sed -n "s/.*COLUMNS=\([0-9]*\) shows all.*/\1/p" joined) && COLUMNS=$wide run_as own jobs -l >out && ! grep "Left out" out &&
+	COLUMNS=60 run_as own jobs -o id,user >out && ! grep "Left out" out
 '
 test_expect_success 'jobs selects, sorts and formats, and prints weights' '
 	run_as own jobs -A -q q -b B --csv -o userid >out && printf "userid\n5003\n" >expected && test_cmp expected out &&
@@ -144,7 +144,7 @@ test_expect_success 'names with escape sequences are printed escaped' '
 	mf push assoc 5004 "$(printf "ev\033[31mil")" queues=q queue q priority=2 && bad=$(mf submit 5004 -q q) && wait_scheduled $bad &&
 	for command in "jobs -A" "why $bad" "standing 5004" "standing -A" "why $bad $two"; do
 		run_as own $command --color=always >out && ! grep "$(printf "\033\[31mil")" out && grep -F "ev\\x1b[31mil" out || return 1
-	done && COLUMNS=80 asks own standing -A >out && ! awk "length > 80" out | grep .
+	done && COLUMNS=80 run_as own standing -A >out && ! awk "length > 80" out | grep .
 '
 test_expect_success 'output has colours on a terminal only' '
 	run_as own why $two >out && ! grep "$(printf "\033")" out &&
