@@ -213,7 +213,7 @@ def fault_11(site):
     site.run_programs(END + 100)
     CLOCK.now = END + 200
     for which in (0, 1):
-        with site.open(which) as db:
+        with site.open_database(which) as db:
             db.execute("UPDATE config_table SET value=? WHERE key='priority_decay_half_life'", (str(2 * H),))
             db_info_subcommands.reconfigure_usage_bins(db)
     site.add_job(1, END + 250, 10)
