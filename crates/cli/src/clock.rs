@@ -4,7 +4,7 @@
 use crate::ui::figures;
 
 /// Parses seconds since the epoch.
-pub(crate) fn instant(text: &str) -> Result<f64, String> {
+pub(crate) fn parse_instant(text: &str) -> Result<f64, String> {
     let seconds: f64 = text.parse().map_err(|_| "expected seconds since the epoch".to_owned())?;
     // After the year 33658 a double no longer counts microseconds exactly.
     if !(0.0..1e12).contains(&seconds) {

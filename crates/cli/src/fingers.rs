@@ -16,7 +16,7 @@ const COLUMNS: [(&str, &str); 5] = [
 ];
 
 /// Returns our name of the column that sshare calls `name`, or `name` itself. A width after the name (`User%20`) is dropped.
-pub(super) fn column(name: &str) -> &str {
+pub(super) fn translate_column(name: &str) -> &str {
     let name = name.trim();
     let name = name.split_once('%').map_or(name, |(name, _)| name);
     let known = COLUMNS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
@@ -55,7 +55,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Returns the command here that answers what the command `name` of another system answers. The case is ignored.
-pub(super) fn command(name: &str) -> Option<&'static str> {
+pub(super) fn translate_command(name: &str) -> Option<&'static str> {
     let known = COMMANDS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
     known.map(|(_, ours)| *ours)
 }
@@ -73,7 +73,7 @@ const POLICIES: [(&str, Policy); 8] = [
 ];
 
 /// Parses a ranking policy from our name or another system's name. The case is ignored, and underscores count as hyphens.
-pub(super) fn policy(text: &str) -> Result<Policy, String> {
+pub(super) fn parse_policy(text: &str) -> Result<Policy, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     if let Ok(policy) = name.parse() {
         return Ok(policy);
@@ -103,7 +103,7 @@ pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString>
 }
 
 /// Returns a hint about an option that another system has and `command` lacks or spells differently.
-pub(super) fn hint(command: Option<&str>, option: &str) -> Option<&'static str> {
+pub(super) fn find_hint(command: Option<&str>, option: &str) -> Option<&'static str> {
     Some(match (command?, option) {
         ("show" | "compare", "--path <FILE>") => "-p takes a database; sshare's -p and -P are -P here",
         ("show" | "why" | "compare", "-M" | "--clusters") => {
@@ -141,9 +141,9 @@ mod tests {
             ("pbspro", Policy::Pbs),
             ("weighted-walk", Policy::WeightedWalk),
         ] {
-            assert_eq!(policy(typed), Ok(meant), "{typed}");
+            assert_eq!(parse_policy(typed), Ok(meant), "{typed}");
         }
-        let error = policy("fair-three").expect_err("unknown");
+        let error = parse_policy("fair-three").expect_err("unknown");
         assert!(error.starts_with("unknown policy \"fair-three\"; known are weighted-walk, "), "{error}");
         assert!(error.ends_with("; did you mean \"fair-tree\"?"), "{error}");
     }
@@ -157,7 +157,7 @@ mod tests {
             ("LevelFS", "LevelFS"),
             (" fairshare ", "fairshare"),
         ] {
-            assert_eq!(column(typed), ours);
+            assert_eq!(translate_column(typed), ours);
         }
     }
 

@@ -95,12 +95,12 @@ fn report_parse_error(mut error: clap::Error, arguments: &[OsString]) -> ExitCod
             _ => String::new(),
         };
         let command = arguments.get(1).and_then(|command| command.to_str());
-        if let Some(hint) = fingers::hint(command, &option) {
+        if let Some(hint) = fingers::find_hint(command, &option) {
             error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint.into()]));
         }
     }
     if let Some(ContextValue::String(command)) = error.get(ContextKind::InvalidSubcommand)
-        && let Some(ours) = fingers::command(command)
+        && let Some(ours) = fingers::translate_command(command)
     {
         let hint = format!("did you mean: flux fairshare {ours}");
         error.remove(ContextKind::SuggestedSubcommand);

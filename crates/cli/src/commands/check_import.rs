@@ -63,14 +63,14 @@ enum ValueMatch {
 }
 
 /// The comparison under one policy and its options.
-struct Tried {
+struct Trial {
     policy: Policy,
     options: Options,
     pairs: Vec<Pair>,
 }
 
-impl Tried {
-    fn agreeing(&self) -> usize {
+impl Trial {
+    fn count_agreeing(&self) -> usize {
         self.pairs.iter().filter(|pair| pair.verdict != ValueMatch::Different).count()
     }
 }
@@ -78,30 +78,30 @@ impl Tried {
 pub(super) fn run(args: &Args) -> Outcome {
     let mut progress = Progress::start();
     let loaded = args.input.load(&args.rules, &mut progress)?;
-    let candidates = candidates(args, &loaded);
+    let candidates = list_candidates(args, &loaded);
     let uncomputed = loaded.document.uncomputed;
     let policies: Vec<Policy> = candidates.iter().map(|(policy, _)| *policy).collect();
     args.rules.apply_to(&policies)?;
-    let claims = claims(&loaded);
+    let claims = collect_claims(&loaded);
     if claims.is_empty() {
         let text = match uncomputed {
             0 => HOLDS_NOTHING.to_owned(),
-            number => format!("holds {}", not_computed(number)),
+            number => format!("holds {}", describe_uncomputed(number)),
         };
         return Err(Failure::Message(format!("{}: {text}", args.input.source().display())));
     }
     progress.phase("ranking", || 0);
     let number = candidates.len();
-    let mut best: Option<Tried> = None;
+    let mut best: Option<Trial> = None;
     for (policy, options) in candidates {
         let ranking = rank(args.input.source(), &loaded.tree, policy, &options)?;
-        let tried = Tried { policy, options, pairs: pairs(&loaded.tree, &ranking, &claims) };
-        if best.as_ref().is_none_or(|best| tried.agreeing() > best.agreeing()) {
+        let tried = Trial { policy, options, pairs: pair_values(&loaded.tree, &ranking, &claims) };
+        if best.as_ref().is_none_or(|best| tried.count_agreeing() > best.count_agreeing()) {
             best = Some(tried);
         }
     }
     let Some(best) = best else { return Ok(Answer::No) };
-    let all = best.agreeing() == best.pairs.len();
+    let all = best.count_agreeing() == best.pairs.len();
     print(args, &loaded, &best, number, progress)?;
     Ok(if all { Answer::Yes } else { Answer::No })
 }
@@ -110,14 +110,14 @@ const HOLDS_NOTHING: &str = "has no values that the other system computed: \"ssh
     pbsfs print such values";
 
 /// Describes `number` FairShares that Slurm prints as 0 before it has computed them.
-fn not_computed(number: usize) -> String {
+fn describe_uncomputed(number: usize) -> String {
     let values =
         if number == 1 { "1 FairShare of 0".to_owned() } else { format!("{number} FairShares of 0") };
     format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
 }
 
 /// Returns the policies and options to try: the one in `args`, or those that the system may have used.
-fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
+fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
         (Some(policy), _) => vec![policy],
@@ -136,7 +136,7 @@ fn candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
 }
 
 /// Returns the values that the document claims or the database stores, each with its node.
-fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
+fn collect_claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
     let tree = &loaded.tree;
     if loaded.claims.is_empty() {
         let stored = |node: NodeId| {
@@ -166,19 +166,19 @@ fn claims(loaded: &Loaded) -> Vec<(NodeId, Claim)> {
     loaded.claims.iter().filter_map(|claim| Some((place(claim)?, *claim))).collect()
 }
 
-fn pairs(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Vec<Pair> {
+fn pair_values(tree: &Tree, ranking: &Ranking, claims: &[(NodeId, Claim)]) -> Vec<Pair> {
     let root = ranking.detail(tree, tree.root()).usage;
     let pair = |(node, claim): &(NodeId, Claim)| {
         let detail = ranking.detail(tree, *node);
-        let ours = ours(claim.quantity, &detail);
-        let rounding = || rounding(tree, ranking, *node, claim.quantity, &detail, root);
-        let verdict = verdict(claim, ours, rounding);
+        let ours = find_our_value(claim.quantity, &detail);
+        let rounding = || bound_rounding(tree, ranking, *node, claim.quantity, &detail, root);
+        let verdict = compare_value(claim, ours, rounding);
         Pair { node: *node, quantity: claim.quantity, theirs: claim.value, ours, verdict }
     };
     claims.iter().map(pair).collect()
 }
 
-fn ours(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
+fn find_our_value(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
     match quantity {
         Quantity::FairShare => detail.fairshare,
         Quantity::LevelFs => detail.level_fs,
@@ -191,7 +191,7 @@ fn ours(quantity: Quantity, detail: &NodeDetail) -> Option<f64> {
 /// PBS computes in single precision.
 const SINGLE: f64 = 1e-6;
 
-fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> ValueMatch {
+fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> ValueMatch {
     let Some(ours) = ours else { return ValueMatch::Different };
     if ours == claim.value {
         return ValueMatch::Equal;
@@ -214,7 +214,7 @@ fn verdict(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f64) -> 
 
 /// Returns by how much our value may differ because usages were printed as whole numbers. Each usage may be up to one unit too
 /// small.
-fn rounding(
+fn bound_rounding(
     tree: &Tree,
     ranking: &Ranking,
     node: NodeId,
@@ -237,11 +237,11 @@ fn rounding(
         }
         Quantity::TreePercentage => 0.0,
         Quantity::TreeUsage => 2.0 * per(root),
-        Quantity::GroupUsage => leaves_below(tree, node) as f64 * 0.5,
+        Quantity::GroupUsage => count_leaves(tree, node) as f64 * 0.5,
     }
 }
 
-fn leaves_below(tree: &Tree, bank: NodeId) -> usize {
+fn count_leaves(tree: &Tree, bank: NodeId) -> usize {
     let mut leaves = 0;
     let mut todo: Vec<NodeId> = vec![bank];
     while let Some(node) = todo.pop() {
@@ -254,7 +254,7 @@ fn leaves_below(tree: &Tree, bank: NodeId) -> usize {
 fn print(
     args: &Args,
     loaded: &Loaded,
-    best: &Tried,
+    best: &Trial,
     tried: usize,
     progress: Progress,
 ) -> std::io::Result<()> {
@@ -284,16 +284,16 @@ fn print(
         notes.push(format!("{rounded} of them agree within the rounding of usages printed as whole numbers"));
     }
     if uncomputed > 0 {
-        notes.push(format!("not compared: {}", not_computed(uncomputed)));
+        notes.push(format!("not compared: {}", describe_uncomputed(uncomputed)));
     }
-    notes.push(rule(best, tried));
+    notes.push(describe_rule(best, tried));
 
     let mut facts = facts(best.policy, &best.options);
     let quantities: Map<String, Value> = counts
         .iter()
         .map(|(quantity, (agree, of))| (quantity.to_string(), serde_json::json!({"agree": agree, "of": of})))
         .collect();
-    facts.push(("agree", best.agreeing().into()));
+    facts.push(("agree", best.count_agreeing().into()));
     facts.push(("of", of.into()));
     facts.push(("within_rounding", rounded.into()));
     facts.push(("not_computed", uncomputed.into()));
@@ -336,7 +336,7 @@ fn print(
     args.output.print_as(report, Look { header, ..Look::WHOLE }, progress)
 }
 
-fn rule(best: &Tried, tried: usize) -> String {
+fn describe_rule(best: &Trial, tried: usize) -> String {
     let settings = best.options.settings();
     let ties = settings.iter().find(|(name, _)| *name == "ties" && Options::applies(name, best.policy));
     let ties = ties.map(|(name, value)| format!(" with {name}={value}")).unwrap_or_default();

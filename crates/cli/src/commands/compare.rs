@@ -27,7 +27,7 @@ pub(crate) struct Args {
         alias = "policies",
         value_name = "POLICY",
         value_delimiter = ',',
-        value_parser = policy,
+        value_parser = parse_policy,
         help_heading = "Rules"
     )]
     policies: Vec<Policy>,
@@ -48,8 +48,8 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
-fn policy(name: &str) -> Result<Policy, String> {
-    fingers::policy(name)
+fn parse_policy(name: &str) -> Result<Policy, String> {
+    fingers::parse_policy(name)
 }
 
 pub(super) fn run(args: &Args) -> Outcome {
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;
     progress.phase("ranking", || 0);
-    let policies = if args.policies.is_empty() { all(&loaded) } else { args.policies.clone() };
+    let policies = if args.policies.is_empty() { all_policies(&loaded) } else { args.policies.clone() };
     let source = loaded.place(args.input.source());
     let mut rankings = Vec::new();
     let mut notes = Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns all policies, first the one of the system that the tree comes from.
-fn all(loaded: &Loaded) -> Vec<Policy> {
+fn all_policies(loaded: &Loaded) -> Vec<Policy> {
     let others = Policy::ALL.into_iter().filter(|policy| *policy != loaded.policy);
     std::iter::once(loaded.policy).chain(others).collect()
 }
@@ -133,7 +133,7 @@ fn compare_many(
     };
     let mut list: Vec<(NodeId, Vec<usize>)> =
         tree.leaves().filter_map(|leaf| Some((leaf, places(leaf)?))).collect();
-    let banks = mean_places(tree, &list, rankings.len());
+    let banks = sum_places(tree, &list, rankings.len());
     list.sort_by(|a, b| spread(&b.1).cmp(&spread(&a.1)).then(a.0.cmp(&b.0)));
     let ranked = list.len();
     let shown = limit.map_or(ranked, |limit| limit.min(ranked));
@@ -193,7 +193,7 @@ fn compare_many(
 }
 
 /// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.
-fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
+fn sum_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> Vec<(u64, Vec<f64>)> {
     let mut sums = vec![(0, Vec::new()); tree.len()];
     for bank in tree.banks() {
         if let Some(sum) = sums.get_mut(bank.index()) {
@@ -204,18 +204,18 @@ fn mean_places(tree: &Tree, list: &[(NodeId, Vec<usize>)], policies: usize) -> V
         (*leaf, 1, places.iter().map(|place| *place as f64).collect::<Vec<_>>())
     };
     for (leaf, users, places) in list.iter().map(of_leaf) {
-        add(tree.parent(leaf), users, &places, &mut sums);
+        add_places(tree.parent(leaf), users, &places, &mut sums);
     }
     // A bank comes before its children, so in reverse order each sum is complete before it is added to the parent.
     let banks: Vec<NodeId> = tree.banks().collect();
     for bank in banks.into_iter().rev() {
         let Some((users, places)) = sums.get(bank.index()).cloned() else { continue };
-        add(tree.parent(bank), users, &places, &mut sums);
+        add_places(tree.parent(bank), users, &places, &mut sums);
     }
     sums
 }
 
-fn add(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
+fn add_places(bank: Option<NodeId>, users: u64, places: &[f64], sums: &mut [(u64, Vec<f64>)]) {
     if let Some((count, sums)) = bank.and_then(|bank| sums.get_mut(bank.index())) {
         *count += users;
         sums.iter_mut().zip(places).for_each(|(sum, place)| *sum += place);

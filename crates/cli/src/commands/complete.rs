@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use serde_json::{Map, json};
 
 use crate::outcome::{Answer, Outcome};
-use crate::plugin::ask::queues;
+use crate::plugin::ask::configured_queues;
 use crate::plugin::{jobs, live_tree};
 use crate::ui::messages::say;
 use crate::ui::words::caller;
@@ -46,15 +46,15 @@ enum Kind {
 pub(super) fn run(args: &Args) -> Outcome {
     let (sender, receiver) = mpsc::channel();
     let kind = args.kind;
-    thread::spawn(move || sender.send(names(kind)));
-    for offer in offers(&args.word, receiver.recv_timeout(PATIENCE).unwrap_or_default()) {
+    thread::spawn(move || sender.send(list_names(kind)));
+    for offer in complete_word(&args.word, receiver.recv_timeout(PATIENCE).unwrap_or_default()) {
         say(offer)?;
     }
     Ok(Answer::Yes)
 }
 
 /// Returns the names that continue `word`, of which only the part after the last comma is a name.
-fn offers(word: &str, mut names: Vec<String>) -> Vec<String> {
+fn complete_word(word: &str, mut names: Vec<String>) -> Vec<String> {
     let (before, typed) = match word.rfind(',') {
         Some(comma) => word.split_at(comma + 1),
         None => ("", word),
@@ -71,11 +71,11 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Returns the names that the caller may see. Kinds are independent: users have jobs to complete even if they may not see the tree.
-fn names(kind: Kind) -> Vec<String> {
+fn list_names(kind: Kind) -> Vec<String> {
     let Ok(flux) = Flux::connect(None) else { return Vec::new() };
     let mut names = Vec::new();
     if kind == Kind::Queues {
-        names.extend(queues(&flux));
+        names.extend(configured_queues(&flux));
     }
     if matches!(kind, Kind::Jobs | Kind::Subjects) {
         let of_caller = Map::from_iter([("user".to_owned(), json!(caller()))]);
@@ -96,19 +96,19 @@ fn names(kind: Kind) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::offers;
+    use super::complete_word;
 
     #[test]
     fn a_word_is_continued_after_its_last_comma() {
         let names = || ["ben", "ann", "anna", "ann"].map(str::to_owned).to_vec();
-        assert_eq!(offers("an", names()), ["ann", "anna"]);
-        assert_eq!(offers("ann,b", names()), ["ann,ben"]);
-        assert_eq!(offers("", names()), ["ann", "anna", "ben"]);
+        assert_eq!(complete_word("an", names()), ["ann", "anna"]);
+        assert_eq!(complete_word("ann,b", names()), ["ann,ben"]);
+        assert_eq!(complete_word("", names()), ["ann", "anna", "ben"]);
     }
 
     #[test]
     fn a_name_that_a_shell_would_expand_is_not_offered() {
         let names = ["$(id)", "`id`", "a b", "-x", "a;b", "a*", "ƒ2Y"].map(str::to_owned).to_vec();
-        assert_eq!(offers("", names), ["ƒ2Y"]);
+        assert_eq!(complete_word("", names), ["ƒ2Y"]);
     }
 }

@@ -8,7 +8,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::ui::messages::{remark, say, without_numbers};
+use crate::ui::messages::{remark, say, strip_error_number};
 use crate::ui::printable::{printable, printable_json};
 use crate::ui::suggest::did_you_mean;
 use fairshare_protocol::document;
@@ -87,7 +87,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
     for file in files {
         for file in list_files(file)? {
-            let text = fs::read_to_string(&file).map_err(|error| unreadable(&file, &error))?;
+            let text = fs::read_to_string(&file).map_err(|error| read_failure(&file, &error))?;
             match parse(&file, &text) {
                 Ok(table) => {
                     for text in document::retired(&Value::Object(table.clone()).to_string()) {
@@ -120,7 +120,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
             file: file.unwrap_or_default(),
             key: if is_whole { table.clone() } else { format!("{table}.{key}") },
             value: value.cloned().unwrap_or_default(),
-            remedy: remedy(&fault.text, whole.get("queues").is_some()),
+            remedy: find_remedy(&fault.text, whole.get("queues").is_some()),
             text: fault.text,
         });
     }
@@ -128,7 +128,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
 }
 
 /// Returns the remedy for a fault that the plugin reports.
-fn remedy(text: &str, has_queues: bool) -> String {
+fn find_remedy(text: &str, has_queues: bool) -> String {
     if let Some((place, known)) = text.split_once(": unknown key; known are ") {
         let typed = place.rsplit('.').next().unwrap_or(place);
         let near = did_you_mean(typed, known.split(", "));
@@ -145,13 +145,13 @@ fn remedy(text: &str, has_queues: bool) -> String {
 
 /// Returns the files that Flux reads for `path`: the file itself, or all *.toml in a directory in the order of their names.
 fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
-    if !path.metadata().map_err(|error| unreadable(path, &error))?.is_dir() {
+    if !path.metadata().map_err(|error| read_failure(path, &error))?.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| unreadable(path, &error))?;
+    let entries = fs::read_dir(path).map_err(|error| read_failure(path, &error))?;
     let mut files = Vec::new();
     for entry in entries {
-        let file = entry.map_err(|error| unreadable(path, &error))?.file_name();
+        let file = entry.map_err(|error| read_failure(path, &error))?.file_name();
         // The pattern *.toml does not match a leading dot.
         let name = file.to_string_lossy();
         if name.ends_with(".toml") && !name.starts_with('.') {
@@ -165,11 +165,11 @@ fn list_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(files)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
+fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::Message(format!(
         "{}: can't be read: {}; name a file or directory that this account may read",
         path.display(),
-        without_numbers(&error.to_string())
+        strip_error_number(&error.to_string())
     ))
 }
 
@@ -183,11 +183,11 @@ fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, String> {
         let line = line.map_or(String::new(), |line| format!("line {line}: "));
         format!("{line}not TOML: {}", error.message())
     })?;
-    table.into_iter().map(|(key, value)| Ok((key, json_of(value)?))).collect()
+    table.into_iter().map(|(key, value)| Ok((key, convert_toml(value)?))).collect()
 }
 
 /// Converts a TOML value to JSON as Flux does.
-fn json_of(value: toml::Value) -> Result<Value, String> {
+fn convert_toml(value: toml::Value) -> Result<Value, String> {
     Ok(match value {
         toml::Value::String(text) => Value::String(text),
         toml::Value::Integer(number) => number.into(),
@@ -197,9 +197,11 @@ fn json_of(value: toml::Value) -> Result<Value, String> {
         }
         toml::Value::Boolean(is_set) => is_set.into(),
         toml::Value::Datetime(time) => time.to_string().into(),
-        toml::Value::Array(values) => values.into_iter().map(json_of).collect::<Result<Vec<_>, _>>()?.into(),
+        toml::Value::Array(values) => {
+            values.into_iter().map(convert_toml).collect::<Result<Vec<_>, _>>()?.into()
+        }
         toml::Value::Table(table) => {
-            let pairs = table.into_iter().map(|(key, value)| Ok((key, json_of(value)?)));
+            let pairs = table.into_iter().map(|(key, value)| Ok((key, convert_toml(value)?)));
             Value::Object(pairs.collect::<Result<_, String>>()?)
         }
     })

@@ -96,8 +96,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let queue = args.queue.clone().unwrap_or_default();
     let here = |limit: &&StoredLimit| (&limit.scope, &limit.name, &limit.queue) == (scope, name, &queue);
     let changes = if args.action == Action::Set {
-        let limits = wanted(args, scope, name)?;
-        exists(&snapshot, scope, name, &queue)?;
+        let limits = parse_limits(args, scope, name)?;
+        check_target(&snapshot, scope, name, &queue)?;
         for limit in &limits {
             snapshot.set_limit(limit).map_err(failure)?;
         }
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut limits = snapshot.stored_limits().map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     limits.retain(|limit| here(&limit));
-    let limits = limits.into_iter().map(|limit| Listed { limit, source: "database" });
+    let limits = limits.into_iter().map(|limit| ListedLimit { limit, source: "database" });
     print(args, limits.collect()).map_err(after_storing)?;
     if changes && args.output.is_table() {
         remark("Takes effect at the next push");
@@ -132,7 +132,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Lists the limits of the database, of its queues, and of Flux's configuration.
 fn show(args: &Args) -> Outcome {
     let configured = match args.instance.connect() {
-        Ok(flux) => configured_limits(&ask::limits(&flux)),
+        Ok(flux) => configured_limits(&ask::configured_limits(&flux)),
         Err(failure) if args.instance.uri.is_some() => return Err(failure),
         Err(_) => Vec::new(),
     };
@@ -147,7 +147,7 @@ fn show(args: &Args) -> Outcome {
     limits.extend(configured);
     limits.sort();
     let is_asked = |wanted: &Option<String>, found: &str| wanted.as_ref().is_none_or(|it| it == found);
-    limits.retain(|Listed { limit, .. }| {
+    limits.retain(|ListedLimit { limit, .. }| {
         is_asked(&args.scope, &limit.scope)
             && is_asked(&args.name, &limit.name)
             && is_asked(&args.queue, &limit.queue)
@@ -164,23 +164,23 @@ fn show(args: &Args) -> Outcome {
 
 /// A limit of the list.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Listed {
+struct ListedLimit {
     limit: StoredLimit,
     /// Where it is set: `database`, `queue` or `config`.
     source: &'static str,
 }
 
-fn database_limits(args: &Args) -> Result<Vec<Listed>, Failure> {
+fn database_limits(args: &Args) -> Result<Vec<ListedLimit>, Failure> {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
-    let from = |source| move |limit| Listed { limit, source };
+    let from = |source| move |limit| ListedLimit { limit, source };
     let stored = snapshot.stored_limits().map_err(failure)?.into_iter().map(from("database"));
     let of_queues = snapshot.limits_of_queues().map_err(failure)?.into_iter().map(from("queue"));
     Ok(stored.chain(of_queues).collect())
 }
 
 /// Returns the limits of the tables `[[fairshare.limits]]`, which the plugin has checked. The tables name users by id.
-fn configured_limits(tables: &[Map<String, Value>]) -> Vec<Listed> {
+fn configured_limits(tables: &[Map<String, Value>]) -> Vec<ListedLimit> {
     let measures = measures();
     let mut limits = Vec::new();
     for table in tables {
@@ -191,15 +191,15 @@ fn configured_limits(tables: &[Map<String, Value>]) -> Vec<Listed> {
         };
         let scope = text("scope");
         let name = match (scope.as_str(), text("name")) {
-            ("user", id) => user(&id),
+            ("user", id) => user_name(&id),
             ("association", name) => match name.split_once('/') {
-                Some((id, bank)) => format!("{}/{bank}", user(id)),
+                Some((id, bank)) => format!("{}/{bank}", user_name(id)),
                 None => name,
             },
             (_, name) => name,
         };
         for (measure, value) in table.iter().filter(|(key, _)| measures.contains(key)) {
-            limits.push(Listed {
+            limits.push(ListedLimit {
                 limit: StoredLimit {
                     scope: scope.clone(),
                     name: name.clone(),
@@ -216,16 +216,16 @@ fn configured_limits(tables: &[Map<String, Value>]) -> Vec<Listed> {
 }
 
 /// Returns the name of the user with this id, or the id if the user is unknown.
-fn user(id: &str) -> String {
+fn user_name(id: &str) -> String {
     id.parse().map_or_else(|_| id.to_owned(), user_or_id)
 }
 
 /// Parses the limits to set. It is an error if a measure, value or scope is invalid.
-fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
+fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
     if args.measures.is_empty() {
         return Err(Failure::Message("MEASURE=VALUE is missing, as in run-nodes=16".to_owned()));
     }
-    let target = target(scope, name)?;
+    let target = parse_target(scope, name)?;
     if args.queue.is_some() && scope == "user" {
         return Err(Failure::Message("--queue: limits of scope user count jobs of all queues".to_owned()));
     }
@@ -262,7 +262,7 @@ fn wanted(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Fail
 }
 
 /// Parses scope and name. Any user gets the id 0, because only the form is checked.
-fn target(scope: &str, name: &str) -> Result<Target, Failure> {
+fn parse_target(scope: &str, name: &str) -> Result<Target, Failure> {
     let with_id = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => name.to_owned(),
         ("user", _) => "0".to_owned(),
@@ -276,7 +276,7 @@ fn target(scope: &str, name: &str) -> Result<Target, Failure> {
 }
 
 /// Returns an error if the database lacks the target or the queue: such a limit would never hold a job.
-fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
+fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Result<(), Failure> {
     let is_there = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => true,
         ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
@@ -292,12 +292,12 @@ fn exists(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -> Resu
     Ok(())
 }
 
-fn print(args: &Args, limits: Vec<Listed>) -> std::io::Result<()> {
+fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     let is_both = limits.iter().any(|listed| listed.source == "config")
         && limits.iter().any(|listed| listed.source != "config");
     let note = "If the database and the configuration (config) set the same limit, the database counts after a push.";
     let notes = if is_both { vec![note.to_owned()] } else { Vec::new() };
-    let rows = limits.into_iter().map(|Listed { limit, source }| {
+    let rows = limits.into_iter().map(|ListedLimit { limit, source }| {
         vec![
             Cell::Text(limit.scope),
             Cell::Text(limit.name),

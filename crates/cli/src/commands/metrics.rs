@@ -114,7 +114,7 @@ impl PolledPlugin<'_> {
             remark(failure);
             // The next poll reconnects.
             self.flux = None;
-            exposition::text(&families::down())
+            exposition::format_families(&families::down_families())
         })
     }
 
@@ -135,15 +135,15 @@ impl PolledPlugin<'_> {
             self.recount = Some((Instant::now(), stats.drift));
         }
         stats.drift = self.recount.and_then(|(_, drift)| drift);
-        self.window.look(&stats);
+        self.window.observe(&stats);
         let mut all = families::families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
             let answer: Standings =
                 serde_json::from_value(standing::fetch(flux, &wanted, usize::MAX)?).map_err(failure)?;
-            all.extend(families::users(&answer, &Words::for_instance(flux, stats.heading.now)));
+            all.extend(families::user_families(&answer, &Words::for_instance(flux, stats.heading.now)));
         }
-        Ok(exposition::text(&all))
+        Ok(exposition::format_families(&all))
     }
 }
 

@@ -7,9 +7,9 @@ use std::io::Write;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::status::{loaded, state_of};
+use super::status::{find_loaded_plugin, state_of};
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, NO_DATA, ask, in_a_job};
+use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -74,14 +74,14 @@ fn is_beyond_help(job: &HandedOver, all: bool) -> bool {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    if let Some(name) = upstream(&flux)? {
+    if let Some(name) = find_upstream(&flux)? {
         if args.to_upstream {
             return Err(Failure::Message("flux-accounting's plugin is already loaded".to_owned()));
         }
-        return print(args, &flux, "lost", lost(&flux, &name)?);
+        return print(args, &flux, "lost", list_lost_jobs(&flux, &name)?);
     }
-    has_data(&flux)?;
-    let jobs = held(&flux)?;
+    check_data(&flux)?;
+    let jobs = list_held_jobs(&flux)?;
     if !args.to_upstream {
         return print(args, &flux, "held", jobs);
     }
@@ -89,7 +89,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
     // For some jobs the plugin finds only now that others block them.
     let kept: Vec<HandedOver> =
-        held(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
+        list_held_jobs(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
     for job in &kept {
         remark(format_args!(
@@ -102,12 +102,14 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. It is an error if neither is.
-fn upstream(flux: &Flux) -> Result<Option<String>, Failure> {
+fn find_upstream(flux: &Flux) -> Result<Option<String>, Failure> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
-        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = loaded(flux)? => {
+        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = find_loaded_plugin(flux)? => {
             Ok(Some(name))
         }
-        Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(text) = in_a_job(flux) => {
+        Err(FluxError::Request { errno: libc::ENOSYS, .. })
+            if let Some(text) = describe_job_instance(flux) =>
+        {
             Err(Failure::Message(text))
         }
         Err(error) => Err(failure(error)),
@@ -116,7 +118,7 @@ fn upstream(flux: &Flux) -> Result<Option<String>, Failure> {
 }
 
 /// Returns an error if the plugin has no data, and so does not know which jobs are held. Warns about jobs of users without data.
-fn has_data(flux: &Flux) -> Result<(), Failure> {
+fn check_data(flux: &Flux) -> Result<(), Failure> {
     let stats: Stats = ask(flux, "stats", &json!({}))?;
     if stats.heading.generation == 0 {
         return Err(Failure::Message(format!(
@@ -133,7 +135,7 @@ fn has_data(flux: &Flux) -> Result<(), Failure> {
     Ok(())
 }
 
-fn held(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
+fn list_held_jobs(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
     let mut held = Vec::new();
     let mut payload = json!({});
     loop {
@@ -147,7 +149,7 @@ fn held(flux: &Flux) -> Result<Vec<HandedOver>, Failure> {
 }
 
 /// Returns the jobs in DEPEND with dependencies on limits that flux-accounting's plugin, which has this name, does not know.
-fn lost(flux: &Flux, name: &str) -> Result<Vec<HandedOver>, Failure> {
+fn list_lost_jobs(flux: &Flux, name: &str) -> Result<Vec<HandedOver>, Failure> {
     const DEPEND: u64 = 2;
     let state = state_of(flux, name)?;
     let associations = state.users.iter().flat_map(|user| &user.banks);
@@ -223,7 +225,7 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
             // If the script were overwritten now, the urgencies would be lost.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run this again with >> to add to it",
-                parked(parked_jobs.len())
+                describe_parked(parked_jobs.len())
             ));
             Failure::from(refusal)
         })?;
@@ -237,12 +239,12 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
     remark(format_args!(
         "{} at urgency 0. Now: flux jobtap load -r mf_priority.so PATH/mf_priority.so \"config=$(flux account export-json)\"; \
          then: flux fairshare migrate, and the script",
-        parked(parked_jobs.len())
+        describe_parked(parked_jobs.len())
     ));
     Ok(if parked_jobs.len() == jobs.len() { Answer::Yes } else { Answer::No })
 }
 
-fn parked(jobs: usize) -> String {
+fn describe_parked(jobs: usize) -> String {
     match jobs {
         1 => "1 job is parked".to_owned(),
         jobs => format!("{} are parked", count(jobs, "job")),

@@ -6,7 +6,7 @@ use clap::ArgAction;
 use crate::fingers;
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::input::{Rules, Wait, about};
+use crate::site::input::{Rules, Wait, file_failure};
 use crate::ui::messages::remark;
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -22,7 +22,7 @@ use fairshare_accounting::store::{Access, SitePolicy, Snapshot};
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The new policy: weighted-walk, fair-tree, classic, depth-oblivious or pbs
-    #[arg(value_name = "POLICY", value_parser = fingers::policy)]
+    #[arg(value_name = "POLICY", value_parser = fingers::parse_policy)]
     policy: Option<Policy>,
     #[command(flatten)]
     database: DatabaseArg,
@@ -58,8 +58,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         (Err(_), Some(_), true) => SitePolicy::default(),
         (before, ..) => before.map_err(failure)?,
     };
-    let site = chosen(args, before)?;
-    try_out(args, &snapshot, &site)?;
+    let site = apply_changes(args, before)?;
+    check_policy(args, &snapshot, &site)?;
     snapshot.write_site_policy(&site).map_err(failure)?;
     snapshot.commit().map_err(failure)?;
     print(args, &site).map_err(after_storing)?;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns `before` with the changes of `args`.
-fn chosen(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
+fn apply_changes(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
     let policy = args.policy.unwrap_or(before.policy);
     let defaults = Options::default();
     let mut kept = if args.reset { defaults } else { before.options };
@@ -90,14 +90,14 @@ fn chosen(args: &Args, before: SitePolicy) -> Result<SitePolicy, Failure> {
 }
 
 /// Ranks the database by `site`, so that no policy is stored with which the next run would fail.
-fn try_out(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<(), Failure> {
+fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Result<(), Failure> {
     let path = args.database.path();
     let stored = snapshot.tree(site.options.inactive_usage, &mut |_| ()).map_err(failure)?;
     // A site may choose a policy before it has banks.
     let Ok(tree) = stored.builder.build() else { return Ok(()) };
     match tree.rank(site.policy, &site.options) {
         Ok(_) => Ok(()),
-        Err(error) => Err(about(path, format_args!("can't be ranked by {}: {error}", site.policy))),
+        Err(error) => Err(file_failure(path, format_args!("can't be ranked by {}: {error}", site.policy))),
     }
 }
 

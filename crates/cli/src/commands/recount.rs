@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare recount`: recounts all usage from the records and compares it with the stored usage.
 
-use crate::clock::{instant, now};
+use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
@@ -25,7 +25,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     wait: Wait,
     /// The current time, in seconds since the epoch
-    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_instant, help_heading = "Rules")]
     now: Option<f64>,
     /// Store the recounted usage
     #[arg(long, short_alias = 'w')]

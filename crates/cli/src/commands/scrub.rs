@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare scrub`: removes old job records.
 
-use crate::clock::{instant, now};
+use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
@@ -19,21 +19,21 @@ const WEEK: f64 = 604_800.0;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Remove records older than this many weeks
-    #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = weeks)]
+    #[arg(value_name = "WEEKS", default_value_t = 26.0, value_parser = parse_weeks)]
     weeks: f64,
     #[command(flatten)]
     database: DatabaseArg,
     #[command(flatten)]
     wait: Wait,
     /// The current time, in seconds since the epoch
-    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_instant, help_heading = "Rules")]
     now: Option<f64>,
     /// Remove nothing; show what would be removed
     #[arg(long, short_alias = 'n')]
     dry_run: bool,
 }
 
-fn weeks(text: &str) -> Result<f64, String> {
+fn parse_weeks(text: &str) -> Result<f64, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of weeks".to_owned())?;
     if !(0.0..=1e6).contains(&number) {
         return Err("expected a number of weeks".to_owned());

@@ -8,8 +8,8 @@ use crate::plugin::ask::InstanceArg;
 use crate::site::facts::facts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::site::names::{no_user, parts_of};
-use crate::site::stale::stale;
-use crate::ui::columns::{self, Chosen, View};
+use crate::site::stale::count_stale;
+use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
 use crate::ui::messages::remark;
 use crate::ui::order::Order;
@@ -25,7 +25,7 @@ use fairshare::{NodeId, NodeKind, Policy, Ranking, Tree};
 /// The line above the table says which. Recomputes the fair-shares and changes nothing. Siblings are sorted by fair-share, the
 /// highest first.
 #[derive(Debug, clap::Args)]
-#[command(after_long_help = columns::help())]
+#[command(after_long_help = columns::columns_help())]
 // --format chooses columns here, so it can't be an alias of --tree-format.
 #[command(mut_arg("tree_format", |format| format.alias(None)))]
 pub(crate) struct Args {
@@ -102,11 +102,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Err(Failure::Message(text));
     }
     let screen = args.output.screen();
-    let chosen = choose(args, policy, screen.colour, loaded.unit)?;
+    let chosen = choose_columns(args, policy, screen.colour, loaded.unit)?;
     let Loaded { tree, stored, .. } = &loaded;
     progress.phase("ranking", || 0);
     let ranking = rank(place, tree, policy, &options)?;
-    let selected = match select(args, &loaded) {
+    let selected = match select_nodes(args, &loaded) {
         Ok(selected) => selected,
         Err(missing) => {
             drop(progress);
@@ -130,7 +130,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
     // Only a database can be stale: its pace is known.
-    let stale = loaded.pace.map(|_| stale(tree, &ranking, stored));
+    let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));
     facts.extend(loaded.notes());
@@ -152,7 +152,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
-    fn needs_walk(&self, chosen: &[Chosen]) -> bool {
+    fn needs_walk(&self, chosen: &[NodeColumn]) -> bool {
         chosen.iter().any(|chosen| chosen.column.key == "walk")
     }
 
@@ -178,15 +178,15 @@ impl Args {
     }
 }
 
-fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Chosen>, Failure> {
+fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<NodeColumn>, Failure> {
     let names: Vec<&str> = match (args.columns.is_empty(), args.output.is_table()) {
         (false, _) => args.columns.iter().map(String::as_str).collect(),
-        (true, false) => columns::of_document(policy),
-        (true, true) => columns::of_table(policy, args.long, bars),
+        (true, false) => columns::document_columns(policy),
+        (true, true) => columns::table_columns(policy, args.long, bars),
     };
-    let chosen: Result<Vec<Chosen>, String> = names.into_iter().map(columns::find).collect();
+    let chosen: Result<Vec<NodeColumn>, String> = names.into_iter().map(columns::find_column).collect();
     let mut chosen = chosen.map_err(|text| Failure::Message(format!("--format: {text}")))?;
-    for Chosen { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
+    for NodeColumn { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
         column.style = Style::Usage(unit);
         column.title = if unit == Unit::NodeSeconds { "NodeHours" } else { column.title };
     }
@@ -199,7 +199,7 @@ fn choose(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result<Vec<Cho
 }
 
 /// Returns the selected nodes and all banks above them, or `None` for all nodes. The error names a user or bank that does not exist.
-fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, String> {
+fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, String> {
     let tree = &loaded.tree;
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(None);
@@ -216,7 +216,7 @@ fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, Strin
     let mut selected = HashSet::new();
     if args.user.is_empty() {
         let banks = args.bank.iter().filter_map(|name| tree.bank(name));
-        selected.extend(banks.flat_map(|bank| above(tree, bank)));
+        selected.extend(banks.flat_map(|bank| list_ancestors(tree, bank)));
         selected.extend(below);
         return Ok(Some(selected));
     }
@@ -225,7 +225,7 @@ fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, Strin
         for leaf in tree.leaves_of(name).filter(|leaf| args.bank.is_empty() || below.contains(leaf)) {
             found = true;
             selected.insert(leaf);
-            selected.extend(above(tree, leaf));
+            selected.extend(list_ancestors(tree, leaf));
         }
         if !found {
             return Err(if args.bank.is_empty() {
@@ -246,6 +246,6 @@ fn select(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>, Strin
     Ok(Some(selected))
 }
 
-fn above(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
+fn list_ancestors(tree: &Tree, node: NodeId) -> impl Iterator<Item = NodeId> + '_ {
     std::iter::successors(tree.parent(node), |bank| tree.parent(*bank))
 }

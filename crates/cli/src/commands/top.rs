@@ -55,13 +55,14 @@ pub(super) fn run(args: &Args) -> Outcome {
     let look = TerminalLook { colour: screen.colour, ellipsis: screen.ellipsis() };
     let instance = args.instance.clone();
     let plain = Screen { colour: false, terminal: false, ..screen };
-    let asking = Asking { connect: Box::new(move || instance.connect()), explain: why, screen: plain };
+    let asking =
+        Asking { connect: Box::new(move || instance.connect()), explain: explain_job, screen: plain };
     tui::run(asking, args.delay.max(Duration::from_millis(200)), look, first).map_err(failure)?;
     Ok(Answer::Yes)
 }
 
 /// Returns the lines that `why JOBID` prints.
-fn why(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
+fn explain_job(flux: &Flux, id: u64, screen: &Screen) -> Vec<String> {
     let explained: Explained = match ask(flux, "explain", &json!({"jobs": [id]})) {
         Ok(explained) => explained,
         Err(refusal) => return vec![Failure::from(refusal).to_string()],

@@ -69,7 +69,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     args.rules.apply_to(&[policy])?;
     progress.phase("reading", || snapshot.association_estimate());
     let mut ranked = Ranked::new(&snapshot, policy, &options, &mut |done| progress.set_done(done))
-        .map_err(mending::failed)?;
+        .map_err(mending::pipeline_failure)?;
     if args.dry_run {
         // Closes the snapshot before printing: an open snapshot blocks writers, and a pager may stay open for long.
         drop(snapshot);

@@ -75,13 +75,15 @@ pub(super) fn run(args: &Args) -> Outcome {
     let zone = TimeZone::system();
     let present = now(None);
     let at = |text: &Option<String>, otherwise: f64| -> Result<f64, Failure> {
-        text.as_ref().map_or(Ok(otherwise), |text| instant(text, present, &zone)).map_err(Failure::Message)
+        text.as_ref()
+            .map_or(Ok(otherwise), |text| parse_instant(text, present, &zone))
+            .map_err(Failure::Message)
     };
     let (since, until) = (at(&args.since, 0.0)?, at(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
     let by = match args.by {
-        By::Period => return periods(args, progress, present, &zone),
+        By::Period => return print_periods(args, progress, present, &zone),
         By::Association => report::By::Association,
         By::User => report::By::User,
         By::Bank => report::By::Bank,
@@ -95,7 +97,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         by,
         users: &args.user,
         banks: &args.bank,
-        day: &|instant| day(instant, &zone),
+        day: &|instant| find_day(instant, &zone),
         name: &|userid| {
             let name = u32::try_from(userid).ok().and_then(user_name);
             name.unwrap_or_else(|| userid.to_string())
@@ -114,7 +116,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             args.database.path().display()
         ));
     }
-    if reports_unknown(args, &usage.unknown) {
+    if report_unknown(args, &usage.unknown) {
         return Ok(Answer::No);
     }
     print(args, usage, by)?;
@@ -122,7 +124,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Prints the users and banks that do not exist. Returns true if there are any.
-fn reports_unknown(args: &Args, unknown: &Unknown) -> bool {
+fn report_unknown(args: &Args, unknown: &Unknown) -> bool {
     let named = |what: &'static str, names: &[String]| {
         for name in names {
             remark(format_args!("{}: no {what} \"{}\"", args.database.path().display(), printable(name)));
@@ -137,12 +139,12 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     let Usage { lines, total, .. } = usage;
     let mut lines: Vec<_> = lines.into_iter().collect();
     if by != report::By::Day {
-        lines.sort_by(|one, other| weight(&other.1).total_cmp(&weight(&one.1)));
+        lines.sort_by(|one, other| shown_usage(&other.1).total_cmp(&shown_usage(&one.1)));
     }
-    let most = lines.iter().map(|(_, used)| weight(used)).fold(0.0, f64::max);
-    let whole = weight(&total);
-    let limit = limit(args);
-    let mut notes: Vec<String> = more(lines.len(), limit).into_iter().collect();
+    let most = lines.iter().map(|(_, used)| shown_usage(used)).fold(0.0, f64::max);
+    let whole = shown_usage(&total);
+    let limit = row_limit(args);
+    let mut notes: Vec<String> = describe_more(lines.len(), limit).into_iter().collect();
     notes.push(format!(
         "{}: {:.2} node hours, {:.2} core hours, {:.2} GPU hours",
         count(total.jobs, "job"),
@@ -187,7 +189,7 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
                 }
                 row.push(Cell::Count(used.jobs as u64));
                 row.extend(hours(&used));
-                let part = |of: f64| if of > 0.0 { weight(&used) / of } else { 0.0 };
+                let part = |of: f64| if of > 0.0 { shown_usage(&used) / of } else { 0.0 };
                 row.push(Cell::Number(part(whole)));
                 row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
                 row
@@ -199,22 +201,22 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
 }
 
 /// Returns the number of rows to show.
-fn limit(args: &Args) -> usize {
+fn row_limit(args: &Args) -> usize {
     if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
 }
 
 /// Returns the note about rows that are not shown.
-fn more(rows: usize, limit: usize) -> Option<String> {
+fn describe_more(rows: usize, limit: usize) -> Option<String> {
     (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
 }
 
 /// Returns the usage that bars and parts show, in node-seconds.
-fn weight(used: &Used) -> f64 {
+fn shown_usage(used: &Used) -> f64 {
     used.nodes
 }
 
 /// Prints the current usage of associations by half-life period.
-fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
+fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Outcome {
     let mut database = args.wait.open(args.database.found(), Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     snapshot.check_usage_schema().map_err(failure)?;
@@ -226,7 +228,7 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     drop(database);
     // Ends the progress line before other output.
     drop(progress);
-    if reports_unknown(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
+    if report_unknown(args, &Unknown::find(&ledger, &args.user, &args.bank)) {
         return Ok(Answer::No);
     }
     let banks = report::banks_below(&ledger, &args.bank);
@@ -246,22 +248,22 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
                 Cell::Text(account.user.clone()),
                 Cell::Text(bank.to_owned()),
                 Cell::Count(bin.period.unsigned_abs()),
-                Cell::Text(moment(began, zone)),
-                Cell::Text(moment(began + settings.half_life, zone)),
+                Cell::Text(format_moment(began, zone)),
+                Cell::Text(format_moment(began + settings.half_life, zone)),
                 Cell::Number(bin.value),
                 Cell::Number(part),
                 Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
-                Cell::Text(moment(bins_of.start(-1), zone)),
-                Cell::Text(moment(bins_of.start(bin.period - kept), zone)),
+                Cell::Text(format_moment(bins_of.start(-1), zone)),
+                Cell::Text(format_moment(bins_of.start(bin.period - kept), zone)),
             ]);
         }
     }
-    let limit = limit(args);
-    let mut notes: Vec<String> = more(rows.len(), limit).into_iter().collect();
+    let limit = row_limit(args);
+    let mut notes: Vec<String> = describe_more(rows.len(), limit).into_iter().collect();
     notes.push(format!(
         "usage is multiplied by {} at each period boundary; the next is at {}",
         settings.decay,
-        moment(bins_of.start(-1), zone)
+        format_moment(bins_of.start(-1), zone)
     ));
     args.output.print(Report {
         facts: vec![
@@ -291,29 +293,29 @@ fn periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone) -> Ou
     Ok(Answer::Yes)
 }
 
-fn zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
+fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
     let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
     Some(timestamp.to_zoned(zone.clone()))
 }
 
-fn moment(instant: f64, zone: &TimeZone) -> String {
-    zoned(instant, zone)
+fn format_moment(instant: f64, zone: &TimeZone) -> String {
+    to_zoned(instant, zone)
         .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
 }
 
-fn seconds(when: &Zoned) -> f64 {
+fn epoch_seconds(when: &Zoned) -> f64 {
     when.timestamp().as_microsecond() as f64 / 1e6
 }
 
 /// Returns the day that contains `instant`, and the end of that day in seconds since the epoch.
-fn day(instant: f64, zone: &TimeZone) -> (String, f64) {
-    let Some(when) = zoned(instant, zone) else { return (String::new(), f64::INFINITY) };
+fn find_day(instant: f64, zone: &TimeZone) -> (String, f64) {
+    let Some(when) = to_zoned(instant, zone) else { return (String::new(), f64::INFINITY) };
     let end = when.tomorrow().and_then(|next| next.start_of_day());
-    (when.strftime("%Y-%m-%d").to_string(), end.map_or(f64::INFINITY, |end| seconds(&end)))
+    (when.strftime("%Y-%m-%d").to_string(), end.map_or(f64::INFINITY, |end| epoch_seconds(&end)))
 }
 
 /// Parses a time: seconds since the epoch, a date, or how long before `present`. Returns seconds since the epoch.
-fn instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
+fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Ok(seconds);
     }
@@ -329,7 +331,7 @@ fn instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
     let local: Option<DateTime> = text.parse().ok();
     local
         .and_then(|local| local.to_zoned(zone.clone()).ok())
-        .map(|when| seconds(&when))
+        .map(|when| epoch_seconds(&when))
         .ok_or_else(|| format!("{text}: expected a date, seconds since the epoch, or how long ago (7d)"))
 }
 
@@ -338,9 +340,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_typed_in_many_ways() {
+    fn a_time_is_parsed_in_each_form() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        let typed = |text| instant(text, 1_000_000.0, &zone);
+        let typed = |text| parse_instant(text, 1_000_000.0, &zone);
         assert_eq!(typed("1700000000.5"), Ok(1_700_000_000.5));
         assert_eq!(typed("2h"), Ok(992_800.0));
         assert_eq!(typed("1w"), Ok(395_200.0));
@@ -350,9 +352,9 @@ mod tests {
     }
 
     #[test]
-    fn a_day_is_as_long_as_the_clocks_say() {
+    fn the_day_that_starts_summer_time_has_23_hours() {
         let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone");
-        let (name, end) = day(1_774_738_800.0, &zone);
+        let (name, end) = find_day(1_774_738_800.0, &zone);
         assert_eq!(name, "2026-03-29");
         assert_eq!(end - 1_774_738_800.0, 23.0 * HOUR);
     }

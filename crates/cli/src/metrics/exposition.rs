@@ -53,7 +53,7 @@ impl Family {
 }
 
 /// Returns the text of all families that have samples.
-pub(crate) fn text(families: &[Family]) -> String {
+pub(crate) fn format_families(families: &[Family]) -> String {
     let mut out = String::new();
     for family in families.iter().filter(|family| !family.samples.is_empty()) {
         write_family(family, &mut out);
@@ -72,28 +72,28 @@ fn write_family(family: &Family, out: &mut String) {
     if let Some(unit) = UNITS.iter().find(|unit| name.ends_with(&format!("_{unit}"))) {
         let _ = writeln!(out, "# UNIT {name} {unit}");
     }
-    let _ = writeln!(out, "# HELP {name} {}", escaped(help));
+    let _ = writeln!(out, "# HELP {name} {}", escape_text(help));
     for sample in samples {
         out.push_str(name);
         out.push_str(suffix);
         let mut mark = '{';
         for (label, value) in &sample.labels {
-            let _ = write!(out, "{mark}{label}=\"{}\"", escaped(value));
+            let _ = write!(out, "{mark}{label}=\"{}\"", escape_text(value));
             mark = ',';
         }
         if !sample.labels.is_empty() {
             out.push('}');
         }
-        let _ = writeln!(out, " {}", number(sample.value));
+        let _ = writeln!(out, " {}", format_number(sample.value));
     }
 }
 
 /// Escapes backslashes, quotes and line feeds in a label value or a help text.
-fn escaped(text: &str) -> String {
+fn escape_text(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
-fn number(value: f64) -> String {
+fn format_number(value: f64) -> String {
     match value {
         value if value.is_nan() => "NaN".to_owned(),
         f64::INFINITY => "+Inf".to_owned(),
@@ -128,6 +128,6 @@ x_push_seconds 0.25
 x_ended_total 1000000000000000000000
 # EOF
 ";
-        assert_eq!(text(&[jobs, push, ended, nothing]), expected);
+        assert_eq!(format_families(&[jobs, push, ended, nothing]), expected);
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::exposition::{Family, Kind};
-use super::window::{Window, jain};
+use super::window::{Window, jain_index};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
@@ -37,14 +37,14 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
         "Seconds since the data were last updated",
         age,
     ));
-    all.push(jobs(stats));
+    all.push(jobs_family(stats));
     let mut held = Family::new("flux_fairshare_held_jobs", Gauge, "Jobs held, by limit");
     for (limit, jobs) in &stats.held_by_limit {
         held.add(&[("limit", limit)], *jobs as f64);
     }
     all.push(held);
-    all.extend(loads(stats, most));
-    all.extend(banks(stats, window, most));
+    all.extend(load_families(stats, most));
+    all.extend(bank_families(stats, window, most));
     let refresh = &stats.refresh;
     let last = refresh.last.as_ref();
     all.extend([
@@ -112,17 +112,17 @@ pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Famil
             Some(f64::from(u8::from(stats.heading.overruled.is_some()))),
         ),
     ]);
-    all.extend(requests(stats));
+    all.extend(request_families(stats));
     all
 }
 
 /// Returns the families if the plugin does not answer.
-pub(crate) fn down() -> Vec<Family> {
+pub(crate) fn down_families() -> Vec<Family> {
     vec![Family::single("flux_fairshare_up", Gauge, "Whether the plugin answered", Some(0.0))]
 }
 
 /// Returns the families with labels per user, which are exported only on request.
-pub(crate) fn users(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
+pub(crate) fn user_families(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
     let mut fairshare =
         Family::new("flux_fairshare_association_fairshare", Gauge, "Fair-share of an association");
     let mut usage = Family::new(
@@ -149,7 +149,7 @@ pub(crate) fn users(standing: &Standings, words: &Words<'_>) -> Vec<Family> {
     vec![fairshare, usage, waiting]
 }
 
-fn jobs(stats: &Stats) -> Family {
+fn jobs_family(stats: &Stats) -> Family {
     let mut family = Family::new(
         "flux_fairshare_jobs",
         Gauge,
@@ -171,7 +171,7 @@ fn jobs(stats: &Stats) -> Family {
 
 /// Returns jobs, nodes and cores by bank and queue. The `most` pairs with the most jobs get labels; the others are summed under
 /// empty labels.
-fn loads(stats: &Stats, most: usize) -> Vec<Family> {
+fn load_families(stats: &Stats, most: usize) -> Vec<Family> {
     type Pick = fn(&Load) -> u64;
     let kinds: [(&'static str, &'static str, &[Load], Pick); 6] = [
         ("flux_fairshare_pending_jobs", "Pending jobs, by bank and queue", &stats.pending, |load| load.jobs),
@@ -222,7 +222,7 @@ fn loads(stats: &Stats, most: usize) -> Vec<Family> {
 }
 
 /// Returns the share and the usage of each bank. If there are more than `most` banks, those with the largest shares are returned.
-fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let new = |name, help| Family::new(name, Gauge, help);
     let mut promised =
         new("flux_fairshare_bank_promised_ratio", "Part of the site that a bank's shares entitle it to");
@@ -283,12 +283,12 @@ fn banks(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
             "flux_fairshare_jain_ratio",
             Gauge,
             "Jain's index of delivered over promised share, for banks with pending jobs; 1 is even",
-            jain(&shares),
+            jain_index(&shares),
         ),
     ]
 }
 
-fn requests(stats: &Stats) -> Vec<Family> {
+fn request_families(stats: &Stats) -> Vec<Family> {
     let mut all = Family::new("flux_fairshare_requests", Counter, "Requests of users, by method");
     let mut deferred = Family::new(
         "flux_fairshare_requests_deferred",

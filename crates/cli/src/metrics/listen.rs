@@ -130,7 +130,7 @@ impl TimedStream<'_> {
         TimedStream { client, deadline: Instant::now() + PATIENCE }
     }
 
-    fn left(&self) -> io::Result<Option<Duration>> {
+    fn remaining_time(&self) -> io::Result<Option<Duration>> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() { Err(io::Error::from(io::ErrorKind::TimedOut)) } else { Ok(Some(left)) }
     }
@@ -138,14 +138,14 @@ impl TimedStream<'_> {
 
 impl Read for TimedStream<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.client.set_read_timeout(self.left()?)?;
+        self.client.set_read_timeout(self.remaining_time()?)?;
         self.client.read(buffer)
     }
 }
 
 impl Write for TimedStream<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.client.set_write_timeout(self.left()?)?;
+        self.client.set_write_timeout(self.remaining_time()?)?;
         self.client.write(bytes)
     }
 

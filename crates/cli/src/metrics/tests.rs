@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Metrics from an answer of the plugin. `t/scripts/openmetrics.py` checks the text with a parser.
 
-use super::exposition::{Family, text};
-use super::families::{down, families, users};
+use super::exposition::{Family, format_families};
+use super::families::{down_families, families, user_families};
 use super::textfile::replace;
 use super::window::Window;
 use crate::tests::golden::{standing, stats, words};
@@ -11,21 +11,21 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::{fs, io};
 
-fn all(most: usize) -> Vec<Family> {
+fn all_families(most: usize) -> Vec<Family> {
     let stats: Stats = serde_json::from_value(stats()).expect("stats");
     let mut window = Window::new(3600.0);
-    window.look(&stats);
+    window.observe(&stats);
     families(&stats, &window, most)
 }
 
 #[track_caller]
-fn has(text: &str, line: &str) {
+fn assert_line(text: &str, line: &str) {
     assert!(text.lines().any(|one| one == line), "{line} in\n{text}");
 }
 
 #[test]
 fn every_number_of_the_answer_is_exported() {
-    let text = text(&all(500));
+    let text = format_families(&all_families(500));
     for line in [
         "flux_fairshare_up 1",
         "flux_fairshare_associations 18",
@@ -54,17 +54,17 @@ fn every_number_of_the_answer_is_exported() {
         "flux_fairshare_requests_refused_total{method=\"jobs\"} 2",
         "# EOF",
     ] {
-        has(&text, line);
+        assert_line(&text, line);
     }
     assert!(!text.contains("user=") && !text.contains("ann"), "no user is named: {text}");
 }
 
 #[test]
 fn labels_are_bounded_and_the_sums_are_complete() {
-    let text = text(&all(1));
-    has(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
-    has(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
-    has(&text, "flux_fairshare_banks_left_out 3");
+    let text = format_families(&all_families(1));
+    assert_line(&text, "flux_fairshare_pending_jobs{bank=\"chem\",queue=\"debug\"} 9");
+    assert_line(&text, "flux_fairshare_pending_jobs{bank=\"\",queue=\"\"} 3");
+    assert_line(&text, "flux_fairshare_banks_left_out 3");
     let banks = text.lines().filter(|line| line.starts_with("flux_fairshare_bank_promised_ratio{"));
     assert_eq!(banks.count(), 1);
 }
@@ -72,20 +72,20 @@ fn labels_are_bounded_and_the_sums_are_complete() {
 #[test]
 fn users_are_named_in_their_own_families() {
     let standing: Standings = serde_json::from_value(standing()).expect("a standing");
-    let text = text(&users(&standing, &words()));
-    has(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
-    has(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
-    has(&self::text(&down()), "flux_fairshare_up 0");
+    let text = format_families(&user_families(&standing, &words()));
+    assert_line(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
+    assert_line(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
+    assert_line(&self::format_families(&down_families()), "flux_fairshare_up 0");
 }
 
 #[test]
 fn values_that_do_not_exist_yet_are_left_out() {
     let stats = Stats::default();
-    let text = text(&families(&stats, &Window::new(60.0), 10));
+    let text = format_families(&families(&stats, &Window::new(60.0), 10));
     for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
         assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
     }
-    has(&text, "flux_fairshare_banks 0");
+    assert_line(&text, "flux_fairshare_banks 0");
 }
 
 /// Frequent requests neither grow the window nor change its result.
@@ -95,9 +95,9 @@ fn observations_are_bounded() {
     let (mut often, mut rarely, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
     for step in 0..50_000u32 {
         stats.heading.now = began + f64::from(step) / 100.0;
-        often.look(&stats);
+        often.observe(&stats);
         if step.is_multiple_of(100) {
-            rarely.look(&stats);
+            rarely.observe(&stats);
         }
     }
     assert!(often.observation_count() < 1100, "{}", often.observation_count());

@@ -59,7 +59,7 @@ impl Window {
     }
 
     /// Adds an answer of the plugin, and removes the observations that are older than the window.
-    pub(crate) fn look(&mut self, stats: &Stats) {
+    pub(crate) fn observe(&mut self, stats: &Stats) {
         // If the clock was set back, durations would be negative.
         if self.observations.back().is_some_and(|last| last.when > stats.heading.now) {
             self.observations.clear();
@@ -121,7 +121,7 @@ impl Window {
 /// Returns Jain's index of delivered / promised: 1 if the quotient is the same for all banks, 1/n if only one of n banks got anything.
 /// Banks without associations, without demand or without a promised share do not count. Returns `None` if no bank counts, or if no
 /// bank got anything.
-pub(crate) fn jain(banks: &[BankShares]) -> Option<f64> {
+pub(crate) fn jain_index(banks: &[BankShares]) -> Option<f64> {
     let counted = banks.iter().filter(|bank| bank.has_associations && bank.promised > 0.0);
     let parts: Vec<f64> = counted.filter_map(|bank| Some(bank.delivered? / bank.promised)).collect();
     let (sum, squares) =
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn stats(now: f64, running: Value, pending: Value) -> Stats {
+    fn make_stats(now: f64, running: Value, pending: Value) -> Stats {
         serde_json::from_value(json!({
             "now": now,
             "banks": [
@@ -185,52 +185,68 @@ mod tests {
         .expect("stats")
     }
 
-    fn load(bank: &str, jobs: u64, nodes: u64) -> Value {
+    fn make_load(bank: &str, jobs: u64, nodes: u64) -> Value {
         json!({"bank": bank, "queue": null, "jobs": jobs, "nodes": nodes, "cores": nodes})
     }
 
-    fn find<'a>(shares: &'a [BankShares], bank: &str) -> &'a BankShares {
+    fn find_bank<'a>(shares: &'a [BankShares], bank: &str) -> &'a BankShares {
         shares.iter().find(|shares| shares.bank == bank).expect("the bank")
     }
 
     #[test]
     fn a_single_observation_counts() {
         let mut window = Window::new(3600.0);
-        assert!(window.bank_shares().is_empty() && jain(&window.bank_shares()).is_none());
-        window.look(&stats(10.0, json!([load("a", 1, 3), load("b", 1, 1)]), json!([load("a", 5, 5)])));
+        assert!(window.bank_shares().is_empty() && jain_index(&window.bank_shares()).is_none());
+        window.observe(&make_stats(
+            10.0,
+            json!([make_load("a", 1, 3), make_load("b", 1, 1)]),
+            json!([make_load("a", 5, 5)]),
+        ));
         let shares = window.bank_shares();
-        assert_eq!((find(&shares, "a").delivered, find(&shares, "a").demand), (Some(0.75), 1.0));
+        assert_eq!((find_bank(&shares, "a").delivered, find_bank(&shares, "a").demand), (Some(0.75), 1.0));
         assert_eq!(
-            (find(&shares, "b").delivered, find(&shares, "b").demand, find(&shares, "b").promised),
+            (
+                find_bank(&shares, "b").delivered,
+                find_bank(&shares, "b").demand,
+                find_bank(&shares, "b").promised
+            ),
             (None, 0.0, 0.25)
         );
-        assert_eq!((find(&shares, "root").delivered, find(&shares, "root").demand), (Some(1.0), 1.0));
-        assert_eq!(jain(&shares), Some(1.0), "one bank is fair to itself");
+        assert_eq!(
+            (find_bank(&shares, "root").delivered, find_bank(&shares, "root").demand),
+            (Some(1.0), 1.0)
+        );
+        assert_eq!(jain_index(&shares), Some(1.0), "one bank is fair to itself");
     }
 
     #[test]
     fn each_observation_counts_until_the_next_and_only_time_with_demand_counts() {
         let mut window = Window::new(100.0);
-        let both = json!([load("a", 1, 1), load("b", 1, 1)]);
+        let both = json!([make_load("a", 1, 1), make_load("b", 1, 1)]);
         // For 30 s b has half of the cores in use. For 70 s only a runs, and b has no demand.
-        window.look(&stats(0.0, json!([load("a", 1, 1), load("b", 1, 1)]), both.clone()));
-        window.look(&stats(30.0, json!([load("a", 1, 4)]), json!([load("a", 1, 1)])));
-        window.look(&stats(100.0, json!([]), both.clone()));
+        window.observe(&make_stats(0.0, json!([make_load("a", 1, 1), make_load("b", 1, 1)]), both.clone()));
+        window.observe(&make_stats(30.0, json!([make_load("a", 1, 4)]), json!([make_load("a", 1, 1)])));
+        window.observe(&make_stats(100.0, json!([]), both.clone()));
         let shares = window.bank_shares();
-        assert_eq!((find(&shares, "b").delivered, find(&shares, "b").demand), (Some(0.5), 0.3));
-        assert_eq!(find(&shares, "a").demand, 1.0);
-        assert!((find(&shares, "a").delivered.expect("demand") - (0.5 * 30.0 + 70.0) / 100.0).abs() < 1e-12);
+        assert_eq!((find_bank(&shares, "b").delivered, find_bank(&shares, "b").demand), (Some(0.5), 0.3));
+        assert_eq!(find_bank(&shares, "a").demand, 1.0);
+        assert!(
+            (find_bank(&shares, "a").delivered.expect("demand") - (0.5 * 30.0 + 70.0) / 100.0).abs() < 1e-12
+        );
         // Delivered / promised is 0.85 / 0.75 for a, and 0.5 / 0.25 for b.
         let (a, b) = (0.85 / 0.75, 2.0);
         let expected: f64 = (a + b) * (a + b) / (2.0 * (a * a + b * b));
-        assert!((jain(&shares).expect("demand") - expected).abs() < 1e-12);
+        assert!((jain_index(&shares).expect("demand") - expected).abs() < 1e-12);
         // Observations older than the window are removed, except the one in force at its beginning.
-        window.look(&stats(180.0, json!([load("b", 1, 2)]), both.clone()));
+        window.observe(&make_stats(180.0, json!([make_load("b", 1, 2)]), both.clone()));
         let shares = window.bank_shares();
-        assert!((find(&shares, "a").demand - 1.0).abs() < 1e-12);
-        assert!((find(&shares, "b").demand - 0.8).abs() < 1e-12 && find(&shares, "b").delivered == Some(0.0));
+        assert!((find_bank(&shares, "a").demand - 1.0).abs() < 1e-12);
+        assert!(
+            (find_bank(&shares, "b").demand - 0.8).abs() < 1e-12
+                && find_bank(&shares, "b").delivered == Some(0.0)
+        );
         // If the clock goes back, the window begins again.
-        window.look(&stats(5.0, json!([load("b", 1, 2)]), both));
-        assert_eq!(find(&window.bank_shares(), "b").delivered, Some(1.0));
+        window.observe(&make_stats(5.0, json!([make_load("b", 1, 2)]), both));
+        assert_eq!(find_bank(&window.bank_shares(), "b").delivered, Some(1.0));
     }
 }

@@ -66,7 +66,7 @@ pub(crate) fn ask<T: DeserializeOwned>(flux: &Flux, method: &str, payload: &Valu
             Refusal::Failed(Failure::Message(text))
         }),
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => {
-            Err(Refusal::Failed(Failure::Message(missing(flux, method))))
+            Err(Refusal::Failed(Failure::Message(describe_missing(flux, method))))
         }
         Err(FluxError::Request { errno: libc::ENOENT | libc::EPERM | libc::EACCES, text, .. }) => {
             Err(Refusal::No(printable(&text).into_owned()))
@@ -104,7 +104,7 @@ fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
 }
 
 /// Returns why no plugin answers `method`, and what to do.
-fn missing(flux: &Flux, method: &str) -> String {
+fn describe_missing(flux: &Flux, method: &str) -> String {
     if is_loaded(flux) {
         return format!(
             "the priority plugin of this instance does not answer \"{method}\": it is flux-accounting's, or an older one. The \
@@ -112,7 +112,7 @@ fn missing(flux: &Flux, method: &str) -> String {
             load_command(Some("mf_priority.so"))
         );
     }
-    if let Some(text) = in_a_job(flux) {
+    if let Some(text) = describe_job_instance(flux) {
         return text;
     }
     let load = load_command(None);
@@ -121,7 +121,7 @@ fn missing(flux: &Flux, method: &str) -> String {
 
 /// Returns the message for a request within `flux batch` or `flux alloc`, where the job's own instance has no site priorities.
 /// Returns `None` in an instance that no other instance started.
-pub(crate) fn in_a_job(flux: &Flux) -> Option<String> {
+pub(crate) fn describe_job_instance(flux: &Flux) -> Option<String> {
     let level: u32 = flux.attribute("instance-level").ok()?.parse().ok().filter(|level| *level > 0)?;
     let job = flux.attribute("jobid").map_or(String::new(), |job| format!(", that of job {job}"));
     let parents = " --parent".repeat(usize::try_from(level).unwrap_or(1));
@@ -170,7 +170,7 @@ pub(crate) fn configuration<T: DeserializeOwned + Default>(flux: &Flux) -> T {
 }
 
 /// Returns the named queues of Flux's configuration; empty if there are none, or if Flux does not answer.
-pub(crate) fn queues(flux: &Flux) -> BTreeSet<String> {
+pub(crate) fn configured_queues(flux: &Flux) -> BTreeSet<String> {
     configuration::<Configuration>(flux).queues.into_keys().collect()
 }
 
@@ -192,6 +192,6 @@ pub(crate) fn site_resources(flux: &Flux) -> Option<Resources> {
 }
 
 /// Returns the tables `[[fairshare.limits]]` of Flux's configuration; empty if there are none, or if Flux does not answer.
-pub(crate) fn limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
+pub(crate) fn configured_limits(flux: &Flux) -> Vec<serde_json::Map<String, Value>> {
     configuration::<Configuration>(flux).fairshare.limits
 }

@@ -74,7 +74,7 @@ pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
     let resources: Option<SchedulerResources> = scheduler_status(flux);
     StartFacts {
         estimated_start: listed.and_then(|listed| listed.job.estimate()),
-        never_fits: resources.and_then(|resources| misfit(job, &resources, &configuration(flux))),
+        never_fits: resources.and_then(|resources| describe_misfit(job, &resources, &configuration(flux))),
     }
 }
 
@@ -138,13 +138,13 @@ impl Execution {
                 Some(name) => (name, false),
                 None => (property.as_str(), true),
             };
-            rules.push((ranks(self.properties.get(name).map_or("", String::as_str))?, is_wanted));
+            rules.push((parse_ranks(self.properties.get(name).map_or("", String::as_str))?, is_wanted));
         }
         let (mut nodes, mut cores) = (0, 0);
         for group in &self.groups {
             let fits =
                 |rank: &u32| rules.iter().all(|(having, is_wanted)| having.contains(rank) == *is_wanted);
-            let count = ranks(&group.rank)?.iter().filter(|rank| fits(rank)).count() as u64;
+            let count = parse_ranks(&group.rank)?.iter().filter(|rank| fits(rank)).count() as u64;
             nodes += count;
             cores += count * idset::count(group.children.get("core").map_or("", String::as_str))?;
         }
@@ -152,14 +152,18 @@ impl Execution {
     }
 }
 
-fn ranks(text: &str) -> Option<BTreeSet<u32>> {
+fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     let mut ranks = BTreeSet::new();
     idset::each_range(text, |low, high| ranks.extend(low..=high))?;
     Some(ranks)
 }
 
 /// Returns why all the nodes of the job's queue, also those that are down now, are too few for the job. Returns `None` if they are enough.
-fn misfit(job: &Why, resources: &SchedulerResources, configuration: &QueueConfiguration) -> Option<String> {
+fn describe_misfit(
+    job: &Why,
+    resources: &SchedulerResources,
+    configuration: &QueueConfiguration,
+) -> Option<String> {
     let requirement = configuration.requirement(job);
     let (nodes, cores) =
         resources.all.execution.amounts(requirement.map_or(&[], |(_, required)| required))?;
@@ -258,7 +262,7 @@ impl StoppedQueues {
 mod tests {
     use super::*;
 
-    fn job(queue: &str, parent: Value, nodes: u64, cores: u64) -> Why {
+    fn make_job(queue: &str, parent: Value, nodes: u64, cores: u64) -> Why {
         serde_json::from_value(
             json!({"queue": queue, "parent_queue": parent, "nodes": nodes, "cores": cores}),
         )
@@ -284,17 +288,17 @@ mod tests {
         .expect("a configuration");
         let null = || Value::Null;
         for (job, expected) in [
-            (job("all", null(), 6, 36), None),
-            (job("all", null(), 7, 36), Some("it requests 7 nodes, and the instance has 6")),
-            (job("all", null(), 6, 37), Some("it requests 37 cores, and the instance has 36")),
-            (job("big", null(), 4, 32), None),
-            (job("big", null(), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
-            (job("v", json!("big"), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
-            (job("new", null(), 3, 24), None),
-            (job("new", null(), 1, 25), Some("it requests 25 cores, and queue new has 24")),
-            (job("none", null(), 1, 1), Some("it requests 1 node, and queue none has 0")),
+            (make_job("all", null(), 6, 36), None),
+            (make_job("all", null(), 7, 36), Some("it requests 7 nodes, and the instance has 6")),
+            (make_job("all", null(), 6, 37), Some("it requests 37 cores, and the instance has 36")),
+            (make_job("big", null(), 4, 32), None),
+            (make_job("big", null(), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
+            (make_job("v", json!("big"), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
+            (make_job("new", null(), 3, 24), None),
+            (make_job("new", null(), 1, 25), Some("it requests 25 cores, and queue new has 24")),
+            (make_job("none", null(), 1, 1), Some("it requests 1 node, and queue none has 0")),
         ] {
-            assert_eq!(misfit(&job, &resources, &configuration).as_deref(), expected, "{job:?}");
+            assert_eq!(describe_misfit(&job, &resources, &configuration).as_deref(), expected, "{job:?}");
         }
     }
 

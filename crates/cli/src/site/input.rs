@@ -39,7 +39,7 @@ pub(crate) struct Input {
     /// The format of the document, if its beginning does not show it
     ///
     /// One of database, tree, export-db, csv, resource-group, pbsfs, sshare, sshare-json, sacctmgr-dump, sacctmgr-assoc.
-    #[arg(long, alias = "format", value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = format)]
+    #[arg(long, alias = "format", value_name = "FORMAT", requires = "tree", conflicts_with = "path", value_parser = parse_format)]
     tree_format: Option<Format>,
     /// Usages for a resource_group file, or for output of sacctmgr
     ///
@@ -61,7 +61,7 @@ pub(crate) struct Input {
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Wait {
     /// How long to wait for a locked database
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
     pub(crate) wait: Duration,
 }
 
@@ -86,7 +86,7 @@ pub(crate) struct PolicyArg {
     /// Without this option, it is the policy that the site set ("flux fairshare policy"), otherwise the policy of the system that the
     /// tree comes from: weighted-walk for flux-accounting, pbs for PBS's files, and for Slurm's output the policy that its columns
     /// and NormShares show (fair-tree, classic or depth-oblivious).
-    #[arg(long, value_name = "POLICY", value_parser = fingers::policy)]
+    #[arg(long, value_name = "POLICY", value_parser = fingers::parse_policy)]
     policy: Option<Policy>,
 }
 
@@ -105,18 +105,18 @@ impl PolicyArg {
     pub(crate) fn for_tree(self, loaded: &Loaded) -> Result<Policy, Failure> {
         match self.policy {
             Some(policy) => Ok(policy),
-            None => loaded.decided(),
+            None => loaded.decided_policy(),
         }
     }
 }
 
 /// Returns the name in `name=value`.
-fn name_of(setting: &str) -> &str {
+fn setting_name(setting: &str) -> &str {
     setting.split_once('=').map_or(setting, |(name, _)| name).trim()
 }
 
 /// Parses a number of seconds.
-pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let number: f64 = text.parse().map_err(|_| "expected a number of seconds".to_owned())?;
     // The limit is a day. SQLite counts the milliseconds in an int.
     if !(0.0..=86_400.0).contains(&number) {
@@ -126,7 +126,7 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
 }
 
 /// Parses the name of a format.
-fn format(text: &str) -> Result<Format, String> {
+fn parse_format(text: &str) -> Result<Format, String> {
     let name = text.trim().to_lowercase().replace('_', "-");
     name.parse()
         .map_err(|error: String| format!("{error}{}", did_you_mean(&name, Format::VARIANTS.iter().copied())))
@@ -136,7 +136,7 @@ impl Wait {
     /// Opens the database for a command that can't read documents.
     pub(crate) fn open(self, found: &Found, access: Access) -> Result<Database, Failure> {
         Database::open(&found.path, access, self.wait)
-            .map_err(|error| mending::unopened(&error, found, access, false))
+            .map_err(|error| mending::open_failure(&error, found, access, false))
     }
 }
 
@@ -146,7 +146,7 @@ impl Rules {
         let mut options = site.options;
         for setting in &self.set {
             options.set(setting).map_err(|error| {
-                let near = did_you_mean(name_of(setting), options.settings().map(|(name, _)| name));
+                let near = did_you_mean(setting_name(setting), options.settings().map(|(name, _)| name));
                 let near = if matches!(error, OptionError::UnknownName(_)) { near } else { String::new() };
                 Failure::Message(format!("--set: {error}{near}"))
             })?;
@@ -156,7 +156,7 @@ impl Rules {
 
     /// Rejects a setting that applies to none of the policies.
     pub(crate) fn apply_to(&self, policies: &[Policy]) -> Result<(), Failure> {
-        let names = self.set.iter().map(|setting| name_of(setting));
+        let names = self.set.iter().map(|setting| setting_name(setting));
         let useless = |name: &&str| !policies.iter().any(|policy| Options::applies(name, *policy));
         match names.into_iter().find(useless) {
             None => Ok(()),
@@ -182,7 +182,7 @@ impl Rules {
 
     /// Returns true if the option `name` is set.
     pub(crate) fn sets(&self, name: &str) -> bool {
-        self.set.iter().any(|setting| name_of(setting) == name)
+        self.set.iter().any(|setting| setting_name(setting) == name)
     }
 }
 
@@ -197,7 +197,7 @@ impl Input {
         self.tree.is_some() && self.tree_format != Some(Format::Database)
     }
 
-    pub(crate) fn wait(&self) -> Wait {
+    pub(crate) fn wait_option(&self) -> Wait {
         self.wait
     }
 
@@ -225,7 +225,7 @@ impl Input {
 
     fn open(&self, found: &Found) -> Result<Database, Failure> {
         let opened = Database::open(&found.path, Access::Read, self.wait.wait);
-        opened.map_err(|error| mending::unopened(&error, found, Access::Read, true))
+        opened.map_err(|error| mending::open_failure(&error, found, Access::Read, true))
     }
 
     /// Loads the live tree of the plugin if no option names a tree and the plugin answers this user. Otherwise calls [`Input::load`].
@@ -315,7 +315,7 @@ impl Input {
         };
         progress.phase("building the tree", || 0);
         let tree = builder.build().map_err(|error| {
-            if is_document { about(source, error) } else { mending::no_tree(source, &error) }
+            if is_document { file_failure(source, error) } else { mending::tree_failure(source, &error) }
         })?;
         let unit = match from.pace {
             Some(pace) if pace.is_node_seconds() => Unit::NodeSeconds,
@@ -437,7 +437,7 @@ impl Loaded {
     }
 
     /// Returns the policy of the tree. Fails if the document does not show it.
-    pub(crate) fn decided(&self) -> Result<Policy, Failure> {
+    pub(crate) fn decided_policy(&self) -> Result<Policy, Failure> {
         match &self.document.undecided {
             None => Ok(self.policy),
             Some(text) => Err(Failure::Message(text.clone())),
@@ -460,13 +460,13 @@ impl Loaded {
         if self.left_out.iter().any(|bank| bank == name) {
             format!("bank \"{name}\" is inactive, and inactive_usage=ignore leaves it out")
         } else {
-            crate::site::names::no_bank(&self.tree, name)
+            crate::site::names::unknown_bank_text(&self.tree, name)
         }
     }
 }
 
 /// Returns a failure that names the file.
-pub(crate) fn about(source: &Path, error: impl std::fmt::Display) -> Failure {
+pub(crate) fn file_failure(source: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Message(format!("{}: {error}", source.display()))
 }
 
@@ -477,5 +477,5 @@ pub(crate) fn rank(
     policy: Policy,
     options: &Options,
 ) -> Result<Ranking, Failure> {
-    tree.rank(policy, options).map_err(|error| about(source, error))
+    tree.rank(policy, options).map_err(|error| file_failure(source, error))
 }

@@ -15,7 +15,12 @@ const STANDING: &str = "\"flux fairshare standing\" and \"flux fairshare why JOB
 
 /// Returns the message for a database that can't be opened, with the options that name another. If the command reads documents, the
 /// message names that option too. If the command only reads, the message names the commands that ask the plugin.
-pub(crate) fn unopened(error: &StoreError, found: &Found, access: Access, reads_documents: bool) -> Failure {
+pub(crate) fn open_failure(
+    error: &StoreError,
+    found: &Found,
+    access: Access,
+    reads_documents: bool,
+) -> Failure {
     let source = found.by.map_or(String::new(), |by| format!(" ({by})"));
     let document = if reads_documents { ", -t FILE reads a document instead" } else { "" };
     let elsewhere = format!("-p FILE or {VARIABLE} names another{document}");
@@ -39,7 +44,7 @@ pub(crate) fn unopened(error: &StoreError, found: &Found, access: Access, reads_
 }
 
 /// Splits a message into the problem and the remedy, which begins with a command.
-pub(crate) fn split(message: &str) -> (String, Option<String>) {
+pub(crate) fn split_remedy(message: &str) -> (String, Option<String>) {
     let begins = ["; \"flux ", "; `sqlite3 "].iter().filter_map(|begin| message.find(begin)).min();
     match begins.and_then(|at| message.split_at_checked(at)) {
         Some((problem, remedy)) => (problem.to_owned(), Some(remedy.trim_start_matches("; ").to_owned())),
@@ -48,47 +53,50 @@ pub(crate) fn split(message: &str) -> (String, Option<String>) {
 }
 
 /// Returns the failure of a pipeline step. For an invalid tree it names the command that repairs it.
-pub(crate) fn failed(error: PipelineError) -> Failure {
+pub(crate) fn pipeline_failure(error: PipelineError) -> Failure {
     match error {
-        PipelineError::Tree { path, error } => no_tree(&path, &error),
+        PipelineError::Tree { path, error } => tree_failure(&path, &error),
         error => failure(error),
     }
 }
 
 /// Returns the failure for rows of a database that are not a tree, with the command that repairs them.
-pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
+pub(crate) fn tree_failure(source: &Path, error: &TreeError) -> Failure {
     let mend = match error {
         TreeError::NoBanks => "\"flux account add-bank root 1\" creates the first bank".to_owned(),
         TreeError::NoRoot => format!(
             "{} makes the bank root the root of the tree",
-            sqlite3(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
+            sqlite3_command(source, "UPDATE bank_table SET parent_bank = '' WHERE bank = 'root'")
         ),
         TreeError::SeveralRoots(_, other) => {
-            format!("{} gives it a parent bank", flux(&["edit-bank", "--parent-bank=PARENT", other]))
+            format!("{} gives it a parent bank", flux_command(&["edit-bank", "--parent-bank=PARENT", other]))
         }
         TreeError::MissingParent { bank, parent } => format!(
             "{} gives it another parent bank, {} creates the missing bank",
-            flux(&["edit-bank", "--parent-bank=PARENT", bank]),
-            flux(&["add-bank", "--parent-bank=root", parent, "SHARES"])
+            flux_command(&["edit-bank", "--parent-bank=PARENT", bank]),
+            flux_command(&["add-bank", "--parent-bank=root", parent, "SHARES"])
         ),
         TreeError::Cycle(bank) => {
-            format!("{} breaks the cycle", flux(&["edit-bank", "--parent-bank=root", bank]))
+            format!("{} breaks the cycle", flux_command(&["edit-bank", "--parent-bank=root", bank]))
         }
         TreeError::MissingBank { user, bank } => format!(
             "{} creates the bank, {} removes the user from it",
-            flux(&["add-bank", "--parent-bank=root", bank, "SHARES"]),
-            flux(&["delete-user", "--force", user, bank])
+            flux_command(&["add-bank", "--parent-bank=root", bank, "SHARES"]),
+            flux_command(&["delete-user", "--force", user, bank])
         ),
         TreeError::DuplicateAssociation { user, bank } => {
-            format!("{} removes the user from the bank", flux(&["delete-user", "--force", user, bank]))
+            format!(
+                "{} removes the user from the bank",
+                flux_command(&["delete-user", "--force", user, bank])
+            )
         }
         TreeError::BadUsage { .. } => {
             "\"flux fairshare recount --write\" recomputes it from the job records".to_owned()
         }
         TreeError::DuplicateBank(bank) => format!(
             "{} removes one of its rows, which {} shows",
-            sqlite3(source, "DELETE FROM bank_table WHERE bank_id = ID"),
-            flux(&["view-bank", bank])
+            sqlite3_command(source, "DELETE FROM bank_table WHERE bank_id = ID"),
+            flux_command(&["view-bank", bank])
         ),
         TreeError::TooLarge => {
             return Failure::Message(format!("{}: {error}", source.display()));
@@ -98,9 +106,9 @@ pub(crate) fn no_tree(source: &Path, error: &TreeError) -> Failure {
 }
 
 /// Returns a message for each user or bank that has limits but does not exist, with the command that removes the limits.
-pub(crate) fn lost(limits: &[StoredLimit]) -> Vec<String> {
+pub(crate) fn describe_lost_limits(limits: &[StoredLimit]) -> Vec<String> {
     let message = |StoredLimit { scope, name, queue, .. }: &StoredLimit| {
-        let unset = format!("\"{}\"", unset_limit(scope, name, queue));
+        let unset = format!("\"{}\"", unset_limit_command(scope, name, queue));
         format!(
             "the limits of {scope} {name} are not sent, because {name} does not exist; {unset} removes them"
         )
@@ -112,26 +120,26 @@ pub(crate) fn lost(limits: &[StoredLimit]) -> Vec<String> {
 }
 
 /// Returns the command that removes all limits of a user or bank, over all queues or in `queue`.
-pub(crate) fn unset_limit(scope: &str, name: &str, queue: &str) -> String {
+pub(crate) fn unset_limit_command(scope: &str, name: &str, queue: &str) -> String {
     let in_queue = format!("--queue={queue}");
     let mut words = vec!["limit", "unset", scope, name];
     words.extend((!queue.is_empty()).then_some(in_queue.as_str()));
-    command("fairshare", &words).trim_matches('"').to_owned()
+    quote_command("fairshare", &words).trim_matches('"').to_owned()
 }
 
 /// Returns the command that runs an SQL statement on the database, in quotes.
-fn sqlite3(database: &Path, statement: &str) -> String {
+fn sqlite3_command(database: &Path, statement: &str) -> String {
     let path = quote_for_shell(&database.display().to_string());
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
 /// Returns a command of flux-accounting, in quotes.
-fn flux(words: &[&str]) -> String {
-    command("account", words)
+fn flux_command(words: &[&str]) -> String {
+    quote_command("account", words)
 }
 
 /// Returns the command `flux SUBCOMMAND WORDS`, in quotes. Words with spaces or special characters are quoted for the shell.
-fn command(subcommand: &str, words: &[&str]) -> String {
+fn quote_command(subcommand: &str, words: &[&str]) -> String {
     let quoted = |word: &&str| quote_for_shell(&printable(word));
     format!("\"flux {subcommand} {}\"", words.iter().map(quoted).collect::<Vec<_>>().join(" "))
 }

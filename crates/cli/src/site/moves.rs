@@ -96,11 +96,11 @@ impl<'a> Moves<'a> {
             notes.push(format!("and {} more (--limit 0 shows all)", number(left_out)));
         }
         notes.extend(self.notes(new));
-        let rows = shown.into_iter().map(|moved| self.row(moved));
+        let rows = shown.into_iter().map(|moved| self.move_cells(moved));
         Report {
             facts,
-            rows: Rows { key: "associations", columns: columns(titles), rows: Box::new(rows) },
-            more: Some(self.banks(limit.is_some())),
+            rows: Rows { key: "associations", columns: move_columns(titles), rows: Box::new(rows) },
+            more: Some(self.bank_rows(limit.is_some())),
             notes,
             ..Report::default()
         }
@@ -130,7 +130,7 @@ impl<'a> Moves<'a> {
         vec![text, tau]
     }
 
-    fn row(&self, moved: &Move) -> Vec<Cell> {
+    fn move_cells(&self, moved: &Move) -> Vec<Cell> {
         let RankedTree { tree, ranking } = self.after;
         let rank = |rank: Option<u32>| rank.map_or(Cell::None, |rank| Cell::Count(rank.into()));
         let was = |value: fn(&Ranking, NodeId) -> Option<f64>| {
@@ -150,12 +150,12 @@ impl<'a> Moves<'a> {
     }
 
     /// Returns the sums over all associations below each bank. If `moved_only` is set, banks without a move are left out.
-    fn banks(&self, moved_only: bool) -> Rows<'_> {
+    fn bank_rows(&self, moved_only: bool) -> Rows<'_> {
         let tree = self.after.tree;
         let mut sums = vec![Sum::default(); tree.len()];
         for moved in &self.list {
             if let Some(sum) = tree.parent(moved.after).and_then(|bank| sums.get_mut(bank.index())) {
-                sum.add(moved);
+                sum.add_move(moved);
             }
         }
         // A bank comes before the banks below it. In reverse order each sum is complete when it is added to its parent's.
@@ -163,7 +163,7 @@ impl<'a> Moves<'a> {
         for bank in banks.into_iter().rev() {
             let sum = sums.get(bank.index()).copied().unwrap_or_default();
             if let Some(above) = tree.parent(bank).and_then(|above| sums.get_mut(above.index())) {
-                above.join(&sum);
+                above.add_sum(&sum);
             }
         }
         let rows = self.after.ranking.walk(tree).into_iter().filter_map(move |(node, depth)| {
@@ -203,12 +203,12 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, moved: &Move) {
+    fn add_move(&mut self, moved: &Move) {
         let (up, down) = (moved.gain > 0, moved.gain < 0);
-        self.join(&Sum { users: 1, winners: up.into(), losers: down.into(), gain: moved.gain });
+        self.add_sum(&Sum { users: 1, winners: up.into(), losers: down.into(), gain: moved.gain });
     }
 
-    fn join(&mut self, other: &Sum) {
+    fn add_sum(&mut self, other: &Sum) {
         self.users += other.users;
         self.winners += other.winners;
         self.losers += other.losers;
@@ -228,7 +228,7 @@ pub(crate) const FOR_PROGRAMS: &[&str] = &["rank_first", "rank_second"];
 /// Columns that a table leaves out if it is too wide.
 pub(crate) const GIVE_UP: &[&str] = &["fairshare_first", "fairshare_second"];
 
-fn columns(titles: &Titles) -> Vec<Column<'_>> {
+fn move_columns(titles: &Titles) -> Vec<Column<'_>> {
     vec![
         column("user", "User", Style::Text),
         column("bank", "Bank", Style::Text),

@@ -26,7 +26,7 @@ pub(crate) fn parts_of(tree: &Tree, user: &str) -> Vec<NodeId> {
 }
 
 /// Returns the message for an unknown bank. It suggests a user of that name, or a similar name.
-pub(crate) fn no_bank(tree: &Tree, name: &str) -> String {
+pub(crate) fn unknown_bank_text(tree: &Tree, name: &str) -> String {
     let text = format!("no bank \"{name}\"");
     match tree.leaves_of(name).next() {
         Some(_) => format!("{text}: {name} is a user; use \"flux fairshare show --user {name}\""),

@@ -8,7 +8,7 @@ use fairshare_accounting::store::StoredAssociation;
 pub(crate) const ROUNDING: f64 = 5e-7;
 
 /// Returns the number of stored fair-shares that differ from the ranking by more than [`ROUNDING`].
-pub(crate) fn stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
+pub(crate) fn count_stale(tree: &Tree, ranking: &Ranking, stored: &[StoredAssociation]) -> usize {
     let differs = |leaf: &NodeId| {
         let stored = stored.get(tree.list_index(*leaf)).and_then(|stored| stored.fairshare);
         ranking

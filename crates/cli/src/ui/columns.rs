@@ -86,7 +86,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (
         column("served", "Served", Style::Text),
         "below its share, above its share, even, or has no (own) shares",
-        |node| Served::from_detail(&node.detail).map_or(Cell::None, |served| text(served.into())),
+        |node| Served::from_detail(&node.detail).map_or(Cell::None, |served| text_cell(served.into())),
     ),
     (column("active", "Active", Style::Text), "whether the association is active, and so ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
@@ -118,19 +118,19 @@ pub(crate) const GIVE_UP: &[&str] = &[
 
 /// A column chosen for output.
 #[derive(Clone, Copy)]
-pub(crate) struct Chosen {
+pub(crate) struct NodeColumn {
     pub(crate) column: Column<'static>,
     pub(crate) value: Value,
 }
 
 /// Finds the column with the key or title `name`. The case is ignored.
-pub(crate) fn find(name: &str) -> Result<Chosen, String> {
-    let name = fingers::column(name);
+pub(crate) fn find_column(name: &str) -> Result<NodeColumn, String> {
+    let name = fingers::translate_column(name);
     let is_called = |column: &Column<'_>| {
         column.key.eq_ignore_ascii_case(name) || column.title.eq_ignore_ascii_case(name)
     };
     let known = COLUMNS.iter().find(|(column, ..)| is_called(column));
-    known.map(|(column, _, value)| Chosen { column: *column, value: *value }).ok_or_else(|| {
+    known.map(|(column, _, value)| NodeColumn { column: *column, value: *value }).ok_or_else(|| {
         let keys: Vec<&str> = COLUMNS.iter().map(|(column, ..)| column.key).collect();
         let titles = COLUMNS.iter().map(|(column, ..)| column.title);
         let near = did_you_mean(name, keys.iter().copied().chain(titles));
@@ -139,7 +139,7 @@ pub(crate) fn find(name: &str) -> Result<Chosen, String> {
 }
 
 /// Returns one line per column, for the man page.
-pub(crate) fn help() -> String {
+pub(crate) fn columns_help() -> String {
     let mut text = "Columns:\n".to_owned();
     for (column, description, _) in &COLUMNS {
         text.push_str(&format!("  {:<22}{description}\n", column.key));
@@ -148,7 +148,7 @@ pub(crate) fn help() -> String {
 }
 
 /// Returns the keys of the columns in JSON, CSV and parsable output.
-pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
+pub(crate) fn document_columns(policy: Policy) -> Vec<&'static str> {
     let mut names = vec![
         "kind",
         "bank",
@@ -169,7 +169,7 @@ pub(crate) fn of_document(policy: Policy) -> Vec<&'static str> {
 }
 
 /// Returns the keys of the columns of a table.
-pub(crate) fn of_table(policy: Policy, long: bool, bars: bool) -> Vec<&'static str> {
+pub(crate) fn table_columns(policy: Policy, long: bool, bars: bool) -> Vec<&'static str> {
     let mut names = vec!["name", "shares", "norm_shares", "usage", "norm_usage", "effective_usage"];
     names.extend(policy.table_columns(long));
     names.extend(["place", "fairshare"]);
@@ -199,7 +199,7 @@ impl Node<'_> {
     }
 }
 
-fn text(text: &str) -> Cell {
+fn text_cell(text: &str) -> Cell {
     Cell::Text(text.to_owned())
 }
 
@@ -208,20 +208,20 @@ fn name(node: &Node<'_>) -> Cell {
 }
 
 fn kind(node: &Node<'_>) -> Cell {
-    text(if node.is_bank() { "bank" } else { "association" })
+    text_cell(if node.is_bank() { "bank" } else { "association" })
 }
 
 fn bank(node: &Node<'_>) -> Cell {
-    if node.is_bank() { text(node.name()) } else { parent(node) }
+    if node.is_bank() { text_cell(node.name()) } else { parent(node) }
 }
 
 fn parent(node: &Node<'_>) -> Cell {
     let tree = node.view.tree;
-    tree.parent(node.node).map_or(Cell::None, |bank| text(tree.name(bank)))
+    tree.parent(node.node).map_or(Cell::None, |bank| text_cell(tree.name(bank)))
 }
 
 fn user(node: &Node<'_>) -> Cell {
-    if node.is_bank() { Cell::None } else { text(node.name()) }
+    if node.is_bank() { Cell::None } else { text_cell(node.name()) }
 }
 
 fn shares(node: &Node<'_>) -> Cell {
@@ -302,9 +302,13 @@ mod tests {
     #[test]
     fn each_column_that_a_ranking_policy_names_exists() {
         for policy in Policy::ALL {
-            let names = [of_table(policy, false, true), of_table(policy, true, true), of_document(policy)];
+            let names = [
+                table_columns(policy, false, true),
+                table_columns(policy, true, true),
+                document_columns(policy),
+            ];
             for name in names.concat() {
-                assert!(find(name).is_ok_and(|found| found.column.key == name), "{policy}: {name}");
+                assert!(find_column(name).is_ok_and(|found| found.column.key == name), "{policy}: {name}");
             }
         }
     }

@@ -27,7 +27,7 @@ pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) 
         Value::Array(values) => values.iter_mut().for_each(|value| add_companions(value, f58)),
         Value::Object(members) => {
             members.values_mut().for_each(|value| add_companions(value, f58));
-            let added = companions(members, f58);
+            let added = list_companions(members, f58);
             members.extend(added);
         }
         _ => {}
@@ -35,7 +35,7 @@ pub(crate) fn add_companions(document: &mut Value, f58: &dyn Fn(u64) -> String) 
 }
 
 /// Returns the companions of the members of an object.
-fn companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
+fn list_companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) -> Map<String, Value> {
     let mut added = Map::new();
     for (key, value) in members {
         // In a job that uses headroom, `by` is the latest time of its end.

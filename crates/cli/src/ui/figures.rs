@@ -38,7 +38,7 @@ impl Unit {
     /// Formats a usage in this unit, without the unit's name.
     pub(crate) fn figure(self, usage: f64) -> String {
         match self {
-            Unit::NodeSeconds => hours(usage / HOUR),
+            Unit::NodeSeconds => format_hours(usage / HOUR),
             Unit::Unknown => plain(usage),
         }
     }
@@ -56,12 +56,12 @@ impl Unit {
     }
 }
 
-fn hours(hours: f64) -> String {
+fn format_hours(hours: f64) -> String {
     match hours.abs() {
         0.0 => "0".to_owned(),
         small if small < 0.01 => "< 0.01".to_owned(),
         small if small < 1000.0 => format!("{hours:.2}"),
-        _ => grouped(&format!("{hours:.0}")),
+        _ => group_digits(&format!("{hours:.0}")),
     }
 }
 
@@ -69,15 +69,15 @@ fn hours(hours: f64) -> String {
 fn decimals(number: f64) -> String {
     let text = format!("{number:.2}");
     match text.split_once('.') {
-        Some((whole, part)) if whole.len() <= 9 => format!("{}.{part}", grouped(whole)),
-        _ => grouped(&format!("{number:.0}")),
+        Some((whole, part)) if whole.len() <= 9 => format!("{}.{part}", group_digits(whole)),
+        _ => group_digits(&format!("{number:.0}")),
     }
 }
 
 /// Formats a number with two decimals, or with three significant digits if it is below 0.1.
 fn plain(number: f64) -> String {
     if number.fract() == 0.0 || number >= 1000.0 {
-        grouped(&format!("{number:.0}"))
+        group_digits(&format!("{number:.0}"))
     } else if number >= 0.1 {
         format!("{number:.2}")
     } else if number >= 1e-6 {
@@ -90,7 +90,7 @@ fn plain(number: f64) -> String {
 }
 
 /// Adds a comma at each thousand. A number of more than 18 digits is rounded to three significant digits.
-pub(crate) fn grouped(digits: &str) -> String {
+pub(crate) fn group_digits(digits: &str) -> String {
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
     if digits.len() > 18 {
         let number: f64 = digits.parse().unwrap_or(f64::INFINITY);
@@ -108,7 +108,7 @@ pub(crate) fn grouped(digits: &str) -> String {
 
 /// Formats a count with a comma at each thousand.
 pub(crate) fn number(count: impl ToString) -> String {
-    grouped(&count.to_string())
+    group_digits(&count.to_string())
 }
 
 /// Formats a term of a sum, with up to two decimals.
@@ -116,9 +116,9 @@ pub(crate) fn term(number: f64) -> String {
     let text = format!("{number:.2}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     match text.split_once('.') {
-        Some((whole, part)) => format!("{}.{part}", grouped(whole)),
+        Some((whole, part)) => format!("{}.{part}", group_digits(whole)),
         None if text == "-0" => "0".to_owned(),
-        None => grouped(text),
+        None => group_digits(text),
     }
 }
 
@@ -162,7 +162,7 @@ pub(crate) fn duration(seconds: f64) -> String {
             let count = (seconds / length).ceil();
             return format!(
                 "{} {name}{}",
-                grouped(&format!("{count:.0}")),
+                group_digits(&format!("{count:.0}")),
                 if count == 1.0 { "" } else { "s" }
             );
         }

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::columns::{self, Chosen, View};
+use super::columns::{self, NodeColumn, View};
 use crate::ui::rows::Cell;
 use fairshare::{NodeId, Tree};
 
@@ -18,7 +18,7 @@ enum By {
     Name,
     List,
     PbsWalk,
-    Column(Chosen),
+    Column(NodeColumn),
 }
 
 impl Order {
@@ -30,7 +30,7 @@ impl Order {
             "pbs-walk" => return Ok(Order { by: By::PbsWalk, descending }),
             _ => {}
         }
-        let chosen = columns::find(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
+        let chosen = columns::find_column(key).map_err(|text| format!("{text}; or list, pbs-walk"))?;
         let by = match chosen.column.key {
             "place" => By::Rank,
             // Place 1 has the largest fair-share.
@@ -55,7 +55,7 @@ impl Order {
             By::Name => tree.walk(),
             By::List => tree.walk_list_order(),
             By::PbsWalk => pbs_walk(view),
-            By::Column(chosen) => return by_column(view, chosen, self.descending),
+            By::Column(chosen) => return walk_by_column(view, chosen, self.descending),
         };
         if self.descending { reverse_siblings(tree, &nodes) } else { nodes }
     }
@@ -89,19 +89,19 @@ fn reverse_siblings(tree: &Tree, nodes: &[(NodeId, usize)]) -> Vec<(NodeId, usiz
     })
 }
 
-fn by_column(view: &View<'_>, chosen: &Chosen, descending: bool) -> Vec<(NodeId, usize)> {
+fn walk_by_column(view: &View<'_>, chosen: &NodeColumn, descending: bool) -> Vec<(NodeId, usize)> {
     let tree = view.tree;
-    let values = values(view, chosen);
+    let values = column_values(view, chosen);
     let value = |node: &NodeId| values.get(node.index()).unwrap_or(&Cell::None);
     tree.depth_first(|siblings| {
         siblings.sort_by(|a, b| {
-            compare(value(a), value(b), descending).then_with(|| tree.name(*a).cmp(tree.name(*b)))
+            compare_cells(value(a), value(b), descending).then_with(|| tree.name(*a).cmp(tree.name(*b)))
         });
     })
 }
 
 /// Returns the column's value of each node, by index. A bank without a number of its own gets the largest number below it.
-fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
+fn column_values(view: &View<'_>, chosen: &NodeColumn) -> Vec<Cell> {
     let tree = view.tree;
     let mut values = vec![Cell::None; tree.len()];
     for (node, depth) in tree.walk() {
@@ -120,7 +120,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
         }
         let value = value.clone();
         if let Some(best) = values.get_mut(bank.index())
-            && compare(&value, best, true) == Ordering::Less
+            && compare_cells(&value, best, true) == Ordering::Less
         {
             *best = value;
         }
@@ -129,7 +129,7 @@ fn values(view: &View<'_>, chosen: &Chosen) -> Vec<Cell> {
 }
 
 /// Compares two cells in ascending or descending order. Texts come after numbers, and empty cells last, in both orders.
-pub(crate) fn compare(a: &Cell, b: &Cell, descending: bool) -> Ordering {
+pub(crate) fn compare_cells(a: &Cell, b: &Cell, descending: bool) -> Ordering {
     let order = match (a, b) {
         (Cell::Number(a), Cell::Number(b)) => a.total_cmp(b),
         (Cell::Count(a), Cell::Count(b)) => a.cmp(b),

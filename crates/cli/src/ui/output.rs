@@ -165,16 +165,16 @@ impl Output for Json {
             out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
             out.write_all(b", ")?;
         }
-        json_rows(report.rows, &mut progress, out)?;
+        write_json_rows(report.rows, &mut progress, out)?;
         if let Some(more) = report.more {
             out.write_all(b",\n")?;
-            json_rows(more, &mut progress, out)?;
+            write_json_rows(more, &mut progress, out)?;
         }
         out.write_all(b"}\n")
     }
 }
 
-fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
+fn write_json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\"{}\": [", rows.key)?;
     let mut separator = "\n";
     for row in progress.over("printing", rows.rows) {
@@ -184,10 +184,10 @@ fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io
         for (index, (cell, column)) in row.iter().zip(&rows.columns).enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(out, "{comma}\"{}\": ", column.key)?;
-            json_cell(cell, out)?;
+            write_json_cell(cell, out)?;
             if column.style == Style::Usage(Unit::NodeSeconds) {
                 write!(out, ", \"{}_node_seconds\": ", column.key)?;
-                json_cell(cell, out)?;
+                write_json_cell(cell, out)?;
             }
         }
         out.write_all(b"}")?;
@@ -195,7 +195,7 @@ fn json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write) -> io
     out.write_all(b"\n]")
 }
 
-fn json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
+fn write_json_cell(cell: &Cell, out: &mut dyn Write) -> io::Result<()> {
     match cell {
         Cell::None | Cell::Bar { .. } => out.write_all(b"null"),
         Cell::Text(text) | Cell::Node { name: text, .. } => {
@@ -236,7 +236,7 @@ impl Output for Separated {
                 }
                 match cell {
                     Cell::None | Cell::Bar { .. } => {}
-                    Cell::Text(text) | Cell::Node { name: text, .. } => self.text(text, out)?,
+                    Cell::Text(text) | Cell::Node { name: text, .. } => self.write_text(text, out)?,
                     Cell::Count(number) => write!(out, "{number}")?,
                     Cell::Gain(number) => write!(out, "{number}")?,
                     Cell::Flag(flag) => write!(out, "{flag}")?,
@@ -251,7 +251,7 @@ impl Output for Separated {
 
 impl Separated {
     /// Writes a text, in quotes if a reader would otherwise not get it back as one value. On a terminal control characters are escaped.
-    fn text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    fn write_text(&self, text: &str, out: &mut dyn Write) -> io::Result<()> {
         let text = if self.terminal { printable(text) } else { text.into() };
         let quoted = text.contains(|letter: char| letter == '"' || letter.is_control())
             || text.contains(self.separator);

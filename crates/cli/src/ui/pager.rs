@@ -44,15 +44,15 @@ impl Paper {
 
     /// Writes the remaining text. Dropping the paper waits for the end of the pager.
     pub(crate) fn finish(mut self) -> io::Result<()> {
-        self.settle(false)?;
+        self.choose_writer(false)?;
         self.flush()
     }
 
     /// Starts a pager if the output is `long`, and writes the kept text. Does nothing if that is done already.
-    fn settle(&mut self, long: bool) -> io::Result<&mut PagerState> {
+    fn choose_writer(&mut self, long: bool) -> io::Result<&mut PagerState> {
         if let PagerState::Waiting { text, .. } = &mut self.state {
             let text = std::mem::take(text);
-            let pager = if long { start() } else { None };
+            let pager = if long { start_pager() } else { None };
             let mut state = match pager {
                 Some(mut pager) => {
                     let input = pager.stdin.take().map(|input| BufWriter::with_capacity(1 << 16, input));
@@ -73,7 +73,7 @@ impl Write for Paper {
             text.extend_from_slice(bytes);
             *lines += bytes.iter().filter(|byte| **byte == b'\n').count();
             if *lines >= *rows {
-                self.settle(true)?;
+                self.choose_writer(true)?;
             }
             return Ok(bytes.len());
         }
@@ -117,7 +117,7 @@ impl Drop for Paper {
 
 /// Starts the pager that FLUX_FAIRSHARE_PAGER or PAGER names, otherwise less. Returns `None` if the name is empty or `cat`, or if
 /// the pager does not start.
-fn start() -> Option<Child> {
+fn start_pager() -> Option<Child> {
     let named = ["FLUX_FAIRSHARE_PAGER", "PAGER"].into_iter().find_map(|name| env::var(name).ok());
     let mut command = match named.as_deref().map(str::trim) {
         Some("" | "cat") => return None,

@@ -7,7 +7,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// Escapes the characters that a terminal acts upon or does not show, as in a string literal.
 pub(crate) fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(acts) {
+    if !text.contains(is_acting) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 8);
@@ -17,7 +17,7 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
             '\r' => shown.push_str("\\r"),
             '\t' => shown.push_str("\\t"),
             _ if letter.is_ascii_control() => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            _ if acts(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
+            _ if is_acting(letter) => shown.push_str(&format!("\\u{{{:x}}}", u32::from(letter))),
             _ => shown.push(letter),
         }
     }
@@ -27,13 +27,13 @@ pub(crate) fn printable(text: &str) -> Cow<'_, str> {
 /// Escapes the characters of a JSON document that a terminal acts upon. The value of the document stays the same. The serializer
 /// already escapes the ASCII control characters except DEL, and its line breaks must stay.
 pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
-    let acts = |letter: char| letter >= '\x7f' && acts(letter);
-    if !document.contains(acts) {
+    let must_escape = |letter: char| letter >= '\x7f' && is_acting(letter);
+    if !document.contains(must_escape) {
         return Cow::Borrowed(document);
     }
     let mut shown = String::with_capacity(document.len() + 8);
     for letter in document.chars() {
-        if acts(letter) {
+        if must_escape(letter) {
             shown.push_str(&format!("\\u{:04x}", u32::from(letter)));
         } else {
             shown.push(letter);
@@ -43,7 +43,7 @@ pub(crate) fn printable_json(document: &str) -> Cow<'_, str> {
 }
 
 /// Returns true for control characters, line separators, and marks that change the direction of writing.
-fn acts(letter: char) -> bool {
+fn is_acting(letter: char) -> bool {
     letter.is_control()
         || matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -91,7 +91,7 @@ pub(crate) fn sentence(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{acts, count, cut, printable, printable_json, width};
+    use super::{count, cut, is_acting, printable, printable_json, width};
     use serde_json::{Value, json};
 
     #[test]
@@ -116,7 +116,7 @@ mod tests {
         for document in [json!({text: [text, 1]}), json!({"plain": "日本"})] {
             let written = serde_json::to_string_pretty(&document).expect("JSON");
             let shown = printable_json(&written);
-            assert!(!shown.replace('\n', "").contains(acts), "{shown}");
+            assert!(!shown.replace('\n', "").contains(is_acting), "{shown}");
             assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), document);
         }
         assert_eq!(printable_json("\"\u{9b}\""), "\"\\u009b\"");

@@ -14,11 +14,11 @@ use fairshare_accounting::pipeline::watch::notify_watchdog;
 #[derive(Debug)]
 pub(crate) struct Progress {
     /// `None` if standard error is not a terminal.
-    shown: Option<Shown>,
+    shown: Option<ShownProgress>,
 }
 
 #[derive(Debug)]
-struct Shown {
+struct ShownProgress {
     bar: ProgressBar,
     /// Dropping the sender makes `delay_thread` end without showing the bar.
     cancel_delay: Option<Sender<()>>,
@@ -57,14 +57,18 @@ impl Progress {
             })
         };
         Progress {
-            shown: Some(Shown { bar, cancel_delay: Some(cancel_delay), delay_thread: delay_thread.ok() }),
+            shown: Some(ShownProgress {
+                bar,
+                cancel_delay: Some(cancel_delay),
+                delay_thread: delay_thread.ok(),
+            }),
         }
     }
 
     /// Begins the next phase. `total` returns the number of steps, or 0 if it is unknown; it is called only if there is a bar.
     pub(crate) fn phase(&mut self, phase: &'static str, total: impl FnOnce() -> u64) {
         notify_watchdog();
-        let Some(Shown { bar, .. }) = &self.shown else { return };
+        let Some(ShownProgress { bar, .. }) = &self.shown else { return };
         let total = total();
         let template =
             if total > 0 { "{msg:20} {wide_bar} {pos}/{len}" } else { "{msg:20} {spinner} {elapsed}" };
@@ -83,7 +87,7 @@ impl Progress {
     /// Sets the number of steps of the phase that are done.
     pub(crate) fn set_done(&mut self, done: u64) {
         notify_watchdog();
-        if let Some(Shown { bar, .. }) = &self.shown {
+        if let Some(ShownProgress { bar, .. }) = &self.shown {
             bar.set_position(done);
         }
     }

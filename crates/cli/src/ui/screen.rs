@@ -63,10 +63,10 @@ impl ScreenArgs {
             size.map(|size| usize::from(pick(size))).filter(|cells| *cells > 0)
         };
         Screen {
-            width: columns().or_else(|| size(|size| size.ws_col)),
+            width: columns_variable().or_else(|| size(|size| size.ws_col)),
             rows: size(|size| size.ws_row),
             colour,
-            unicode: unicode(),
+            unicode: is_unicode_locale(),
             terminal,
             pager: terminal && !self.no_pager,
         }
@@ -112,7 +112,7 @@ impl Screen {
     }
 
     /// Returns whether lines show the tree.
-    pub(crate) fn tree_lines(&self) -> bool {
+    pub(crate) fn has_tree_lines(&self) -> bool {
         self.terminal && self.unicode
     }
 
@@ -123,12 +123,12 @@ impl Screen {
 }
 
 /// Returns the width that COLUMNS gives. It takes precedence over the terminal's width, as in git.
-fn columns() -> Option<usize> {
+fn columns_variable() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }
 
 /// Returns whether the locale uses UTF-8. The first variable that is set decides.
-fn unicode() -> bool {
+fn is_unicode_locale() -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()
         .find_map(|name| env::var(name).ok().filter(|value| !value.is_empty()));

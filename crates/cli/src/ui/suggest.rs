@@ -6,14 +6,14 @@ const ALIKE: f64 = 0.7;
 
 /// Returns `; did you mean "..."?`, or an empty text if no known name is similar.
 pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> String {
-    match nearest(typed, known) {
+    match find_nearest(typed, known) {
         Some(name) => format!("; did you mean \"{name}\"?"),
         None => String::new(),
     }
 }
 
 /// Returns the known name that is most similar to `typed`. The case is ignored.
-pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn find_nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     // Names of very different lengths can't be similar. Skipping them keeps the search in a site's whole list of users fast.
     let slack = typed.chars().count() / 2 + 1;
@@ -35,16 +35,16 @@ pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>)
 
 #[cfg(test)]
 mod tests {
-    use super::{did_you_mean, nearest};
+    use super::{did_you_mean, find_nearest};
 
     #[test]
     fn a_typing_error_finds_its_name_and_an_unknown_word_finds_none() {
         let known = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];
         for (typed, meant) in [("clasic", "classic"), ("fair-three", "fair-tree"), ("PSB", "pbs")] {
-            assert_eq!(nearest(typed, known), Some(meant));
+            assert_eq!(find_nearest(typed, known), Some(meant));
         }
         assert_eq!(did_you_mean("clasic", known), "; did you mean \"classic\"?");
-        assert_eq!(nearest("bbo", ["eve", "bob"]), Some("bob"));
+        assert_eq!(find_nearest("bbo", ["eve", "bob"]), Some("bob"));
         assert_eq!(did_you_mean("xyzzy", known), "");
         assert_eq!(did_you_mean("alise", ["bob", "alice", "alicia"]), "; did you mean \"alice\"?");
     }

@@ -33,13 +33,13 @@ const SHORTEST_NAME: usize = 8;
 #[derive(Default)]
 struct Lines {
     text: String,
-    cells: Vec<Shown>,
+    cells: Vec<FormattedCell>,
     places: Vec<TreePosition>,
 }
 
 /// A formatted cell: the end of its text, with colour codes, and its width in terminal cells.
 #[derive(Clone, Copy)]
-struct Shown {
+struct FormattedCell {
     end: usize,
     width: u32,
     /// Whether the text follows the lines of the tree, which are drawn when the row is printed.
@@ -84,11 +84,11 @@ impl<'a> Table<'a> {
                 }
                 let (width, in_tree) = self.format_cell(cell, column.style, &mut lines.text);
                 *room = (*room).max(width);
-                lines.cells.push(Shown { end: lines.text.len(), width: width as u32, in_tree });
+                lines.cells.push(FormattedCell { end: lines.text.len(), width: width as u32, in_tree });
             }
             lines.places.push(place);
             // A row may have fewer cells than there are columns.
-            let empty = Shown { end: lines.text.len(), width: 0, in_tree: false };
+            let empty = FormattedCell { end: lines.text.len(), width: 0, in_tree: false };
             lines.cells.resize(lines.places.len() * columns.len(), empty);
         }
         if lines.places.is_empty() {
@@ -99,42 +99,42 @@ impl<'a> Table<'a> {
         }
         let natural = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP) + self.margin;
         let deepest = lines.places.iter().map(|place| place.depth.min(DEEPEST_INDENT)).max().unwrap_or(0);
-        let shown = self.fit(&columns, &mut widths, SHORTEST_NAME + self.step() * deepest);
-        find_open(&mut lines.places);
+        let shown = self.fit_columns(&columns, &mut widths, SHORTEST_NAME + self.indent_step() * deepest);
+        find_open_levels(&mut lines.places);
         // From here on the rows themselves show the progress.
         if self.screen.terminal {
             *progress = Progress::none();
         }
-        let print = Print { columns: &columns, widths: &widths, shown: &shown };
+        let print = PrintedColumns { columns: &columns, widths: &widths, shown: &shown };
         let mut buffer = String::new();
         if self.look.header {
             let mut titles = Lines::default();
             for column in &columns {
                 titles.text.push_str(&self.screen.paint(BOLD, column.title));
                 let width = width(column.title) as u32;
-                titles.cells.push(Shown { end: titles.text.len(), width, in_tree: false });
+                titles.cells.push(FormattedCell { end: titles.text.len(), width, in_tree: false });
             }
-            self.line(&titles.text, 0, &titles.cells, TreePosition::default(), print, &mut buffer);
+            self.format_line(&titles.text, 0, &titles.cells, TreePosition::default(), print, &mut buffer);
             out.write_all(buffer.as_bytes())?;
         }
         let mut from = 0;
         let rows = lines.cells.chunks(columns.len().max(1)).zip(&lines.places);
         for (cells, place) in progress.over("printing", rows) {
-            self.line(&lines.text, from, cells, *place, print, &mut buffer);
+            self.format_line(&lines.text, from, cells, *place, print, &mut buffer);
             out.write_all(buffer.as_bytes())?;
             from = cells.last().map_or(from, |cell| cell.end);
         }
         let drawn = |(column, shown): (&Column<'_>, &bool)| *shown && matches!(column.style, Style::Bar(_));
         if self.look.header && columns.iter().zip(&shown).any(drawn) {
-            self.legend(out)?;
+            self.print_legend(out)?;
         }
-        self.left_out(&columns, &shown, natural, out)?;
+        self.print_left_out(&columns, &shown, natural, out)?;
         Ok(true)
     }
 
     /// Names the columns that are left out for lack of width, and the width that shows all. Bars are not named, because other columns
     /// show the same numbers.
-    fn left_out(
+    fn print_left_out(
         &self,
         columns: &[Column<'_>],
         shown: &[bool],
@@ -166,13 +166,13 @@ impl<'a> Table<'a> {
     }
 
     /// Formats one row into `line`. The texts of its cells begin at `from` in `text`.
-    fn line(
+    fn format_line(
         &self,
         text: &str,
         mut from: usize,
-        cells: &[Shown],
+        cells: &[FormattedCell],
         place: TreePosition,
-        Print { columns, widths, shown }: Print<'_>,
+        PrintedColumns { columns, widths, shown }: PrintedColumns<'_>,
         line: &mut String,
     ) {
         line.clear();
@@ -213,12 +213,12 @@ impl<'a> Table<'a> {
 
     /// Returns which columns fit, and shrinks `widths`. First names are cut to two fifths of the line, then columns are left out, then
     /// names are cut to `shortest`.
-    fn fit(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
+    fn fit_columns(&self, columns: &[Column<'_>], widths: &mut [usize], shortest: usize) -> Vec<bool> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
         let room = room.saturating_sub(self.margin);
         let mut whole = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
-        shrink(columns, &shown, widths, &mut whole, room, shortest.max(room * 2 / 5));
+        shrink_names(columns, &shown, widths, &mut whole, room, shortest.max(room * 2 / 5));
         for key in self.look.give_up {
             if whole <= room {
                 break;
@@ -230,19 +230,19 @@ impl<'a> Table<'a> {
                 }
             }
         }
-        shrink(columns, &shown, widths, &mut whole, room, shortest);
+        shrink_names(columns, &shown, widths, &mut whole, room, shortest);
         shown
     }
 
     /// Returns the indentation per level of the tree, in cells.
-    fn step(&self) -> usize {
-        if self.screen.tree_lines() { 2 } else { 1 }
+    fn indent_step(&self) -> usize {
+        if self.screen.has_tree_lines() { 2 } else { 1 }
     }
 
     /// Returns the tree lines, or spaces, before a name.
     fn indentation(&self, place: TreePosition) -> String {
         let levels = place.depth.min(DEEPEST_INDENT);
-        if !self.screen.tree_lines() {
+        if !self.screen.has_tree_lines() {
             return " ".repeat(levels);
         }
         let mut branch = String::new();
@@ -263,20 +263,20 @@ impl<'a> Table<'a> {
         let mut paint = Paint::new();
         let text = match (cell, style) {
             (Cell::None, _) => return (0, false),
-            (Cell::Text(text), _) => self.name(&text),
+            (Cell::Text(text), _) => self.format_name(&text),
             (Cell::Node { depth, bank, name }, _) => {
                 let paint = if bank { BOLD } else { paint };
-                return (self.node(depth, &name, paint, out), true);
+                return (self.format_node(depth, &name, paint, out), true);
             }
             (Cell::Bar { usage, share }, Style::Bar(width)) => {
-                out.push_str(&self.bar(usage, share, width));
+                out.push_str(&self.draw_bar(usage, share, width));
                 return (width, false);
             }
             (Cell::Bar { .. }, _) => String::new(),
             (Cell::Count(id), Style::Id) => id.to_string(),
             (Cell::Count(count), _) => number(count),
             (Cell::Gain(gain), _) => {
-                paint = sign(gain.signum() as f64);
+                paint = sign_paint(gain.signum() as f64);
                 format!("{}{}", if gain > 0 { "+" } else { "" }, number(gain))
             }
             (Cell::Flag(flag), _) => if flag { "yes" } else { "no" }.to_owned(),
@@ -285,7 +285,7 @@ impl<'a> Table<'a> {
             (Cell::Number(number), Style::Percent) => percent(number),
             (Cell::Number(number), Style::Term) => term(number),
             (Cell::Number(number), Style::Change) => {
-                paint = sign(number);
+                paint = sign_paint(number);
                 format!("{number:+.6}")
             }
             (Cell::Number(number), Style::Quotient) if number.is_infinite() => "no target".to_owned(),
@@ -307,7 +307,7 @@ impl<'a> Table<'a> {
     }
 
     /// Escapes a text that a user chose, and cuts it to [`LONGEST_NAME`] if the line is not limited.
-    fn name(&self, text: &str) -> String {
+    fn format_name(&self, text: &str) -> String {
         let text = printable(text);
         if self.screen.width.is_none() && text.len() > LONGEST_NAME && width(&text) > LONGEST_NAME {
             return cut(&text, LONGEST_NAME, self.screen.ellipsis());
@@ -315,16 +315,16 @@ impl<'a> Table<'a> {
         text.into_owned()
     }
 
-    fn node(&self, depth: usize, name: &str, paint: Paint, out: &mut String) -> usize {
+    fn format_node(&self, depth: usize, name: &str, paint: Paint, out: &mut String) -> usize {
         let level = if depth > DEEPEST_INDENT { format!("({depth}) ") } else { String::new() };
-        let name = self.name(name);
+        let name = self.format_name(name);
         out.push_str(&level);
         out.push_str(&self.screen.paint(paint, &name));
-        self.step() * depth.min(DEEPEST_INDENT) + width(&level) + width(&name)
+        self.indent_step() * depth.min(DEEPEST_INDENT) + width(&level) + width(&name)
     }
 
     /// Explains the parts of a bar.
-    fn legend(&self, out: &mut dyn Write) -> io::Result<()> {
+    fn print_legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.screen.colour && self.screen.unicode;
         let mark = |paint, block, letter| self.screen.paint(paint, if blocks { block } else { letter });
         writeln!(
@@ -337,7 +337,7 @@ impl<'a> Table<'a> {
     }
 
     /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours letters show the parts.
-    fn bar(&self, usage: usize, share: usize, width: usize) -> String {
+    fn draw_bar(&self, usage: usize, share: usize, width: usize) -> String {
         let blocks = self.screen.colour && self.screen.unicode;
         let mut runs: Vec<(Paint, String)> = Vec::new();
         for at in 0..width {
@@ -365,14 +365,14 @@ impl<'a> Table<'a> {
 
 /// The columns that are printed, and their widths.
 #[derive(Clone, Copy)]
-struct Print<'a> {
+struct PrintedColumns<'a> {
     columns: &'a [Column<'a>],
     widths: &'a [usize],
     shown: &'a [bool],
 }
 
 /// Shrinks the widest columns of names until the table fits into `room`, or no name is longer than `shortest`.
-fn shrink(
+fn shrink_names(
     columns: &[Column<'_>],
     shown: &[bool],
     widths: &mut [usize],
@@ -394,7 +394,7 @@ fn shrink(
 }
 
 /// Sets which levels continue below each row. The rows are visited in reverse order, because the last row of a level ends it.
-fn find_open(places: &mut [TreePosition]) {
+fn find_open_levels(places: &mut [TreePosition]) {
     let mut open = 0u32;
     for place in places.iter_mut().rev() {
         let level = place.depth.min(DEEPEST_INDENT) as u32;
@@ -404,7 +404,7 @@ fn find_open(places: &mut [TreePosition]) {
     }
 }
 
-fn sign(number: f64) -> Paint {
+fn sign_paint(number: f64) -> Paint {
     if number > 0.0 {
         GOOD
     } else if number < 0.0 {

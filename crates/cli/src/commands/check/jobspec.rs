@@ -32,7 +32,7 @@ pub(crate) struct SubmitArgs {
     #[arg(short = 'g', long, value_name = "N", value_parser = clap::value_parser!(u64).range(0..=1_000_000))]
     gpus_per_task: Option<u64>,
     /// Time limit; minutes, or a number with s, m, h or d
-    #[arg(short = 't', long, value_name = "TIME", value_parser = time_limit)]
+    #[arg(short = 't', long, value_name = "TIME", value_parser = parse_time_limit)]
     time_limit: Option<f64>,
     /// Queue
     #[arg(short = 'q', long, value_name = "NAME")]
@@ -41,7 +41,7 @@ pub(crate) struct SubmitArgs {
     #[arg(short = 'B', long, value_name = "NAME")]
     bank: Option<String>,
     /// Urgency, 0 to 31, hold, expedite or default
-    #[arg(long, value_name = "N", value_parser = urgency)]
+    #[arg(long, value_name = "N", value_parser = parse_urgency)]
     urgency: Option<i64>,
     /// Attribute, such as system.project=NAME
     #[arg(short = 'S', long, value_name = "ATTR=VALUE")]
@@ -65,14 +65,14 @@ pub(crate) struct JobToCheck {
 }
 
 /// Returns the minutes or the Flux standard duration in seconds.
-fn time_limit(text: &str) -> Result<f64, String> {
+fn parse_time_limit(text: &str) -> Result<f64, String> {
     let minutes = text.parse::<f64>().ok().map(|minutes| minutes * 60.0);
     let seconds = minutes.or_else(|| parse_duration(text));
     let seconds = seconds.filter(|seconds| seconds.is_finite() && *seconds >= 0.0);
     seconds.ok_or_else(|| "expected minutes, or a number with s, m, h or d, such as 1.5h".to_owned())
 }
 
-fn urgency(text: &str) -> Result<i64, String> {
+fn parse_urgency(text: &str) -> Result<i64, String> {
     match text {
         "hold" => Some(URGENCY_HOLD),
         "default" => Some(URGENCY_DEFAULT),
@@ -133,7 +133,7 @@ impl SubmitArgs {
         for attribute in &self.setattr {
             set_attribute(&mut attributes, attribute);
         }
-        Ok(reduced(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
+        Ok(reduce_jobspec(&json!({"version": 1, "resources": [resources], "attributes": attributes})))
     }
 }
 
@@ -169,11 +169,11 @@ fn read_jobspec(path: &str) -> Result<Value, Failure> {
     if !jobspec.is_object() {
         return Err(Failure::Message(format!("{shown} is not a jobspec: expected a JSON object")));
     }
-    Ok(reduced(&jobspec))
+    Ok(reduce_jobspec(&jobspec))
 }
 
 /// Returns a jobspec without the members that the plugin does not read: an environment may exceed the longest request.
-fn reduced(jobspec: &Value) -> Value {
+fn reduce_jobspec(jobspec: &Value) -> Value {
     let mut short = Map::new();
     for key in ["version", "resources"] {
         short.extend(jobspec.get(key).map(|value| (key.to_owned(), value.clone())));

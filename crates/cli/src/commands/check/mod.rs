@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Answers `what-if --submit`: `words` are a number of jobs and the options of one of them.
-pub(super) fn check_several(
+pub(super) fn check_many_jobs(
     words: &[String],
     json: bool,
     instance: &InstanceArg,

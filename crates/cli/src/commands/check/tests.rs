@@ -8,7 +8,7 @@ use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::CheckedJob;
 use serde_json::{Value, json};
 
-fn answer(more: Value) -> CheckedJob {
+fn make_answer(more: Value) -> CheckedJob {
     let priority = price(&[("fairshare", 0.421, 100_000), ("urgency", 0.0, 1000)]);
     let mut answer = json!({
         "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "overruled": null,
@@ -21,7 +21,7 @@ fn answer(more: Value) -> CheckedJob {
     serde_json::from_value(answer).expect("an answer")
 }
 
-fn text(checked: &CheckedJob, refusal: Option<&str>, queue: &QueueState) -> String {
+fn format_description(checked: &CheckedJob, refusal: Option<&str>, queue: &QueueState) -> String {
     let (screen, words) = (screen(100), words());
     let mut text = Vec::new();
     describe(&Teller { screen: &screen, words: &words }, checked, refusal, queue, &mut text)
@@ -40,31 +40,31 @@ fn screens_of_jobs_that_are_not_submitted() {
         json!({"jobs": 100, "jobs_rejected": 20, "jobs_held": 70, "first_limit": "max-resource-user-limit"});
     let mut screens = String::new();
     for (name, answer, refusal, queue) in [
-        ("accepted", answer(json!({})), None, &open),
-        ("held", answer(json!({"holds": holds, "jobs_held": 1})), None, &stopped),
+        ("accepted", make_answer(json!({})), None, &open),
+        ("held", make_answer(json!({"holds": holds, "jobs_held": 1})), None, &stopped),
         (
             "rejected",
-            answer(json!({"rejection": rejection, "jobs_rejected": 1, "priority": null})),
+            make_answer(json!({"rejection": rejection, "jobs_rejected": 1, "priority": null})),
             None,
             &open,
         ),
-        ("rejected by Flux", answer(json!({})), Some("queue debug takes no new jobs"), &open),
+        ("rejected by Flux", make_answer(json!({})), Some("queue debug takes no new jobs"), &open),
         (
             "without data",
-            answer(json!({"waits_for_data": true, "bank": null, "priority": null})),
+            make_answer(json!({"waits_for_data": true, "bank": null, "priority": null})),
             None,
             &open,
         ),
         (
             "score 0",
-            answer(json!({"place": null, "priority": price(&[("fairshare", 0.0, 100_000)])})),
+            make_answer(json!({"place": null, "priority": price(&[("fairshare", 0.0, 100_000)])})),
             None,
             &open,
         ),
-        ("several", answer(several), None, &open),
-        ("several without a limit", answer(json!({"jobs": 5})), None, &open),
+        ("several", make_answer(several), None, &open),
+        ("several without a limit", make_answer(json!({"jobs": 5})), None, &open),
     ] {
-        screens.push_str(&format!("===== {name}\n{}", text(&answer, refusal, queue)));
+        screens.push_str(&format!("===== {name}\n{}", format_description(&answer, refusal, queue)));
     }
     check("check", 100, &screens);
     assert!(
@@ -73,7 +73,7 @@ fn screens_of_jobs_that_are_not_submitted() {
     );
     assert_eq!(
         refusal_by_queue(
-            &answer(json!({})),
+            &make_answer(json!({})),
             &state(json!({"enable": false, "start": true, "disable_reason": "maintenance"}))
         )
         .as_deref(),

@@ -14,10 +14,10 @@ use fairshare_engine::priority::Outcome;
 pub(super) fn refusal_by_queue(checked: &CheckedJob, queue: &QueueState) -> Option<String> {
     let reason = queue.disable_reason.as_deref().unwrap_or_default();
     let name = queue_label(checked.queue.as_deref());
-    (queue.is_enabled == Some(false)).then(|| format!("{name} takes no new jobs{}", because(reason)))
+    (queue.is_enabled == Some(false)).then(|| format!("{name} takes no new jobs{}", format_reason(reason)))
 }
 
-fn because(reason: &str) -> String {
+fn format_reason(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
@@ -34,7 +34,7 @@ pub(super) fn describe(
     let by_flux = refusal.map(|text| format!("Rejected by Flux: {text}."));
     if let Some(text) = by_flux.or(rejection) {
         teller.heading(&text, out)?;
-        return teller.line(&shape(teller, checked), out);
+        return teller.line(&describe_size(teller, checked), out);
     }
     let heading = match (checked.jobs, checked.jobs_rejected) {
         (1, 0) => "Accepted.".to_owned(),
@@ -42,14 +42,14 @@ pub(super) fn describe(
         (all, rejected) => format!("{} of {} jobs are accepted.", number(all - rejected), number(all)),
     };
     teller.heading(&heading, out)?;
-    teller.line(&shape(teller, checked), out)?;
+    teller.line(&describe_size(teller, checked), out)?;
     if checked.waits_for_data {
         let text =
             "The plugin has no data yet: the job waits until a push brings the association of its user.";
         return teller.line(text, out);
     }
     if checked.jobs > 1 {
-        several(teller, checked, out)?;
+        describe_many(teller, checked, out)?;
     }
     for hold in &checked.holds {
         teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)), out)?;
@@ -59,16 +59,16 @@ pub(super) fn describe(
     }
     if queue.is_started == Some(false) {
         let name = queue_label(checked.queue.as_deref());
-        let text = format!("Its jobs wait until {name} is started{}.", because(queue.why_stopped()));
+        let text = format!("Its jobs wait until {name} is started{}.", format_reason(queue.why_stopped()));
         teller.line(&text, out)?;
     }
     match &checked.priority {
-        Some(made) => teller.line(&priority(checked, made), out),
+        Some(made) => teller.line(&describe_priority(checked, made), out),
         None => Ok(()),
     }
 }
 
-fn shape(teller: &Teller<'_>, checked: &CheckedJob) -> String {
+fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
     let each = if checked.jobs > 1 { "Each job" } else { "The job" };
     let mut parts = vec![format!("{each} of {}", teller.words.user(checked.userid.0))];
     parts.extend(checked.bank.as_ref().map(|bank| format!("in bank {bank}")));
@@ -85,7 +85,7 @@ fn shape(teller: &Teller<'_>, checked: &CheckedJob) -> String {
 }
 
 /// Prints how many of several jobs are rejected and held.
-fn several(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
+fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
     if checked.jobs_rejected > 0 {
         let text = format!(
             "Rejected: the last {} jobs, because the bank then has the most active jobs that it allows.",
@@ -106,7 +106,7 @@ fn several(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io
 }
 
 /// Returns a sentence about the priority and the place.
-fn priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
+fn describe_priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
     let whose = if checked.jobs > 1 { "The first has" } else { "It has" };
     let when = if checked.holds.is_empty() { "" } else { " when no limit holds it" };
     match (made.outcome(), checked.place) {

@@ -10,9 +10,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value, json};
 
 use super::push::{self, Push};
-use super::status::{loaded, state_of};
+use super::status::{find_loaded_plugin, state_of};
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, Refusal, in_a_job, limits, queues};
+use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance};
 use crate::plugin::installed::load_command;
 use crate::plugin::{live_tree, standing};
 use crate::site::database::DatabaseArg;
@@ -58,9 +58,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
     let mut data = push::read(&push)?;
     let flux = args.instance.connect()?;
-    let Some(name) = loaded(&flux)? else {
+    let Some(name) = find_loaded_plugin(&flux)? else {
         let text = || format!("no priority plugin is loaded: \"{}\" loads it", load_command(None));
-        return Err(Failure::Message(in_a_job(&flux).unwrap_or_else(text)));
+        return Err(Failure::Message(describe_job_instance(&flux).unwrap_or_else(text)));
     };
     let Some(preview) = push::ask(&push, &data)? else {
         let text = format!("{name} is flux-accounting's plugin, which can't say what a push would change");
@@ -78,8 +78,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let everyone = Map::from_iter([("all".to_owned(), true.into())]);
     let standings: Standings =
         serde_json::from_value(standing::fetch(&flux, &everyone, usize::MAX)?).map_err(failure)?;
-    let stored = records::of_database(&data);
-    let loaded = records::of_plugin(&state, &pages, &standings.associations, &limits(&flux));
+    let stored = records::collect_database_records(&data);
+    let loaded =
+        records::collect_plugin_records(&state, &pages, &standings.associations, &configured_limits(&flux));
     let mut differences = Vec::new();
     let mut unlisted = BTreeMap::new();
     for kind in RecordKind::ALL {
@@ -99,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         differences.extend(found);
     }
     let in_plugin = !differences.is_empty() || !unlisted.is_empty();
-    differences.extend(compare_queues(&queues(&flux), &data));
+    differences.extend(compare_queues(&configured_queues(&flux), &data));
     print(args, &preview.changes, differences, &unlisted, in_plugin)
 }
 
@@ -125,16 +126,16 @@ fn compare(
             continue;
         }
         let (Some(database), Some(plugin)) = (stored.get(id), loaded.get(id)) else {
-            let has = |side: &BTreeMap<RecordId, Record>| presence(side.contains_key(id));
+            let has = |side: &BTreeMap<RecordId, Record>| format_presence(side.contains_key(id));
             found.push(difference(None, has(stored), has(loaded)));
             continue;
         };
         // A field that only one side has is not compared.
         let both = database.iter().filter_map(|(field, value)| Some((field, value, plugin.get(field)?)));
         let differing = both.filter(|(_, database, plugin)| database != plugin);
-        found.extend(
-            differing.map(|(field, database, plugin)| difference(Some(field), text(database), text(plugin))),
-        );
+        found.extend(differing.map(|(field, database, plugin)| {
+            difference(Some(field), format_value(database), format_value(plugin))
+        }));
     }
     found
 }
@@ -146,19 +147,19 @@ fn compare_queues(configured: &BTreeSet<String>, data: &PolicyData) -> Vec<Diffe
     let difference = |queue: &String| Difference {
         record: RecordId { kind: RecordKind::Queue, name: queue.clone() },
         field: None,
-        database: Some(presence(stored.contains(queue))),
+        database: Some(format_presence(stored.contains(queue))),
         plugin: None,
-        flux: Some(presence(configured.contains(queue))),
+        flux: Some(format_presence(configured.contains(queue))),
     };
     differing.map(difference).collect()
 }
 
-fn presence(is_there: bool) -> String {
+fn format_presence(is_there: bool) -> String {
     if is_there { "present" } else { "missing" }.to_owned()
 }
 
 /// Returns a value as a person reads it.
-fn text(value: &Value) -> String {
+fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 

@@ -87,13 +87,13 @@ impl Records {
         self.0.insert(RecordId { kind, name: name.into() }, fields);
     }
 
-    fn setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
+    fn add_setting(&mut self, name: impl Into<String>, value: impl Into<Value>) {
         self.add(RecordKind::Setting, name, Map::from_iter([("value".to_owned(), value.into())]));
     }
 }
 
 /// Serializes a record, without the fields in `left_out`.
-fn fields(record: &impl Serialize, left_out: &[&str]) -> Record {
+fn serialize_fields(record: &impl Serialize, left_out: &[&str]) -> Record {
     let Ok(Value::Object(mut fields)) = serde_json::to_value(record) else { return Map::new() };
     fields.retain(|name, _| !left_out.contains(&name.as_str()));
     fields
@@ -106,25 +106,25 @@ fn association_name(userid: i64, bank: &str) -> String {
 }
 
 /// Returns a list of names without blanks, as the plugin stores it.
-fn list(text: &str) -> String {
+fn strip_blanks(text: &str) -> String {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
 }
 
 /// Returns the fields of an association without those that the plugin computes: fair-share and usage.
-fn association(record: AssociationRecord, is_default: Option<bool>, shares: Option<i64>) -> Record {
+fn association_fields(record: AssociationRecord, is_default: Option<bool>, shares: Option<i64>) -> Record {
     let record = AssociationRecord {
-        queues: list(&record.queues),
-        projects: list(&record.projects),
+        queues: strip_blanks(&record.queues),
+        projects: strip_blanks(&record.projects),
         active: i64::from(record.active != 0),
         ..record.without_leaf()
     };
-    let mut fields = fields(&record, &["userid", "bank", "def_bank", "fairshare"]);
+    let mut fields = serialize_fields(&record, &["userid", "bank", "def_bank", "fairshare"]);
     fields.extend(is_default.map(|is_default| (DEFAULT_BANK.to_owned(), is_default.into())));
     fields.extend(shares.map(|shares| ("shares".to_owned(), shares.into())));
     fields
 }
 
-fn bank(priority: f64, branch: Option<(&str, i64, bool)>) -> Record {
+fn bank_fields(priority: f64, branch: Option<(&str, i64, bool)>) -> Record {
     let mut fields = Map::from_iter([("priority".to_owned(), json!(priority))]);
     if let Some((parent, shares, is_active)) = branch {
         fields.insert("parent".to_owned(), parent.into());
@@ -140,7 +140,7 @@ fn limit_name(scope: &str, name: &str, queue: &str, measure: &str) -> String {
 }
 
 /// Returns the records that a push of `data` would send.
-pub(super) fn of_database(data: &PolicyData) -> BTreeMap<RecordId, Record> {
+pub(super) fn collect_database_records(data: &PolicyData) -> BTreeMap<RecordId, Record> {
     let mut records = Records::default();
     for record in &data.associations {
         let name = association_name(record.userid, &record.bank);
@@ -148,21 +148,21 @@ pub(super) fn of_database(data: &PolicyData) -> BTreeMap<RecordId, Record> {
         records.add(
             RecordKind::Association,
             name,
-            association(record.clone(), Some(is_default), record.shares),
+            association_fields(record.clone(), Some(is_default), record.shares),
         );
     }
     for record in &data.banks {
         let branch = || Some((record.parent.as_deref()?, record.shares?, record.active? != 0));
-        records.add(RecordKind::Bank, &record.bank, bank(record.priority, branch()));
+        records.add(RecordKind::Bank, &record.bank, bank_fields(record.priority, branch()));
     }
     for record in &data.queues {
-        records.add(RecordKind::Queue, &record.queue, fields(record, &["queue"]));
+        records.add(RecordKind::Queue, &record.queue, serialize_fields(record, &["queue"]));
     }
     for record in &data.projects {
         records.add(RecordKind::Project, &record.project, Map::new());
     }
     for record in &data.priority_factors {
-        records.add(RecordKind::Factor, &record.factor, fields(record, &["factor"]));
+        records.add(RecordKind::Factor, &record.factor, serialize_fields(record, &["factor"]));
     }
     for record in &data.limits {
         for (measure, limit) in &record.caps {
@@ -173,18 +173,18 @@ pub(super) fn of_database(data: &PolicyData) -> BTreeMap<RecordId, Record> {
             records.add(RecordKind::Limit, name, fields);
         }
     }
-    records.setting("deny_unknown_queues", data.config.deny_unknown_queues);
+    records.add_setting("deny_unknown_queues", data.config.deny_unknown_queues);
     if let Some(zero_score) = &data.config.zero_score {
-        records.setting("zero_score", zero_score.as_str());
+        records.add_setting("zero_score", zero_score.as_str());
     }
     if let Some(tree) = &data.tree {
-        records.setting("policy", tree.policy.as_str());
-        records.setting("half_life", tree.half_life);
-        records.setting("node_weight", tree.node_weight);
-        records.setting("core_weight", tree.core_weight);
-        records.setting("gpu_weight", tree.gpu_weight);
+        records.add_setting("policy", tree.policy.as_str());
+        records.add_setting("half_life", tree.half_life);
+        records.add_setting("node_weight", tree.node_weight);
+        records.add_setting("core_weight", tree.core_weight);
+        records.add_setting("gpu_weight", tree.gpu_weight);
         for (name, value) in &tree.options {
-            records.setting(name, value.as_str());
+            records.add_setting(name, value.as_str());
         }
     }
     records.0
@@ -192,7 +192,7 @@ pub(super) fn of_database(data: &PolicyData) -> BTreeMap<RecordId, Record> {
 
 /// Returns the records of the plugin. `pages` is its live tree; `standings` has the default banks; `configured` are the limits of Flux's configuration, which no push
 /// changes.
-pub(super) fn of_plugin(
+pub(super) fn collect_plugin_records(
     state: &Snapshot,
     pages: &[TreePage],
     standings: &[AssociationStanding],
@@ -200,8 +200,9 @@ pub(super) fn of_plugin(
 ) -> BTreeMap<RecordId, Record> {
     let mut records = Records::default();
     let leaves = pages.iter().flat_map(|page| &page.leaves);
-    let shares: BTreeMap<(UserId, &str), i64> =
-        leaves.filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), shares_of(leaf.shares)))).collect();
+    let shares: BTreeMap<(UserId, &str), i64> = leaves
+        .filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), convert_shares(leaf.shares))))
+        .collect();
     let defaults: BTreeMap<(UserId, &str), bool> = standings
         .iter()
         .map(|standing| ((standing.userid, standing.bank.as_str()), standing.is_default))
@@ -211,22 +212,30 @@ pub(super) fn of_plugin(
             let key = (user.userid, snapshot.bank_name.as_str());
             let (is_default, shares) = (defaults.get(&key).copied(), shares.get(&key).copied());
             let name = association_name(user.userid.0.into(), snapshot.bank_name.as_str());
-            let record = record_of(user.userid, snapshot);
-            records.add(RecordKind::Association, name, association(record, is_default, shares));
+            let record = association_record(user.userid, snapshot);
+            records.add(RecordKind::Association, name, association_fields(record, is_default, shares));
         }
     }
     let branches = pages.iter().flat_map(|page| &page.banks);
     let branches: BTreeMap<&str, (&str, i64, bool)> = branches
         .map(|bank| {
             let parent = bank.parent.as_deref().unwrap_or_default();
-            (bank.name.as_str(), (parent, shares_of(bank.shares), bank.active))
+            (bank.name.as_str(), (parent, convert_shares(bank.shares), bank.active))
         })
         .collect();
     for (name, priority) in &state.banks {
-        records.add(RecordKind::Bank, name.as_str(), bank(*priority, branches.get(name.as_str()).copied()));
+        records.add(
+            RecordKind::Bank,
+            name.as_str(),
+            bank_fields(*priority, branches.get(name.as_str()).copied()),
+        );
     }
     for (name, queue) in &state.queues {
-        records.add(RecordKind::Queue, name.as_str(), fields(&QueueRecord::from(queue), &["queue"]));
+        records.add(
+            RecordKind::Queue,
+            name.as_str(),
+            serialize_fields(&QueueRecord::from(queue), &["queue"]),
+        );
     }
     for project in &state.projects {
         records.add(RecordKind::Project, project.as_str(), Map::new());
@@ -253,29 +262,29 @@ pub(super) fn of_plugin(
         ]);
         records.add(RecordKind::Limit, limit_name(&limit.scope, &limit.name, queue, &limit.measure), fields);
     }
-    records.0.extend(settings_of(state, pages.first()).0);
+    records.0.extend(collect_settings(state, pages.first()).0);
     records.0
 }
 
-fn settings_of(state: &Snapshot, tree: Option<&TreePage>) -> Records {
+fn collect_settings(state: &Snapshot, tree: Option<&TreePage>) -> Records {
     let mut records = Records::default();
-    for (name, value) in fields(&state.config, &[]) {
-        records.setting(name, value);
+    for (name, value) in serialize_fields(&state.config, &[]) {
+        records.add_setting(name, value);
     }
     if let Some(tree) = tree {
-        records.setting("policy", &*tree.policy);
-        records.setting("half_life", tree.half_life);
-        records.setting("node_weight", tree.node_weight);
-        records.setting("core_weight", tree.core_weight);
-        records.setting("gpu_weight", tree.gpu_weight);
+        records.add_setting("policy", &*tree.policy);
+        records.add_setting("half_life", tree.half_life);
+        records.add_setting("node_weight", tree.node_weight);
+        records.add_setting("core_weight", tree.core_weight);
+        records.add_setting("gpu_weight", tree.gpu_weight);
         for (name, value) in &tree.options {
-            records.setting(name, value.as_str());
+            records.add_setting(name, value.as_str());
         }
     }
     records
 }
 
-fn record_of(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord {
+fn association_record(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord {
     let names = |names: Vec<String>| names.join(",");
     AssociationRecord {
         max_running_jobs: snapshot.max_run_jobs.0,
@@ -291,7 +300,7 @@ fn record_of(user: UserId, snapshot: &AssociationSnapshot) -> AssociationRecord 
     }
 }
 
-fn shares_of(shares: fairshare::Shares) -> i64 {
+fn convert_shares(shares: fairshare::Shares) -> i64 {
     match shares {
         fairshare::Shares::Count(count) => i64::try_from(count).unwrap_or(i64::MAX),
         fairshare::Shares::Parent => 0,

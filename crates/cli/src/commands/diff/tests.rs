@@ -11,7 +11,7 @@ use fairshare_protocol::records::{AssociationRecord, BankRecord, LimitRecord, Qu
 /// A user id that no machine has, so that names are numbers.
 const USER: i64 = 3_999_999_991;
 
-fn site() -> PolicyData {
+fn make_site() -> PolicyData {
     let association = AssociationRecord {
         queues: "batch, debug".to_owned(),
         projects: "*".to_owned(),
@@ -42,7 +42,7 @@ fn site() -> PolicyData {
 }
 
 /// The state of a plugin that got [`site`] by a push.
-fn state() -> Value {
+fn plugin_state() -> Value {
     let queue = |name: &str| {
         let mut queue = serde_json::to_value(QueueRecord::unlimited(name)).expect("JSON");
         let name = queue["queue"].take();
@@ -61,7 +61,7 @@ fn state() -> Value {
     })
 }
 
-fn pages() -> Vec<TreePage> {
+fn tree_pages() -> Vec<TreePage> {
     let page = json!({
         "now": 0.0, "generation": 1, "policy": "weighted-walk", "options": {}, "half_life": 0.0,
         "node_weight": 1.0, "core_weight": 0.0, "gpu_weight": 0.0, "next": null,
@@ -75,7 +75,7 @@ fn pages() -> Vec<TreePage> {
     vec![serde_json::from_value(page).expect("a page")]
 }
 
-fn standings(is_default: bool) -> Vec<AssociationStanding> {
+fn make_standings(is_default: bool) -> Vec<AssociationStanding> {
     vec![AssociationStanding {
         userid: UserId(USER as u32),
         bank: "A".into(),
@@ -85,17 +85,19 @@ fn standings(is_default: bool) -> Vec<AssociationStanding> {
 }
 
 /// Compares [`site`] with the plugin's state after `edit`, and returns a line per difference.
-fn differences(edit: impl FnOnce(&mut Value)) -> Vec<String> {
-    compared(edit, true)
+fn list_differences(edit: impl FnOnce(&mut Value)) -> Vec<String> {
+    compare_with_default(edit, true)
 }
 
 /// As [`differences`]. `is_default` is true if the plugin has bank A as the default bank of the user.
-fn compared(edit: impl FnOnce(&mut Value), is_default: bool) -> Vec<String> {
-    let mut state = state();
+fn compare_with_default(edit: impl FnOnce(&mut Value), is_default: bool) -> Vec<String> {
+    let mut state = plugin_state();
     edit(&mut state);
     let state: Snapshot = serde_json::from_value(state).expect("a state");
-    let (stored, loaded) =
-        (records::of_database(&site()), records::of_plugin(&state, &pages(), &standings(is_default), &[]));
+    let (stored, loaded) = (
+        records::collect_database_records(&make_site()),
+        records::collect_plugin_records(&state, &tree_pages(), &make_standings(is_default), &[]),
+    );
     let kinds = RecordKind::ALL.into_iter().filter(|kind| *kind != RecordKind::Setting);
     let found = kinds.flat_map(|kind| compare(kind, &stored, &loaded));
     let line = |Difference { record, field, database, plugin, .. }: Difference| {
@@ -107,13 +109,13 @@ fn compared(edit: impl FnOnce(&mut Value), is_default: bool) -> Vec<String> {
 
 #[test]
 fn a_site_and_the_plugin_after_its_push_do_not_differ() {
-    assert_eq!(differences(|_| ()), [""; 0]);
+    assert_eq!(list_differences(|_| ()), [""; 0]);
 }
 
 #[test]
 fn each_differing_value_is_listed() {
     let association = format!("association {}/A", user_or_id(u32::try_from(USER).expect("a user id")));
-    let edited = differences(|state| {
+    let edited = list_differences(|state| {
         state["mf_priority_map"][0]["banks"][0]["max_nodes"] = 9.into();
         state["mf_priority_map"][0]["banks"][0]["queues"] = json!(["batch"]);
     });
@@ -121,23 +123,23 @@ fn each_differing_value_is_listed() {
         edited,
         [format!("{association} max_nodes: 7 9"), format!("{association} queues: batch,debug batch")]
     );
-    let gone = differences(|state| state["mf_priority_map"] = json!([]));
+    let gone = list_differences(|state| state["mf_priority_map"] = json!([]));
     assert_eq!(gone, [format!("{association} : present missing")]);
-    let queue = differences(|state| state["queues"]["batch"]["priority"] = 5.into());
+    let queue = list_differences(|state| state["queues"]["batch"]["priority"] = 5.into());
     assert_eq!(queue, ["queue batch priority: 0 5"]);
-    let limit = differences(|state| state["limits"][0]["limit"] = 5.into());
+    let limit = list_differences(|state| state["limits"][0]["limit"] = 5.into());
     assert_eq!(limit, ["limit bank A run-nodes limit: 4 5"]);
-    assert_eq!(compared(|_| (), false), [format!("{association} is_default_bank: true false")]);
-    let factor = differences(|state| state["factors"] = json!({"age": 0}));
+    assert_eq!(compare_with_default(|_| (), false), [format!("{association} is_default_bank: true false")]);
+    let factor = list_differences(|state| state["factors"] = json!({"age": 0}));
     assert_eq!(factor, [""; 0]);
-    let bank = differences(|state| state["banks"]["B"] = 0.0.into());
+    let bank = list_differences(|state| state["banks"]["B"] = 0.0.into());
     assert_eq!(bank, ["bank B : missing present"]);
 }
 
 #[test]
 fn queues_of_only_one_side_are_listed() {
     let configured = BTreeSet::from(["batch".to_owned(), "gpu".to_owned()]);
-    let found = compare_queues(&configured, &site());
+    let found = compare_queues(&configured, &make_site());
     let rows: Vec<_> = found
         .iter()
         .map(|it| (it.record.name.as_str(), it.database.as_deref(), it.flux.as_deref()))

@@ -62,7 +62,7 @@ impl Finding {
     }
 
     /// Returns the finding for these names, or `None` if there are none.
-    fn about(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
+    fn with_names(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
         let mut whom: Vec<String> = whom.into_iter().collect();
         let count = whom.len();
         whom.truncate(MOST);
@@ -75,7 +75,7 @@ impl Finding {
 }
 
 /// The data of the database that the checks use.
-pub(super) struct Books {
+pub(super) struct DatabaseFacts {
     pub data: PolicyData,
     pub pace: Pace,
     /// Time of the last count of usage, if the exact rule is in use.
@@ -84,7 +84,7 @@ pub(super) struct Books {
     pub unknown: Vec<UnknownColumn>,
 }
 
-fn whom(record: &AssociationRecord) -> String {
+fn association_label(record: &AssociationRecord) -> String {
     match &record.username {
         Some(name) => format!("{name} in {}", record.bank),
         None => format!("user {} in {}", record.userid, record.bank),
@@ -97,17 +97,17 @@ fn user_label(userid: i64) -> String {
     name.unwrap_or_else(|| format!("user {userid}"))
 }
 
-fn names(list: &str) -> impl Iterator<Item = &str> {
+fn split_names(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-fn hours(seconds: f64) -> String {
+fn format_hours(seconds: f64) -> String {
     format!("{:.1} hours", seconds / 3600.0)
 }
 
 /// Returns the problems of the database. `stale` is the age in seconds from which usage is old.
-pub(super) fn check_database(books: &Books, now: f64, stale: f64) -> Vec<Finding> {
-    let Books { data, pace, counted, unknown } = books;
+pub(super) fn check_database(facts: &DatabaseFacts, now: f64, stale: f64) -> Vec<Finding> {
+    let DatabaseFacts { data, pace, counted, unknown } = facts;
     let mut found = check_users(data);
     found.extend(check_limits(data));
     found.extend(check_limit_tables(data));
@@ -128,13 +128,13 @@ pub(super) fn check_database(books: &Books, now: f64, stale: f64) -> Vec<Finding
             "banks without shares: their users rank behind all others",
             "flux account edit-bank NAME --shares=N",
         )
-        .about(without_shares.map(|bank| bank.bank.clone())),
+        .with_names(without_shares.map(|bank| bank.bank.clone())),
     );
     let age = counted.map(|counted| now - counted);
     found.extend(age.filter(|age| *age > stale).map(|age| {
         Finding::action(
             "usage-old",
-            format!("usage was last counted {} ago", hours(age)),
+            format!("usage was last counted {} ago", format_hours(age)),
             "flux fairshare sync, and see whether flux-fairshare-sync runs: systemctl status flux-fairshare-sync",
         )
     }));
@@ -143,7 +143,7 @@ pub(super) fn check_database(books: &Books, now: f64, stale: f64) -> Vec<Finding
     found.extend(behind.map(|behind| {
         Finding::action(
             "decay-behind",
-            format!("a half-life period ended {} ago, and nothing has decayed since", hours(behind)),
+            format!("a half-life period ended {} ago, and nothing has decayed since", format_hours(behind)),
             "flux fairshare sync, and see whether it runs regularly",
         )
     }));
@@ -154,18 +154,21 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
     let mut by_user: BTreeMap<i64, Vec<&AssociationRecord>> = BTreeMap::new();
     data.associations.iter().for_each(|record| by_user.entry(record.userid).or_default().push(record));
     let strays = by_user.values().filter(|all| !all.iter().any(|record| record.bank == record.def_bank));
-    let strays = strays.filter_map(|all| all.first()).map(|record| whom(record));
+    let strays = strays.filter_map(|all| all.first()).map(|record| association_label(record));
     let queues: BTreeSet<&str> = data.queues.iter().map(|queue| queue.queue.as_str()).collect();
     let projects: BTreeSet<&str> = data.projects.iter().map(|project| project.project.as_str()).collect();
     let in_none = |record: &&AssociationRecord| {
-        names(&record.queues).next().is_some() && !names(&record.queues).any(|name| queues.contains(name))
+        split_names(&record.queues).next().is_some()
+            && !split_names(&record.queues).any(|name| queues.contains(name))
     };
     let unknown = |of: &mut dyn Iterator<Item = (&AssociationRecord, String)>, what: &str| -> Vec<String> {
-        of.map(|(record, name)| format!("{what} {name} of {}", whom(record))).collect()
+        of.map(|(record, name)| format!("{what} {name} of {}", association_label(record))).collect()
     };
     let all = &data.associations;
     let mut strange = all.iter().flat_map(|record| {
-        names(&record.queues).filter(|name| !queues.contains(name)).map(move |name| (record, name.to_owned()))
+        split_names(&record.queues)
+            .filter(|name| !queues.contains(name))
+            .map(move |name| (record, name.to_owned()))
     });
     let strange = unknown(&mut strange, "queue");
     let mut lost = all
@@ -183,25 +186,25 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
             "users without an association in their default bank: their jobs that name no bank are rejected",
             "flux account edit-user NAME --default-bank=BANK",
         )
-        .about(strays),
+        .with_names(strays),
         Finding::action(
             "refused-in-all-queues",
             "associations whose queues are all unknown: their jobs in a queue are rejected",
             "flux account edit-user NAME --bank=BANK --queues=QUEUES, or flux account add-queue QUEUE",
         )
-        .about(all.iter().filter(in_none).map(whom)),
+        .with_names(all.iter().filter(in_none).map(association_label)),
         Finding::notice(
             "unknown-queues",
             "queues of associations that the queue table lacks",
             "flux account add-queue QUEUE, or flux account edit-user NAME --bank=BANK --delete-queue=QUEUE",
         )
-        .about(strange),
+        .with_names(strange),
         Finding::action(
             "unknown-projects",
             "default projects that do not exist: jobs that name no project are rejected",
             "flux account add-project PROJECT, or flux account edit-user NAME --default-project=PROJECT",
         )
-        .about(lost),
+        .with_names(lost),
         Finding::action(
             "same-id",
             "users of a bank with the same user id: jobs of that id are those of the user listed last; flux-accounting stores 65534 or \
@@ -209,13 +212,13 @@ fn check_users(data: &PolicyData) -> Vec<Finding> {
             "flux account edit-user NAME --userid=ID && flux account sync-userids && flux fairshare push; \"id -u NAME\" prints the ID \
              of a user that the system knows",
         )
-        .about(one_id.map(|record| format!("{}: {}", whom(record), record.userid))),
+        .with_names(one_id.map(|record| format!("{}: {}", association_label(record), record.userid))),
         Finding::notice(
             "disabled-users",
             "users that are disabled in all their banks: they can submit no jobs; jobs that they submitted before still run",
             "nothing, if that is meant; flux account add-user --username=NAME --bank=BANK enables one again",
         )
-        .about(disabled.filter_map(|all| all.first()).map(|record| whom(record))),
+        .with_names(disabled.filter_map(|all| all.first()).map(|record| association_label(record))),
     ]
     .into_iter()
     .flatten()
@@ -255,10 +258,10 @@ fn check_limits(data: &PolicyData) -> Vec<Finding> {
              max-sched-nodes-per-assoc, max-sched-cores-per-assoc, max-nodes, max-cores; {UNLIMITED}: no limit)"
         ),
     );
-    let broken = data.associations.iter().filter(is_broken).map(whom);
-    let associations = data.associations.iter().filter(nothing).map(whom);
+    let broken = data.associations.iter().filter(is_broken).map(association_label);
+    let associations = data.associations.iter().filter(nothing).map(association_label);
     let queues = data.queues.iter().filter(nobody).map(|queue| queue.queue.clone());
-    [ends_all.about(broken), holds_all.about(associations), lets_nobody.about(queues)]
+    [ends_all.with_names(broken), holds_all.with_names(associations), lets_nobody.with_names(queues)]
         .into_iter()
         .flatten()
         .collect()
@@ -296,7 +299,7 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
     let all: BTreeSet<(String, String, String)> =
         data.limits.iter().filter(is_lost).map(named).chain(lost).collect();
     let one = |(scope, name, queue): (String, String, String)| {
-        let unset = mending::unset_limit(&scope, &name, &queue);
+        let unset = mending::unset_limit_command(&scope, &name, &queue);
         let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
         let text = format!("a limit on {scope} {name}{place}, which does not exist: the limit holds no jobs");
         Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
@@ -305,7 +308,7 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
 }
 
 /// Returns the lowest and the highest term of each factor: the factor's value is between 0 or the site's lowest and the site's highest.
-fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
+fn find_factor_ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let span = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
     };
@@ -330,7 +333,7 @@ fn ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
 }
 
 fn check_weights(data: &PolicyData) -> Vec<Finding> {
-    let ranges = ranges(data);
+    let ranges = find_factor_ranges(data);
     let widest = ranges.iter().map(|(_, low, high)| high - low).fold(0.0, f64::max);
     let fairshare = data.priority_factors.iter().find(|record| record.factor == "fairshare");
     let highest: f64 = ranges.iter().map(|(_, _, high)| high).sum();
@@ -353,7 +356,7 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
         Finding::action("negative-fairshare", "fair-share has a negative weight: the heaviest users go first", edit)
             .only_if(fairshare.is_some_and(|record| record.weight < 0)),
         Finding::notice("weights-too-small", "factors that are swamped by another: they decide ties at most", edit)
-            .about(hidden.map(|(name, ..)| (*name).to_owned())),
+            .with_names(hidden.map(|(name, ..)| (*name).to_owned())),
         Finding::action(
             "priorities-clamp",
             format!("scores reach {highest:.0}, and priorities end at {TOP:.0}: jobs above that all get the same priority"),
@@ -448,7 +451,7 @@ pub(super) fn check_instance(
             Finding::action("no-data", "the plugin has no data: all jobs wait", push).only_if(!has_data),
             Finding::action(
                 "data-old",
-                format!("the plugin's data are {} old", hours(age.unwrap_or_default())),
+                format!("the plugin's data are {} old", format_hours(age.unwrap_or_default())),
                 "flux fairshare push, and see whether flux-fairshare-sync or cron runs",
             )
             .only_if(has_data && age.is_some_and(|age| age > stale)),
@@ -456,19 +459,19 @@ pub(super) fn check_instance(
                 "clock",
                 format!(
                     "the plugin's data come from {} ahead of this clock",
-                    hours(-age.unwrap_or_default())
+                    format_hours(-age.unwrap_or_default())
                 ),
                 "set the clocks of this machine and of the management node, then: flux fairshare push",
             )
             .only_if(age.is_some_and(|age| age < -CLOCK)),
             refusal.map(|refusal| {
-                let (what, remedy) = mending::split(refusal);
+                let (what, remedy) = mending::split_remedy(refusal);
                 let remedy =
                     remedy.unwrap_or_else(|| "correct the record, then: flux fairshare push".to_owned());
                 Finding::action("push-refused", format!("the plugin would refuse a push: {what}"), remedy)
             }),
             Finding::action("not-pushed", "associations of the database that the plugin lacks", push)
-                .about(missing),
+                .with_names(missing),
             edits.filter(|_| !is_missing).map(|edits| {
                 let text = format!("the plugin lacks changes of the database: {edits}");
                 Finding::action("not-pushed", text, push)
@@ -503,11 +506,11 @@ fn check_waiting_jobs(state: &Snapshot, wanted: &BTreeSet<(i64, &str)>, has_data
     if unknown.is_empty() {
         let whom = known.iter().map(|user| user_label((*user).into()));
         let finding = Finding::action("waiting", text, "flux fairshare push");
-        return finding.clone().about(whom).or(Some(finding));
+        return finding.clone().with_names(whom).or(Some(finding));
     }
     let add = "flux account add-user --username=NAME --userid=ID --bank=BANK && flux fairshare push, or cancel the jobs: \
                flux cancel --all --user=ID";
-    Finding::action("waiting", text, add).about(unknown.iter().map(|user| match user_name(*user) {
+    Finding::action("waiting", text, add).with_names(unknown.iter().map(|user| match user_name(*user) {
         Some(name) => format!("user {user} ({name})"),
         None => format!("user {user}"),
     }))
@@ -524,20 +527,20 @@ fn check_queues(instance: &Instance, data: &PolicyData) -> Vec<Finding> {
     let (text, remedy) = ("queues of Flux that the queue table lacks", "flux account add-queue QUEUE");
     let missing = match data.config.deny_unknown_queues {
         true => Finding::action("queues-not-stored", format!("{text}: their jobs are refused"), remedy)
-            .about(missing),
+            .with_names(missing),
         false => Finding::notice(
             "queues-not-stored",
             format!("{text}: they have no limits and no priority"),
             remedy,
         )
-        .about(missing),
+        .with_names(missing),
     };
     let strange = Finding::notice(
         "queues-not-in-flux",
         "queues of the queue table that Flux lacks",
         "flux account delete-queue QUEUE, or add the queue to [queues] of Flux's configuration",
     )
-    .about(strange);
+    .with_names(strange);
     strange.into_iter().chain(missing).collect()
 }
 

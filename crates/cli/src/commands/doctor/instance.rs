@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use crate::commands::config::{self, Fault};
 use crate::commands::push::{self, Push};
-use crate::commands::status::{check, find_plugin, plugins, state_of};
+use crate::commands::status::{find_plugin, list_plugins, request_recount, state_of};
 use crate::outcome::{Failure, failure};
-use crate::plugin::ask::{in_a_job, queues};
+use crate::plugin::ask::{configured_queues, describe_job_instance};
 use crate::ui::printable::count;
 use fairshare_accounting::store::PolicyData;
 use fairshare_client::Flux;
@@ -48,13 +48,18 @@ impl Instance {
         data: Option<&PolicyData>,
     ) -> Result<Self, Failure> {
         let flux = Flux::connect(uri).map_err(failure)?;
-        let plugins = plugins(&flux)?;
-        let mut instance = Instance { queues: queues(&flux), refused: on_disk(&flux), ..Instance::default() };
+        let plugins = list_plugins(&flux)?;
+        let mut instance = Instance {
+            queues: configured_queues(&flux),
+            refused: check_files_on_disk(&flux),
+            ..Instance::default()
+        };
         if let Some(name) = find_plugin(&plugins) {
-            instance.loaded = Some(LoadedPlugin { state: state_of(&flux, name)?, check: check(&flux)? });
+            instance.loaded =
+                Some(LoadedPlugin { state: state_of(&flux, name)?, check: request_recount(&flux)? });
         }
         instance.plugins = plugins;
-        instance.of_job = if instance.loaded.is_none() { in_a_job(&flux) } else { None };
+        instance.of_job = if instance.loaded.is_none() { describe_job_instance(&flux) } else { None };
         if let (Some(_), Some(data)) = (&instance.loaded, data) {
             instance.push = match push::ask(push, data) {
                 Ok(None) => None,
@@ -67,7 +72,7 @@ impl Instance {
 }
 
 /// Returns the faults of the configuration files that this instance reads at its next start.
-fn on_disk(flux: &Flux) -> Vec<Fault> {
+fn check_files_on_disk(flux: &Flux) -> Vec<Fault> {
     let path = flux.attribute("config.path").unwrap_or_default();
     if path.is_empty() {
         return Vec::new();

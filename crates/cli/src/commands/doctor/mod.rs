@@ -16,9 +16,9 @@ use crate::ui::figures;
 use crate::ui::messages::say;
 use crate::ui::printable::{printable, printable_json};
 use fairshare_accounting::store::{Access, Database, StoreError, quote_for_shell};
-use findings::{Books, Finding, Weight, check_database, check_instance};
+use findings::{DatabaseFacts, Finding, Weight, check_database, check_instance};
 use instance::Instance;
-use refusals::{check_commands, unreadable};
+use refusals::{check_commands, unreadable_finding};
 
 /// Check the database and the plugin for silent problems, and say what to do about each
 ///
@@ -49,9 +49,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let now = figures::now();
     let stale = args.stale * 3600.0;
     let mut findings = Vec::new();
-    let books = books(args, now, &mut findings);
-    findings.extend(books.iter().flat_map(|books| check_database(books, now, stale)));
-    let data = books.as_ref().map(|books| &books.data);
+    let facts = read_database(args, now, &mut findings);
+    findings.extend(facts.iter().flat_map(|facts| check_database(facts, now, stale)));
+    let data = facts.as_ref().map(|facts| &facts.data);
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.instance.uri.as_deref() };
     match Instance::ask(args.instance.uri.as_deref(), &push, data) {
         Ok(instance) => findings.extend(check_instance(&instance, data, now, stale)),
@@ -75,21 +75,21 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`.
-fn books(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<Books> {
+fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<DatabaseFacts> {
     let found = args.database.found();
-    match read(args, now) {
-        Ok((books, refused)) => {
+    match read_and_check(args, now) {
+        Ok((facts, refused)) => {
             findings.extend(refused);
-            books
+            facts
         }
         Err(error) => {
-            findings.push(unreadable(&error, found.by));
+            findings.push(unreadable_finding(&error, found.by));
             None
         }
     }
 }
 
-fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), StoreError> {
+fn read_and_check(args: &Args, now: f64) -> Result<(Option<DatabaseFacts>, Option<Finding>), StoreError> {
     let mut database = Database::open(args.database.path(), Access::Read, args.wait.wait)?;
     let snapshot = database.snapshot()?;
     let refused = check_commands(&snapshot, now);
@@ -100,7 +100,7 @@ fn read(args: &Args, now: f64) -> Result<(Option<Books>, Option<Finding>), Store
         Err(error) => return Err(error),
     };
     let (counted, unknown) = (snapshot.counted_at(now)?, snapshot.unknown_columns()?);
-    Ok((Some(Books { data, pace: snapshot.pace()?, counted, unknown }), refused))
+    Ok((Some(DatabaseFacts { data, pace: snapshot.pace()?, counted, unknown }), refused))
 }
 
 /// Adds the path of the database to the commands of a remedy, if an option named the database.

@@ -13,8 +13,8 @@ use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell}
 
 /// Runs the checks of the three commands on the stored data. Returns the first refusal.
 pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
-    if let Err(fault) = rank(snapshot) {
-        return Some(refused("push, update and sync refuse", &fault, snapshot.path()));
+    if let Err(fault) = rank_site(snapshot) {
+        return Some(refusal_finding("push, update and sync refuse", &fault, snapshot.path()));
     }
     if let Err(fault) = Plan::new(snapshot, Rule::default(), now, &mut |_| ()) {
         if let PipelineError::ClockWentBack { was } = fault {
@@ -25,20 +25,20 @@ pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Findin
             let remedy = "\"flux fairshare recount --write\" counts all usage again by this clock; if this clock is wrong, set it";
             return Some(Finding::action("refused", text, remedy));
         }
-        return Some(refused("sync refuses", &mending::failed(fault), snapshot.path()));
+        return Some(refusal_finding("sync refuses", &mending::pipeline_failure(fault), snapshot.path()));
     }
     let fault = push::check_snapshot(snapshot, now).err()?;
-    Some(refused("push and sync refuse", &fault, snapshot.path()))
+    Some(refusal_finding("push and sync refuse", &fault, snapshot.path()))
 }
 
-fn rank(snapshot: &Snapshot<'_>) -> Result<(), Failure> {
+fn rank_site(snapshot: &Snapshot<'_>) -> Result<(), Failure> {
     let site = snapshot.site_policy().map_err(failure)?;
-    Ranked::new(snapshot, site.policy, &site.options, &mut |_| ()).map_err(mending::failed)?;
+    Ranked::new(snapshot, site.policy, &site.options, &mut |_| ()).map_err(mending::pipeline_failure)?;
     Ok(())
 }
 
-fn refused(commands: &str, fault: &Failure, path: &Path) -> Finding {
-    let (what, remedy) = mending::split(&fault.to_string());
+fn refusal_finding(commands: &str, fault: &Failure, path: &Path) -> Finding {
+    let (what, remedy) = mending::split_remedy(&fault.to_string());
     let remedy = remedy.unwrap_or_else(|| {
         format!(
             "correct the record with \"flux account\" or sqlite3, or restore {} from a backup",
@@ -49,11 +49,11 @@ fn refused(commands: &str, fault: &Failure, path: &Path) -> Finding {
 }
 
 /// Returns the finding about a database that can't be opened or read.
-pub(super) fn unreadable(error: &StoreError, by: Option<&str>) -> Finding {
+pub(super) fn unreadable_finding(error: &StoreError, by: Option<&str>) -> Finding {
     let file = quote_for_shell(&error.path.display().to_string());
     let by = by.map_or(String::new(), |by| format!(" ({by})"));
     let text = format!("{error}{by}");
-    let (what, given) = mending::split(&text);
+    let (what, given) = mending::split_remedy(&text);
     let (code, remedy) = match &error.reason {
         Reason::Missing => {
             ("no-database", format!("flux account -p {file} create-db, or name another by -p FILE"))

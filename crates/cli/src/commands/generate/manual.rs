@@ -53,7 +53,7 @@ const ENVIRONMENT: &[(&str, Entry)] = &[
 ];
 
 /// Returns the text for exit status 1: `usual` for most commands, `None` for those that never exit with 1.
-pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
+pub(super) fn exit_status_1_text<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,
@@ -64,25 +64,25 @@ pub(super) fn no<'a>(command: &str, usual: &'a str) -> Option<&'a str> {
 }
 
 /// Returns true if the command or one of its visible subcommands has the option.
-fn has(command: &Command, option: &str) -> bool {
+fn has_option(command: &Command, option: &str) -> bool {
     let mut below = command.get_subcommands().filter(|command| !command.is_hide_set());
     command.get_arguments().any(|argument| argument.get_id() == option)
-        || below.any(|command| has(command, option))
+        || below.any(|command| has_option(command, option))
 }
 
 /// Returns the sections of a command's page.
-pub(super) fn sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)> {
-    let files = if has(command, PATH) { FILES } else { &[] };
-    let environment = ENVIRONMENT.iter().filter(|(option, _)| has(command, option));
+pub(super) fn list_sections(command: &Command) -> Vec<(&'static str, Vec<Entry>)> {
+    let files = if has_option(command, PATH) { FILES } else { &[] };
+    let environment = ENVIRONMENT.iter().filter(|(option, _)| has_option(command, option));
     let sections = [
         ("FILES", files.to_vec()),
         ("ENVIRONMENT", environment.map(|(_, entry)| *entry).collect()),
-        ("EXAMPLES", examples(command.get_name()).to_vec()),
+        ("EXAMPLES", list_examples(command.get_name()).to_vec()),
     ];
     sections.into_iter().filter(|(_, entries)| !entries.is_empty()).collect()
 }
 
-pub(super) fn examples(command: &str) -> &'static [Entry] {
+pub(super) fn list_examples(command: &str) -> &'static [Entry] {
     match command {
         "show" => &[
             ("flux fairshare show", "The whole site, the highest fair-share first."),

@@ -35,35 +35,35 @@ pub(crate) struct Args {
 const PROGRAM: &str = "flux-fairshare";
 
 pub(super) fn run(args: &Args, definition: fn() -> Command) -> Outcome {
-    write(&args.directory, definition)
+    write_files(&args.directory, definition)
         .map_err(|error| Failure::Message(format!("{}: {error}", args.directory.display())))?;
     Ok(Answer::Yes)
 }
 
-fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
+fn write_files(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let [pages, of_plugin, completions] = ["man1", "man7", "completions"].map(|name| directory.join(name));
     for directory in [&pages, &of_plugin, &completions] {
         fs::create_dir_all(directory)?;
     }
-    plugin_page(&of_plugin)?;
-    fs::write(directory.join(format!("{PROGRAM}.toml")), sample())?;
+    write_plugin_page(&of_plugin)?;
+    fs::write(directory.join(format!("{PROGRAM}.toml")), build_sample())?;
     let mut command = definition();
     command.build();
-    page(&command, PROGRAM, &pages, definition)?;
-    for subcommand in visible(&command).filter(|command| command.get_name() != "help") {
-        page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages, definition)?;
+    write_page(&command, PROGRAM, &pages, definition)?;
+    for subcommand in visible_subcommands(&command).filter(|command| command.get_name() != "help") {
+        write_page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages, definition)?;
     }
     // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
     // where it is looked up. So no state of a subcommand would ever be found.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
-    let script = script_of(Shell::Bash, definition).replace(&looked_up, &entered);
+    let script = generate_script(Shell::Bash, definition).replace(&looked_up, &entered);
     let script = shells::NAMES.iter().fold(script, |script, kind| {
         let word = shells::placeholder(kind);
         // Two arguments of one command may have the same names.
         script.replace(&format!("{word} {word}"), &word).replace(&word, &shells::bash_names(kind))
     });
     fs::write(completions.join(format!("{PROGRAM}.bash")), script + shells::BASH)?;
-    let zsh = shells::NAMES.iter().fold(script_of(Shell::Zsh, definition), |script, kind| {
+    let zsh = shells::NAMES.iter().fold(generate_script(Shell::Zsh, definition), |script, kind| {
         script.replace(&format!("({})", shells::placeholder(kind)), &shells::zsh_names(kind))
     });
     // The script ends with the call that completes, so the functions are inserted before it.
@@ -71,25 +71,30 @@ fn write(directory: &Path, definition: fn() -> Command) -> io::Result<()> {
     let body = body.replacen(shells::ZSH_HEAD.0, shells::ZSH_HEAD.1, 1);
     let tail = tail.replacen(shells::ZSH_TAIL.0, shells::ZSH_TAIL.1, 1);
     fs::write(completions.join(format!("_{PROGRAM}")), format!("{body}\n{}\nif [ {tail}", shells::ZSH))?;
-    let fish = shells::NAMES.iter().fold(script_of(Shell::Fish, definition), |script, kind| {
+    let fish = shells::NAMES.iter().fold(generate_script(Shell::Fish, definition), |script, kind| {
         script.replace(&format!("\"{}\\t''\"", shells::placeholder(kind)), &shells::fish_names(kind))
     });
     fs::write(completions.join(format!("{PROGRAM}.fish")), fish + shells::FISH)?;
     Ok(())
 }
 
-fn script_of(shell: Shell, definition: fn() -> Command) -> String {
+fn generate_script(shell: Shell, definition: fn() -> Command) -> String {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut completed(definition), PROGRAM, &mut script);
+    clap_complete::generate(shell, &mut build_completion_definitions(definition), PROGRAM, &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
-fn visible(command: &Command) -> impl Iterator<Item = &Command> {
+fn visible_subcommands(command: &Command) -> impl Iterator<Item = &Command> {
     command.get_subcommands().filter(|command| !command.is_hide_set())
 }
 
 /// Writes the page of a command. Texts after the options in the help become sections.
-fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Command) -> io::Result<()> {
+fn write_page(
+    command: &Command,
+    name: &str,
+    directory: &Path,
+    definition: fn() -> Command,
+) -> io::Result<()> {
     let source = format!("{PROGRAM} {}", env!("CARGO_PKG_VERSION"));
     let man = clap_mangen::Man::new(command.clone()).title(name).source(source);
     let mut text = Vec::new();
@@ -97,41 +102,45 @@ fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Com
     man.render_name_section(&mut text)?;
     // clap_mangen's own synopsis lists every option and loses their values; the help's does not.
     let usage = command.clone().render_usage().to_string();
-    writeln!(text, ".SH SYNOPSIS\n{}", roff(usage.trim_start_matches("Usage: ")))?;
+    writeln!(text, ".SH SYNOPSIS\n{}", escape_roff(usage.trim_start_matches("Usage: ")))?;
     man.render_description_section(&mut text)?;
     man.render_options_section(&mut text)?;
     if command.has_subcommands() {
         for (title, names) in GROUPS {
             writeln!(text, ".SH \"COMMANDS {}\"", title.to_uppercase())?;
             for name in names {
-                let page = roff(&format!("{PROGRAM}-{name}(1)"));
-                writeln!(text, ".TP\n{page}\n{}", roff(&about(command, name)))?;
+                let page = escape_roff(&format!("{PROGRAM}-{name}(1)"));
+                writeln!(text, ".TP\n{page}\n{}", escape_roff(&about(command, name)))?;
             }
         }
     }
     let after = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
     let after = if after.contains(EXIT_STATUS) { after } else { format!("{after}\n{EXIT_STATUS}") };
-    for (title, entries) in sections(&after) {
+    for (title, entries) in parse_sections(&after) {
         writeln!(text, ".SH \"{}\"", title.to_uppercase())?;
         for (key, what) in &entries {
             let is_no = title == "Exit status" && key == "1";
-            let what = if is_no { manual::no(command.get_name(), what) } else { Some(what.as_str()) };
+            let what = if is_no {
+                manual::exit_status_1_text(command.get_name(), what)
+            } else {
+                Some(what.as_str())
+            };
             let Some(what) = what else { continue };
-            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape_roff(key), escape_roff(what))?;
         }
     }
-    for (title, entries) in manual::sections(command) {
+    for (title, entries) in manual::list_sections(command) {
         writeln!(text, ".SH {title}")?;
         for (key, what) in entries {
-            writeln!(text, ".TP\n\\fB{}\\fR\n{}", roff(key), roff(what))?;
+            writeln!(text, ".TP\n\\fB{}\\fR\n{}", escape_roff(key), escape_roff(what))?;
         }
     }
-    let others = visible(&definition())
+    let others = visible_subcommands(&definition())
         .map(|other| format!("{PROGRAM}-{}", other.get_name()))
         .chain([PROGRAM.to_owned(), "flux".to_owned(), "flux-jobtap".to_owned()])
         .filter(|other| other != name)
-        .map(|other| format!("\\fB{}\\fR(1)", roff(&other)))
-        .chain([format!("\\fB{}\\fR(7)", roff(manual_plugin::NAME))])
+        .map(|other| format!("\\fB{}\\fR(1)", escape_roff(&other)))
+        .chain([format!("\\fB{}\\fR(7)", escape_roff(manual_plugin::NAME))])
         .collect::<Vec<_>>();
     writeln!(text, ".SH \"SEE ALSO\"\n{}", others.join(", "))?;
     fs::write(directory.join(format!("{name}.1")), text)
@@ -139,11 +148,11 @@ fn page(command: &Command, name: &str, directory: &Path, definition: fn() -> Com
 
 /// Returns a setting as an entry of the plugin's page.
 fn setting_entry(Setting { name, doc, default, .. }: &Setting) -> String {
-    format!(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(&format!("{doc} Default: {default}.")))
+    format!(".TP\n\\fB{}\\fR\n{}\n", escape_roff(name), escape_roff(&format!("{doc} Default: {default}.")))
 }
 
 /// Returns the sample of the configuration, which has all settings as comments.
-fn sample() -> String {
+fn build_sample() -> String {
     let settings = SETTINGS.iter().map(|Setting { name, doc, default, .. }| {
         let doc =
             textwrap::fill(doc, textwrap::Options::new(100).initial_indent("# ").subsequent_indent("# "));
@@ -165,15 +174,15 @@ plugins = [
 "#;
 
 /// Writes the page of the plugin.
-fn plugin_page(directory: &Path) -> io::Result<()> {
+fn write_plugin_page(directory: &Path) -> io::Result<()> {
     let name = manual_plugin::NAME;
     let mut text = format!(".TH {name} 7 \"\" \"{PROGRAM} {}\"\n", env!("CARGO_PKG_VERSION"));
     for part in manual_plugin::PAGE {
         text += &match part {
             Part::Section(title) => format!(".SH \"{title}\"\n"),
-            Part::Text(words) => format!(".PP\n{}\n", roff(words)),
-            Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", roff(key), roff(what)),
-            Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", roff(lines)),
+            Part::Text(words) => format!(".PP\n{}\n", escape_roff(words)),
+            Part::Entry(key, what) => format!(".TP\n\\fB{}\\fR\n{}\n", escape_roff(key), escape_roff(what)),
+            Part::Lines(lines) => format!(".PP\n.nf\n{}\n.fi\n", escape_roff(lines)),
             Part::Settings => SETTINGS.iter().map(setting_entry).collect(),
         };
     }
@@ -184,7 +193,7 @@ fn plugin_page(directory: &Path) -> io::Result<()> {
 type Section = (String, Vec<(String, String)>);
 
 /// Parses a text of `Title:` lines and `  key  text` lines.
-fn sections(text: &str) -> Vec<Section> {
+fn parse_sections(text: &str) -> Vec<Section> {
     let mut sections: Vec<Section> = Vec::new();
     for line in text.lines() {
         match (line.strip_suffix(':'), line.trim().split_once("  "), sections.last_mut()) {
@@ -199,23 +208,23 @@ fn sections(text: &str) -> Vec<Section> {
 }
 
 /// Escapes text for a manual page.
-fn roff(text: &str) -> String {
+fn escape_roff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\(aq")
 }
 
 /// Returns the definitions for completions: the program with its one-word name, because the scripts split the command line at
 /// spaces; without hidden commands; and with the possible values of arguments.
-fn completed(definition: fn() -> Command) -> Command {
+fn build_completion_definitions(definition: fn() -> Command) -> Command {
     let command = definition();
     let mut columns: Vec<PossibleValue> = Vec::new();
     let show = command.find_subcommand("show").and_then(|show| show.get_after_long_help());
-    for (_, entries) in show.map(|help| sections(&help.to_string())).unwrap_or_default() {
+    for (_, entries) in show.map(|help| parse_sections(&help.to_string())).unwrap_or_default() {
         columns.extend(entries.into_iter().map(|(key, what)| PossibleValue::new(key).help(what)));
     }
-    let subcommands: Vec<Command> = visible(&command)
+    let subcommands: Vec<Command> = visible_subcommands(&command)
         .map(|subcommand| {
             let name = subcommand.get_name().to_owned();
-            subcommand.clone().mut_args(|argument| hinted(&name, argument, &columns))
+            subcommand.clone().mut_args(|argument| add_value_hint(&name, argument, &columns))
         })
         .collect();
     let about = command.get_about().cloned().unwrap_or_default();
@@ -227,7 +236,7 @@ fn completed(definition: fn() -> Command) -> Command {
         .subcommands(subcommands)
 }
 
-fn hinted(command: &str, argument: Arg, columns: &[PossibleValue]) -> Arg {
+fn add_value_hint(command: &str, argument: Arg, columns: &[PossibleValue]) -> Arg {
     if !argument.get_action().takes_values() || argument.get_value_hint() != ValueHint::Unknown {
         return argument;
     }

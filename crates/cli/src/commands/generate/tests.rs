@@ -3,7 +3,7 @@
 
 use clap::CommandFactory;
 
-use super::manual::examples;
+use super::manual::list_examples;
 use crate::Cli;
 
 #[test]
@@ -12,7 +12,7 @@ fn the_examples_of_a_command_are_of_that_command() {
         let name = command.get_name();
         let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
         let in_help = help.split("Examples:").nth(1).unwrap_or_default().lines().map(str::trim);
-        let all: Vec<&str> = examples(name)
+        let all: Vec<&str> = list_examples(name)
             .iter()
             .map(|(example, _)| *example)
             .chain(in_help.filter(|line| !line.is_empty()))
@@ -21,5 +21,5 @@ fn the_examples_of_a_command_are_of_that_command() {
         assert!(!all.is_empty(), "{name} has no examples");
         assert!(all.iter().all(|example| example.contains(&wanted)), "{name}: {all:?}");
     }
-    assert!(!examples(Cli::command().get_name()).is_empty());
+    assert!(!list_examples(Cli::command().get_name()).is_empty());
 }

@@ -150,7 +150,7 @@ impl Columns {
             return Ok(found);
         }
         if let [letter] = name.chars().collect::<Vec<_>>()[..]
-            && let Some(found) = self.letter(letter)
+            && let Some(found) = self.find_by_letter(letter)
         {
             return Ok(found);
         }
@@ -165,13 +165,13 @@ impl Columns {
         for part in text.split('%').skip(1) {
             let part = part.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.');
             let letter = part.chars().next().ok_or("expected a letter behind %, as in sprio's formats")?;
-            let found = self.letter(letter);
+            let found = self.find_by_letter(letter);
             chosen.push(found.ok_or_else(|| format!("%{letter} of sprio's formats has no column here"))?);
         }
         Ok(chosen)
     }
 
-    fn letter(&self, letter: char) -> Option<ChosenColumn> {
+    fn find_by_letter(&self, letter: char) -> Option<ChosenColumn> {
         if letter == ' ' {
             return None;
         }

@@ -10,12 +10,12 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, queues};
+use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, configured_queues};
 use crate::plugin::jobs::fetch;
 use crate::plugin::scheduling::{StoppedQueues, estimates};
 use crate::ui::figures::rfc3339;
 use crate::ui::messages::remark;
-use crate::ui::order::compare;
+use crate::ui::order::compare_cells;
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, sentence};
 use crate::ui::progress::Progress;
@@ -82,12 +82,12 @@ pub(super) fn run(args: &Args) -> Outcome {
     let ids = args
         .jobs
         .iter()
-        .map(|text| id(&flux, text))
+        .map(|text| parse_id(&flux, text))
         .collect::<Result<Vec<u64>, String>>()
         .map_err(failure)?;
     let is_owner = is_owner(&flux);
-    let users = users(args, is_owner).map_err(failure)?;
-    let mut page = match fetch(&flux, &wanted(args, &ids, users.as_deref()), usize::MAX) {
+    let users = select_users(args, is_owner).map_err(failure)?;
+    let mut page = match fetch(&flux, &build_request(args, &ids, users.as_deref()), usize::MAX) {
         Ok(page) => page,
         Err(Refusal::No(text)) => {
             remark(text);
@@ -109,7 +109,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         return Ok(Answer::No);
     }
     let words = Words::for_instance(&flux, page.now);
-    let unknown = unknown_names(args, &page, &flux)?;
+    let unknown = find_unknown_names(args, &page, &flux)?;
     if !unknown.is_empty() {
         unknown.iter().for_each(remark);
         return Ok(Answer::No);
@@ -136,7 +136,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Parses a job id in any form that Flux accepts.
-pub(super) fn id(flux: &Flux, text: &str) -> Result<u64, String> {
+pub(super) fn parse_id(flux: &Flux, text: &str) -> Result<u64, String> {
     flux.parse_job_id(text.trim()).ok_or_else(|| format!("\"{text}\" is not a job id"))
 }
 
@@ -146,7 +146,7 @@ fn is_owner(flux: &Flux) -> bool {
 }
 
 /// Returns a message for each bank and queue in `args` that does not exist.
-fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
+fn find_unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String>, Failure> {
     let is_listed =
         |name: &str, of: fn(&ListedJob) -> Option<&str>| page.jobs.iter().any(|row| of(row) == Some(name));
     let banks: Vec<&String> =
@@ -164,7 +164,7 @@ fn unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<String
             unknown.push(format!("no bank \"{bank}\" in the data that were pushed into the plugin"));
         }
     }
-    let of_flux = if queues_left.is_empty() { Default::default() } else { queues(flux) };
+    let of_flux = if queues_left.is_empty() { Default::default() } else { configured_queues(flux) };
     for queue in queues_left {
         let page = ask("queue", queue)?;
         if page.jobs.is_empty() && !page.has_queue && !of_flux.contains(queue) {
@@ -197,7 +197,7 @@ fn empty_text(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<
 }
 
 /// Returns the users whose jobs are selected, or `None` for all jobs that the caller may see.
-fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
+fn select_users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
     if args.all || args.user.iter().any(|user| user == "all") {
         return Ok(None);
     }
@@ -208,7 +208,7 @@ fn users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String> {
 }
 
 /// Builds the request. The plugin selects by one user, bank and queue each; several are selected from its whole answer.
-fn wanted(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value> {
+fn build_request(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value> {
     let mut wanted = Map::new();
     let mut put = |key: &str, value: Option<Value>| {
         wanted.extend(value.map(|value| (key.to_owned(), value)));
@@ -226,15 +226,15 @@ fn print(args: &Args, listing: &Listing, words: &Words<'_>, none: &str) -> Resul
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let look = Look { give_up, parts: PARTS, ..Look::WHOLE };
     let report = if args.weights {
-        weights(page, &report_columns)
+        build_weights_report(page, &report_columns)
     } else {
-        report(args, listing, &report_columns, words, none).map_err(failure)?
+        build_report(args, listing, &report_columns, words, none).map_err(failure)?
     };
     Ok(args.output.print_as(report, look, Progress::none())?)
 }
 
 /// Returns the weights of the posted priorities: one row, or several while priorities are being updated after a push.
-fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
+fn build_weights_report<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
     let terms: Vec<ChosenColumn> = columns.term_columns().collect();
     let mut shown: Vec<_> = terms.iter().map(|term| columns.column(term)).collect();
     for column in &mut shown {
@@ -250,7 +250,7 @@ fn weights<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<'a> {
     Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, ..Report::default() }
 }
 
-fn report<'a>(
+fn build_report<'a>(
     args: &Args,
     listing: &'a Listing,
     columns: &'a Columns,
@@ -261,19 +261,20 @@ fn report<'a>(
     let is_table = args.output.is_table();
     let chosen = match &args.chosen {
         Some(text) => columns.parse(text).map_err(|text| format!("--format: {text}"))?,
-        None => usual(args.long || !is_table, is_table, listing, columns),
+        None => default_columns(args.long || !is_table, is_table, listing, columns),
     };
-    let keys = sort_keys(&args.order, columns).map_err(|text| format!("--sort: {text}"))?;
+    let keys = parse_sort_keys(&args.order, columns).map_err(|text| format!("--sort: {text}"))?;
     let mut rows: Vec<&ListedJob> = page.jobs.iter().collect();
     rows.sort_by(|a, b| {
-        let by =
-            |(chosen, descending): &(ChosenColumn, bool)| ordered(chosen, *descending, a, b, listing, words);
+        let by = |(chosen, descending): &(ChosenColumn, bool)| {
+            compare_rows(chosen, *descending, a, b, listing, words)
+        };
         keys.iter().map(by).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     let companions = if args.output.json { COMPANIONS } else { &[] };
     let shown =
         chosen.iter().map(|chosen| columns.column(chosen)).chain(companions.iter().copied()).collect();
-    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { notes(&rows, listing) };
+    let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
     let cells = move |row: &'a ListedJob| {
         let cells = chosen.iter().map(|chosen| cell(chosen, row, listing, words, is_table));
         cells.chain(companion_cells(row, listing).into_iter().take(companions.len())).collect()
@@ -306,7 +307,7 @@ fn companion_cells(row: &ListedJob, listing: &Listing) -> [Cell; 4] {
 }
 
 /// Returns the default columns. Of the terms, only those with a weight are shown, unless `long` is set.
-fn usual(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Vec<ChosenColumn> {
+fn default_columns(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Vec<ChosenColumn> {
     let page = &listing.page;
     let any = |is: fn(&ListedJob) -> bool| page.jobs.iter().any(is);
     let mut names = vec!["id", "user", "bank", "queue", "priority"];
@@ -347,7 +348,7 @@ fn usual(long: bool, is_table: bool, listing: &Listing, columns: &Columns) -> Ve
     chosen
 }
 
-fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>, String> {
+fn parse_sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>, String> {
     let keys = text.split(',').map(str::trim).filter(|key| !key.is_empty());
     keys.map(|key| {
         let (name, descending) = match key.strip_prefix('-') {
@@ -360,7 +361,7 @@ fn sort_keys(text: &str, columns: &Columns) -> Result<Vec<(ChosenColumn, bool)>,
 }
 
 /// Compares two rows by a column, as sprio does. A row without a value is always last.
-fn ordered(
+fn compare_rows(
     chosen: &ChosenColumn,
     descending: bool,
     a: &ListedJob,
@@ -373,12 +374,12 @@ fn ordered(
     match (columns::is_id(chosen), descending) {
         (true, false) => a.id.cmp(&b.id),
         (true, true) => b.id.cmp(&a.id),
-        (false, _) => compare(&first, &second, descending),
+        (false, _) => compare_cells(&first, &second, descending),
     }
 }
 
 /// Returns notes about held jobs, jobs without a priority, stale priorities, stopped queues, and missing estimates.
-fn notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
+fn list_notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     let held = rows.iter().filter(|row| !row.holds.is_empty()).count();
     let without_priority = rows.iter().filter(|row| row.priority.is_none()).count();
     let late = rows.iter().filter(|row| row.exact.is_some() && row.exact != row.priority).count();
@@ -386,12 +387,12 @@ fn notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     if held > 0 {
         notes.push(format!(
             "{} held by a limit; \"flux fairshare why JOBID\" says until when.",
-            count_are(held)
+            count_with_verb(held)
         ));
     } else if without_priority > 0 {
         notes.push(format!(
             "{} without a priority yet; \"flux fairshare why JOBID\" says why.",
-            count_are(without_priority)
+            count_with_verb(without_priority)
         ));
     }
     if late > 0 {
@@ -407,6 +408,6 @@ fn notes(rows: &[&ListedJob], listing: &Listing) -> Vec<String> {
     notes
 }
 
-fn count_are(jobs: usize) -> String {
+fn count_with_verb(jobs: usize) -> String {
     format!("{} {}", count(jobs, "job"), if jobs == 1 { "is" } else { "are" })
 }

@@ -5,7 +5,7 @@ use clap::Parser;
 use serde_json::json;
 
 use super::columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS};
-use super::{Args, report, weights};
+use super::{Args, build_report, build_weights_report};
 use crate::plugin::jobs::append;
 use crate::tests::golden::{NOW, check, jobs, screen, words};
 use crate::ui::progress::Progress;
@@ -20,27 +20,27 @@ struct JobsCommand {
     args: Args,
 }
 
-fn args(text: &str) -> Args {
+fn parse_args(text: &str) -> Args {
     let words = std::iter::once("jobs").chain(text.split_whitespace());
     JobsCommand::try_parse_from(words).expect("arguments").args
 }
 
-fn page() -> JobsPage {
+fn jobs_page() -> JobsPage {
     serde_json::from_value(jobs()).expect("a page")
 }
 
 /// Returns the output on a screen of `width` columns.
-fn printed(text: &str, width: usize) -> String {
-    printed_listing(text, width, &Listing { page: page(), ..Listing::default() })
+fn print_jobs(text: &str, width: usize) -> String {
+    print_listing(text, width, &Listing { page: jobs_page(), ..Listing::default() })
 }
 
-fn printed_listing(text: &str, width: usize, listing: &Listing) -> String {
-    let (args, screen, words) = (args(text), screen(width), words());
+fn print_listing(text: &str, width: usize, listing: &Listing) -> String {
+    let (args, screen, words) = (parse_args(text), screen(width), words());
     let columns = Columns::new(&listing.page.terms, args.normalized);
     let report = if args.weights {
-        weights(&listing.page, &columns)
+        build_weights_report(&listing.page, &columns)
     } else {
-        report(&args, listing, &columns, &words, "No pending jobs.").expect("a report")
+        build_report(&args, listing, &columns, &words, "No pending jobs.").expect("a report")
     };
     let give_up = if args.chosen.is_some() { &[] } else { GIVE_UP };
     let mut out = Vec::new();
@@ -65,7 +65,7 @@ fn screens_of_jobs() {
         ("-w", 80),
         ("-o id,userid,holds,age", 80),
     ] {
-        let text = printed(arguments, width);
+        let text = print_jobs(arguments, width);
         assert!(text.lines().all(|line| line.chars().count() <= width), "{text}");
         screens.push_str(&format!("===== {width} columns: jobs {arguments}\n{text}"));
     }
@@ -74,38 +74,38 @@ fn screens_of_jobs() {
 
 #[test]
 fn stopped_queues_and_estimates_are_marked() {
-    let mut listing = Listing { page: page(), ..Listing::default() };
+    let mut listing = Listing { page: jobs_page(), ..Listing::default() };
     let stopped = json!({"enable": true, "start": false, "stop_reason": "for repair"});
     listing.stopped.note(Some("debug"), &serde_json::from_value(stopped).expect("a state"));
     listing.estimates.insert(22, NOW + 3600.0);
-    let text = printed_listing("", 200, &listing);
+    let text = print_listing("", 200, &listing);
     check("jobs-stopped", 200, &text);
     assert!(
         text.contains("debug (stopped)") && text.contains("Queue debug is stopped: for repair."),
         "{text}"
     );
     assert!(text.contains("Start") && !text.contains("no estimates"), "{text}");
-    let rows = printed_listing("-o id,queue_stopped,place,place_of -S place", 80, &listing);
+    let rows = print_listing("-o id,queue_stopped,place,place_of -S place", 80, &listing);
     assert!(rows.lines().nth(1).is_some_and(|line| line.contains("1 of 2")), "{rows}");
 }
 
-fn ids(text: &str) -> Vec<String> {
-    printed(&format!("{text} -o id"), 80).lines().skip(1).take(5).map(str::to_owned).collect()
+fn print_ids(text: &str) -> Vec<String> {
+    print_jobs(&format!("{text} -o id"), 80).lines().skip(1).take(5).map(str::to_owned).collect()
 }
 
 #[test]
-fn sorted_as_by_sprio() {
-    assert_eq!(ids(""), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"], "jobs without a priority come last");
-    assert_eq!(ids("-S id"), ["ƒ21", "ƒ22", "ƒ23", "ƒ24", "ƒ25"]);
-    assert_eq!(ids("-S -i"), ["ƒ25", "ƒ24", "ƒ23", "ƒ22", "ƒ21"]);
-    assert_eq!(ids("-S user,-id"), ["ƒ25", "ƒ23", "ƒ21", "ƒ22", "ƒ24"]);
-    assert_eq!(ids("-S fairshare"), ["ƒ24", "ƒ21", "ƒ22", "ƒ23", "ƒ25"]);
-    assert_eq!(ids("-S urgency_term"), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"]);
+fn rows_are_sorted_as_by_sprio() {
+    assert_eq!(print_ids(""), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"], "jobs without a priority come last");
+    assert_eq!(print_ids("-S id"), ["ƒ21", "ƒ22", "ƒ23", "ƒ24", "ƒ25"]);
+    assert_eq!(print_ids("-S -i"), ["ƒ25", "ƒ24", "ƒ23", "ƒ22", "ƒ21"]);
+    assert_eq!(print_ids("-S user,-id"), ["ƒ25", "ƒ23", "ƒ21", "ƒ22", "ƒ24"]);
+    assert_eq!(print_ids("-S fairshare"), ["ƒ24", "ƒ21", "ƒ22", "ƒ23", "ƒ25"]);
+    assert_eq!(print_ids("-S urgency_term"), ["ƒ22", "ƒ21", "ƒ24", "ƒ23", "ƒ25"]);
 }
 
 #[test]
-fn formats_by_name_and_by_letter() {
-    let page = page();
+fn columns_are_chosen_by_name_and_by_letter() {
+    let page = jobs_page();
     let columns = Columns::new(&page.terms, false);
     assert_eq!(
         columns.parse("%.15i %9u %F%f"),
@@ -129,9 +129,9 @@ fn formats_by_name_and_by_letter() {
 
 #[test]
 fn pages_have_weighings_of_their_own() {
-    let mut all = page();
+    let mut all = jobs_page();
     all.next = Some(JobId(25));
-    let mut next = page();
+    let mut next = jobs_page();
     next.weighings = vec![vec![1], vec![100_000, 10_000, 0, 1000, 250, 0]];
     next.jobs.truncate(2);
     (next.jobs[0].weighing, next.jobs[1].weighing) = (Some(1), Some(0));
@@ -141,9 +141,9 @@ fn pages_have_weighings_of_their_own() {
 }
 
 #[test]
-fn a_selection_becomes_a_question() {
+fn options_of_jobs_become_a_request() {
     let ask = |text: &str, ids: &[u64], users: Option<&[u32]>| {
-        serde_json::Value::Object(super::wanted(&args(text), ids, users))
+        serde_json::Value::Object(super::build_request(&parse_args(text), ids, users))
     };
     assert_eq!(ask("", &[], Some(&[5001])), json!({"user": 5001}));
     assert_eq!(ask("-q a -b b", &[], None), json!({"queue": "a", "bank": "b"}));

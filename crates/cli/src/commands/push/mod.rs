@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, in_a_job};
+use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::site::mending;
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let sent = deliver(&push, &data)?;
     if args.json {
-        say(parts::report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
+        say(parts::build_report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
     } else if args.verbose {
         say(sent.describe(&data))?;
     }
@@ -121,19 +121,20 @@ struct Sent {
 pub(super) fn ask(push: &Push<'_>, data: &PolicyData) -> Result<Option<Preview>, Failure> {
     let flux = match Flux::connect(push.uri) {
         Ok(flux) => flux,
-        Err(error) if push.uri.is_some() => return Err(refused(error)),
+        Err(error) if push.uri.is_some() => return Err(connect_failure(error)),
         Err(_) => return Ok(None),
     };
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
-    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.refusal(&error))
+    parts::ask(&flux, data, owner.as_ref()).map_err(|error| sending.explain_refusal(&error))
 }
 
 fn deliver(push: &Push<'_>, data: &PolicyData) -> Result<Sent, Failure> {
-    let flux = Flux::connect(push.uri).map_err(refused)?;
+    let flux = Flux::connect(push.uri).map_err(connect_failure)?;
     let owner = owner_record(&flux, data)?;
     let sending = Sending { flux: &flux, path: &push.found.path, data };
-    let changes = parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.refusal(&error))?;
+    let changes =
+        parts::send(&flux, data, owner.as_ref()).map_err(|error| sending.explain_refusal(&error))?;
     if changes.is_none() {
         sending.send_tables(owner.as_ref())?;
     }
@@ -179,7 +180,7 @@ pub(super) fn read(push: &Push<'_>) -> Result<PolicyData, Failure> {
 /// Reads the data of a push; for a dry run, also checks them as the plugin would.
 fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     let path = push.found.path.as_path();
-    let missing = |error: StoreError| mending::unopened(&error, push.found, Access::Write, false);
+    let missing = |error: StoreError| mending::open_failure(&error, push.found, Access::Write, false);
     let data = if let Some(text) = formats::read_site_text(path).map_err(missing)? {
         if dry_run {
             warn(path, &text)?;
@@ -203,7 +204,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
             path.display()
         ));
     }
-    for note in mending::lost(&data.lost_limits) {
+    for note in mending::describe_lost_limits(&data.lost_limits) {
         remark(format_args!("{}: {note}", path.display()));
     }
     Ok(data)
@@ -214,7 +215,7 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
     let data = snapshot.policy_data(now).map_err(failure)?;
     if data.tree.is_some() {
         let inactive = snapshot.site_policy().map_err(failure)?.options.inactive_usage;
-        read_checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::failed)?;
+        read_checked_tree(snapshot, inactive, &mut |_| ()).map_err(mending::pipeline_failure)?;
     }
     Ok(data)
 }
@@ -240,12 +241,12 @@ fn check_document(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
     };
     match document::check(text) {
         Ok((warnings, more)) => {
-            let named = |warning: &String| format!("{place}: {}", with_name(warning, record));
+            let named = |warning: &String| format!("{place}: {}", add_name(warning, record));
             let more = (more > 0).then(|| format!("{place}: and {more} more of the kind"));
             Ok(warnings.iter().map(named).chain(more).collect())
         }
         Err(fault) => {
-            let fault = with_name(&fault, record);
+            let fault = add_name(&fault, record);
             Err(Failure::Message(format!("{place}: the plugin would refuse it: {fault}")))
         }
     }
@@ -254,7 +255,7 @@ fn check_document(path: &Path, text: &str) -> Result<Vec<String>, Failure> {
 const ASSOCIATIONS: &str = "associations";
 
 /// Adds user and bank to a message about `associations[3]`. `record` returns user id and bank of an index.
-fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
+fn add_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> String {
     let index = || {
         let (_, rest) = said.split_once(ASSOCIATIONS)?;
         rest.strip_prefix('[')?.split_once(']')?.0.parse().ok()
@@ -268,7 +269,7 @@ fn with_name(said: &str, record: impl Fn(usize) -> Option<(String, String)>) -> 
 }
 
 /// Describes a failed connection; if permission is missing, adds that only the instance owner may push.
-fn refused(error: FluxError) -> Failure {
+fn connect_failure(error: FluxError) -> Failure {
     match error {
         FluxError::Connect { errno: libc::EACCES | libc::EPERM, .. } => {
             Failure::Message(format!("{error}: only the instance owner may push"))
@@ -337,7 +338,7 @@ impl Sending<'_> {
             Err(error) => {
                 let hint = match &error {
                     FluxError::Request { errno, .. } if *errno == libc::ENOSYS => {
-                        if let Some(text) = in_a_job(self.flux) {
+                        if let Some(text) = describe_job_instance(self.flux) {
                             return Err(Failure::Message(text));
                         }
                         "; \"flux jobtap list\" shows whether the plugin is loaded"
@@ -355,12 +356,12 @@ impl Sending<'_> {
     }
 
     /// Adds the path, user and bank to the plugin's refusal of a push.
-    fn refusal(&self, error: &Failure) -> Failure {
+    fn explain_refusal(&self, error: &Failure) -> Failure {
         Failure::Message(format!("{}: {}", self.path.display(), self.name_record(&error.to_string())))
     }
 
     fn name_record(&self, said: &str) -> String {
-        with_name(said, |index| {
+        add_name(said, |index| {
             let record = self.data.associations.get(index)?;
             Some((record.userid.to_string(), record.bank.clone()))
         })
@@ -375,7 +376,7 @@ mod tests {
     fn a_refusal_names_the_user_and_the_bank() {
         let nobodys = |_| Some(("0".to_owned(), String::new()));
         assert_eq!(
-            with_name("associations[3].bank: bad", nobodys),
+            add_name("associations[3].bank: bad", nobodys),
             "associations[3].bank: bad (user root, 0)"
         );
         let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
@@ -388,13 +389,13 @@ mod tests {
             ("associations[4].bank: bad", "associations[4].bank: bad"),
             ("queues[3].queue: bad", "queues[3].queue: bad"),
         ] {
-            assert_eq!(with_name(said, record), told);
+            assert_eq!(add_name(said, record), told);
         }
     }
 
     #[test]
     fn a_guest_gets_the_reason_of_a_refusal() {
-        let text = |errno| refused(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
+        let text = |errno| connect_failure(FluxError::Connect { errno, text: "no".to_owned() }).to_string();
         assert_eq!(text(libc::EPERM), "can't connect to Flux: no: only the instance owner may push");
         assert_eq!(text(libc::EACCES), "can't connect to Flux: no: only the instance owner may push");
         assert_eq!(text(libc::ECONNREFUSED), "can't connect to Flux: no");

@@ -22,7 +22,7 @@ pub(crate) fn send(
     owner: Option<&AssociationRecord>,
 ) -> Result<Option<PushChanges>, Failure> {
     // Switches that were set at load or by another push are kept unless the database sets them.
-    put(flux, data, owner, r#"{"keep_config":true}"#)
+    send_push(flux, data, owner, r#"{"keep_config":true}"#)
 }
 
 /// Asks for the effects of a push without making it.
@@ -31,10 +31,10 @@ pub(crate) fn ask(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
 ) -> Result<Option<Preview>, Failure> {
-    put(flux, data, owner, r#"{"keep_config":true,"dry_run":true}"#)
+    send_push(flux, data, owner, r#"{"keep_config":true,"dry_run":true}"#)
 }
 
-fn put<T: for<'de> Deserialize<'de>>(
+fn send_push<T: for<'de> Deserialize<'de>>(
     flux: &Flux,
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
@@ -43,7 +43,7 @@ fn put<T: for<'de> Deserialize<'de>>(
     let begun = match flux.rpc(&topic("policy_begin"), beginning) {
         Ok(answer) => answer,
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
-        Err(error) => return Err(refused(&error)),
+        Err(error) => return Err(describe_refusal(&error)),
     };
     let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
@@ -66,22 +66,22 @@ fn send_parts(
     let mut progress = Progress::start();
     progress.phase("sending associations", || data.associations.len() as u64);
     let mut sending = Sending { flux, push, progress };
-    sending.array("associations", &data.associations)?;
+    sending.send_array("associations", &data.associations)?;
     if let Some(owner) = owner {
-        sending.array("associations", std::slice::from_ref(owner))?;
+        sending.send_array("associations", std::slice::from_ref(owner))?;
     }
     sending.progress.phase("sending the rest", || 0);
-    sending.array("queues", &data.queues)?;
-    sending.array("projects", &data.projects)?;
-    sending.array("banks", &data.banks)?;
-    sending.array("priority_factors", &data.priority_factors)?;
+    sending.send_array("queues", &data.queues)?;
+    sending.send_array("projects", &data.projects)?;
+    sending.send_array("banks", &data.banks)?;
+    sending.send_array("priority_factors", &data.priority_factors)?;
     if !data.limits.is_empty() {
-        sending.array("limits", &data.limits)?;
+        sending.send_array("limits", &data.limits)?;
     }
     if let Some(tree) = &data.tree {
-        sending.part("tree", tree)?;
+        sending.send_part("tree", tree)?;
     }
-    sending.part("config", &data.config)
+    sending.send_part("config", &data.config)
 }
 
 struct Sending<'a> {
@@ -92,12 +92,12 @@ struct Sending<'a> {
 
 impl Sending<'_> {
     /// Sends an array, even if empty, so that the plugin removes all other records of this kind.
-    fn array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
+    fn send_array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
         let size = self.push.max_records.clamp(1, RECORDS);
         let mut rest = records;
         loop {
             let (chunk, more) = rest.split_at(size.min(rest.len()));
-            self.chunk(key, chunk)?;
+            self.send_chunk(key, chunk)?;
             rest = more;
             self.progress.set_done((records.len() - rest.len()) as u64);
             if rest.is_empty() {
@@ -107,18 +107,18 @@ impl Sending<'_> {
     }
 
     /// Sends records, and halves them if they are too long for one part. The plugin refuses a single record that is too long.
-    fn chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<(), Failure> {
+    fn send_chunk<T: Serialize>(&self, key: &str, records: &[T]) -> Result<(), Failure> {
         let payload = self.payload(key, records)?;
         if payload.len() <= self.push.max_bytes || records.len() < 2 {
-            return self.request(&payload);
+            return self.send_request(&payload);
         }
         let (one, other) = records.split_at(records.len() / 2);
-        self.chunk(key, one)?;
-        self.chunk(key, other)
+        self.send_chunk(key, one)?;
+        self.send_chunk(key, other)
     }
 
-    fn part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
-        self.request(&self.payload(key, value)?)
+    fn send_part<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<(), Failure> {
+        self.send_request(&self.payload(key, value)?)
     }
 
     fn payload<T: Serialize + ?Sized>(&self, key: &str, value: &T) -> Result<String, Failure> {
@@ -126,8 +126,8 @@ impl Sending<'_> {
         Ok(format!("{{\"push\":{},\"{key}\":{value}}}", self.push.push))
     }
 
-    fn request(&self, payload: &str) -> Result<(), Failure> {
-        self.flux.rpc(&topic("policy_part"), payload).map(drop).map_err(|error| refused(&error))
+    fn send_request(&self, payload: &str) -> Result<(), Failure> {
+        self.flux.rpc(&topic("policy_part"), payload).map(drop).map_err(|error| describe_refusal(&error))
     }
 }
 
@@ -135,7 +135,7 @@ fn topic(method: &str) -> String {
     format!("job-manager.mf_priority.{method}")
 }
 
-fn refused(error: &FluxError) -> Failure {
+fn describe_refusal(error: &FluxError) -> Failure {
     let hint = match error {
         FluxError::Request { errno: libc::EPERM, .. } => "; only the instance owner may push",
         _ => "",
@@ -144,7 +144,7 @@ fn refused(error: &FluxError) -> Failure {
 }
 
 /// Returns the document of `--json`: the records that were sent, and the changes.
-pub(crate) fn report(
+pub(crate) fn build_report(
     data: &PolicyData,
     owner: Option<&AssociationRecord>,
     changes: Option<&PushChanges>,

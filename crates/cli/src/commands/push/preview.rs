@@ -34,7 +34,7 @@ pub(crate) fn describe(preview: &Preview) -> Vec<String> {
         let (id, user, reason) = (f58(job.id.0), user_or_id(job.user.0), printable(&job.reason));
         format!("job {id} of {user} would end: {reason}")
     }));
-    lines.extend(more(preview.rejected_count, preview.rejected.len(), "job", "would end"));
+    lines.extend(describe_more(preview.rejected_count, preview.rejected.len(), "job", "would end"));
     lines.extend(preview.removed_with_jobs.iter().map(|association| {
         let RemovedAssociation { user, bank, jobs } = association;
         let jobs = count(usize::try_from(*jobs).unwrap_or(usize::MAX), "live job");
@@ -45,10 +45,10 @@ pub(crate) fn describe(preview: &Preview) -> Vec<String> {
         )
     }));
     let (all, shown) = (preview.removed_with_jobs_count, preview.removed_with_jobs.len());
-    lines.extend(more(all, shown, "association", "would be removed with live jobs"));
+    lines.extend(describe_more(all, shown, "association", "would be removed with live jobs"));
     lines
 }
 
-fn more(all: usize, shown: usize, what: &str, would: &str) -> Option<String> {
+fn describe_more(all: usize, shown: usize, what: &str, would: &str) -> Option<String> {
     (all > shown).then(|| format!("and {} more {would}", count(all - shown, what)))
 }

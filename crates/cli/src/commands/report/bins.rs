@@ -125,8 +125,11 @@ impl Bins {
                 }
             }
         }
-        let users =
-            if all.saturating_mul(self.of.len()) > MOST_OF_USERS { Vec::new() } else { self.users(all) };
+        let users = if all.saturating_mul(self.of.len()) > MOST_OF_USERS {
+            Vec::new()
+        } else {
+            self.user_columns(all)
+        };
         let anchor = Periods::new(self.began, pace.period)?;
         Some(BankBins {
             from: (0..periods).map(|period| Number(anchor.start(-(period as i64)))).collect(),
@@ -136,7 +139,7 @@ impl Bins {
         })
     }
 
-    fn users(&self, periods: usize) -> Vec<Vec<Number>> {
+    fn user_columns(&self, periods: usize) -> Vec<Vec<Number>> {
         let of = |period: usize, bins: &[(i64, f64)]| {
             let found = bins.iter().filter(|bin| bin.0 == period as i64);
             Number(found.map(|(_, usage)| usage).sum())

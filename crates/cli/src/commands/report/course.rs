@@ -83,8 +83,8 @@ impl Course {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
         let (_, step) = STEPS.into_iter().find(|(most, _)| end - begin <= *most)?;
-        let (labels, edges) = step.cut(begin, end, zone)?;
-        let cells = spread(jobs, &edges);
+        let (labels, edges) = step.cut_into_steps(begin, end, zone)?;
+        let cells = spread_usage(jobs, &edges);
         let users = tree.leaves().len();
         let mut banks = vec![vec![0.0; tree.banks().len()]; labels.len()];
         let leaves: Vec<_> = tree.leaves().collect();
@@ -118,7 +118,7 @@ impl Course {
 }
 
 /// Returns usage by (association, step).
-fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
+fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f64> {
     let mut cells = BTreeMap::new();
     for (leaf, job) in jobs {
         let first = edges.partition_point(|edge| *edge <= job.from).saturating_sub(1);
@@ -138,16 +138,16 @@ fn spread(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usize), f
 
 impl TimeStep {
     /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of the zone.
-    fn cut(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
-        let mut at = self.start(&zoned(begin, zone)?)?;
-        let (mut labels, mut edges) = (Vec::new(), vec![seconds(&at)]);
-        while seconds(&at) < end || labels.is_empty() {
-            let next = self.start(&at.checked_add(self.span()).ok()?)?;
+    fn cut_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
+        let mut at = self.find_step_start(&zoned(begin, zone)?)?;
+        let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&at)]);
+        while epoch_seconds(&at) < end || labels.is_empty() {
+            let next = self.find_step_start(&at.checked_add(self.span()).ok()?)?;
             if next <= at {
                 return None;
             }
             labels.push(self.label(&at));
-            edges.push(seconds(&next));
+            edges.push(epoch_seconds(&next));
             at = next;
         }
         let old = labels.len().saturating_sub(MOST);
@@ -166,7 +166,7 @@ impl TimeStep {
     }
 
     /// Returns the start of the step that contains `at`.
-    fn start(self, at: &Zoned) -> Option<Zoned> {
+    fn find_step_start(self, at: &Zoned) -> Option<Zoned> {
         match self {
             TimeStep::Hour => {
                 at.round(jiff::ZonedRound::new().smallest(Unit::Hour).mode(jiff::RoundMode::Trunc))
@@ -196,7 +196,7 @@ fn zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
     Some(timestamp.to_zoned(zone.clone()))
 }
 
-fn seconds(when: &Zoned) -> f64 {
+fn epoch_seconds(when: &Zoned) -> f64 {
     when.timestamp().as_microsecond() as f64 / 1e6
 }
 
@@ -208,13 +208,13 @@ mod tests {
         TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").expect("a zone")
     }
 
-    fn local(text: &str) -> f64 {
+    fn parse_local_time(text: &str) -> f64 {
         let local: jiff::civil::DateTime = text.parse().expect("a time");
-        seconds(&local.to_zoned(zone()).expect("a time"))
+        epoch_seconds(&local.to_zoned(zone()).expect("a time"))
     }
 
     #[test]
-    fn steps_are_those_of_the_clocks() {
+    fn steps_follow_the_time_zone() {
         let rows = [
             (
                 TimeStep::Hour,
@@ -229,17 +229,23 @@ mod tests {
             (TimeStep::Month, "2025-12-31T00:00", "2026-03-01T00:01", "2025-12", "2026-03", 4),
         ];
         for (step, begin, end, first, last, many) in rows {
-            let (labels, edges) = step.cut(local(begin), local(end), &zone()).expect("steps");
+            let (labels, edges) =
+                step.cut_into_steps(parse_local_time(begin), parse_local_time(end), &zone()).expect("steps");
             let ends = [labels.first(), labels.last()].map(|label| label.map(String::as_str));
             assert_eq!((ends, labels.len()), ([Some(first), Some(last)], many), "{begin}");
             assert_eq!(edges.len(), many + 1);
-            assert!(edges[0] <= local(begin) && edges[many] >= local(end), "{begin}");
+            assert!(edges[0] <= parse_local_time(begin) && edges[many] >= parse_local_time(end), "{begin}");
         }
         // The day on which daylight saving time begins has 23 hours.
-        let (_, edges) =
-            TimeStep::Day.cut(local("2026-03-29T00:00"), local("2026-03-29T12:00"), &zone()).expect("steps");
+        let (_, edges) = TimeStep::Day
+            .cut_into_steps(
+                parse_local_time("2026-03-29T00:00"),
+                parse_local_time("2026-03-29T12:00"),
+                &zone(),
+            )
+            .expect("steps");
         assert_eq!(edges[1] - edges[0], 23.0 * HOUR);
-        let (labels, edges) = TimeStep::Hour.cut(0.0, 1e7, &zone()).expect("steps");
+        let (labels, edges) = TimeStep::Hour.cut_into_steps(0.0, 1e7, &zone()).expect("steps");
         assert_eq!((labels.len(), edges.len()), (MOST, MOST + 1), "the newest of many");
         assert!(edges[MOST] >= 1e7);
     }
@@ -248,7 +254,8 @@ mod tests {
     fn a_job_is_spread_over_the_time_that_it_ran() {
         let job = |from, to, usage| (0, Charge { account: 0, from, to, usage });
         let edges = [0.0, 10.0, 20.0, 30.0];
-        let cells = spread(&[job(5.0, 25.0, 40.0), job(10.0, 20.0, 7.0), job(-10.0, 10.0, 2.0)], &edges);
+        let cells =
+            spread_usage(&[job(5.0, 25.0, 40.0), job(10.0, 20.0, 7.0), job(-10.0, 10.0, 2.0)], &edges);
         let wanted = [((0, 0), 11.0), ((0, 1), 27.0), ((0, 2), 10.0)];
         assert_eq!(cells.into_iter().collect::<Vec<_>>(), wanted);
     }

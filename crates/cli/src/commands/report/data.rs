@@ -18,7 +18,7 @@ use super::outlook::{self, Forgetting};
 use crate::site::facts::options_json;
 use crate::site::input::Loaded;
 use crate::site::moves::{Moves, RankedTree};
-use crate::site::stale::stale;
+use crate::site::stale::count_stale;
 use crate::ui::figures::Unit;
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
 
@@ -116,7 +116,7 @@ struct Users<'a> {
 }
 
 /// The input of the document, except for the tree.
-pub(super) struct Made<'a> {
+pub(super) struct ReportInput<'a> {
     pub(super) title: String,
     pub(super) source: &'a Path,
     pub(super) now: f64,
@@ -131,8 +131,8 @@ pub(super) struct Made<'a> {
 
 impl<'a> Document<'a> {
     /// Creates the document. Returns `None` if there is no ranking.
-    pub(super) fn new(loaded: &'a Loaded, made: Made<'a>) -> Option<Document<'a>> {
-        let Made { title, source, now, rankings, without, bins, course, forgetting, held } = made;
+    pub(super) fn new(loaded: &'a Loaded, made: ReportInput<'a>) -> Option<Document<'a>> {
+        let ReportInput { title, source, now, rankings, without, bins, course, forgetting, held } = made;
         let tree = &loaded.tree;
         let first = rankings.first()?;
         let file = source.file_name().map(Path::new);
@@ -150,12 +150,12 @@ impl<'a> Document<'a> {
             by_rank: first.policy().is_rank(),
             options: options_json(&loaded.options),
             ranked: first.ranked(),
-            stale: loaded.pace.map(|_| stale(tree, first, &loaded.stored)),
-            policies: rankings.iter().map(|ranking| compared(tree, first, ranking)).collect(),
+            stale: loaded.pace.map(|_| count_stale(tree, first, &loaded.stored)),
+            policies: rankings.iter().map(|ranking| compare_ranking(tree, first, ranking)).collect(),
             without: without.into_iter().map(|(policy, why)| (policy.name(), why)).collect(),
             forgetting: forgetting.document(now),
-            banks: banks(tree, first),
-            users: users(tree, rankings, first, bins, forgetting, now),
+            banks: bank_columns(tree, first),
+            users: user_columns(tree, rankings, first, bins, forgetting, now),
             usage: bins.document(tree),
             course,
             held,
@@ -178,17 +178,17 @@ impl Forgetting {
     }
 }
 
-fn compared(tree: &Tree, first: &Ranking, ranking: &Ranking) -> Compared {
+fn compare_ranking(tree: &Tree, first: &Ranking, ranking: &Ranking) -> Compared {
     let side = |ranking| RankedTree { tree, ranking };
     let moves = Moves::new(side(first), side(ranking), Some);
     Compared { policy: ranking.policy().name(), moves: moves.facts().into_iter().collect() }
 }
 
-fn banks<'a>(tree: &'a Tree, ranking: &Ranking) -> Banks<'a> {
+fn bank_columns<'a>(tree: &'a Tree, ranking: &Ranking) -> Banks<'a> {
     let users = tree.leaves().len();
     let mut banks = Banks { nodes: Nodes::default(), parent: Vec::new(), inactive: Vec::new() };
     for bank in tree.banks() {
-        banks.nodes.add(tree, ranking, bank);
+        banks.nodes.add_node(tree, ranking, bank);
         banks.parent.push(tree.parent(bank).map(|above| above.index() - users));
         if !tree.is_active(bank) {
             banks.inactive.push(bank.index() - users);
@@ -197,7 +197,7 @@ fn banks<'a>(tree: &'a Tree, ranking: &Ranking) -> Banks<'a> {
     banks
 }
 
-fn users<'a>(
+fn user_columns<'a>(
     tree: &'a Tree,
     rankings: &[Ranking],
     first: &Ranking,
@@ -220,7 +220,7 @@ fn users<'a>(
         even_in: Vec::new(),
     };
     for leaf in tree.leaves() {
-        users.nodes.add(tree, first, leaf);
+        users.nodes.add_node(tree, first, leaf);
         users.bank.push(tree.parent(leaf).map_or(0, |bank| bank.index() - all));
         let outlook = outlook::find_outlook(tree, first, leaf, bins, forgetting, now);
         let level = |lost: NodeId| if lost == leaf { -1 } else { lost.index() as i64 - all as i64 };
@@ -232,7 +232,7 @@ fn users<'a>(
 }
 
 impl<'a> Nodes<'a> {
-    fn add(&mut self, tree: &'a Tree, ranking: &Ranking, node: NodeId) {
+    fn add_node(&mut self, tree: &'a Tree, ranking: &Ranking, node: NodeId) {
         let detail = ranking.detail(tree, node);
         self.name.push(tree.name(node));
         self.shares.push(match tree.shares(node) {

@@ -66,7 +66,7 @@ pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     if input.is_document() && instance.uri.is_none() {
         return HeldJobs::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
     }
-    match answer(instance) {
+    match fetch_answer(instance) {
         Ok(Some(answer)) => HeldJobs::Answer(answer),
         Ok(None) => HeldJobs::Unknown(
             "The plugin has no data: nothing was pushed since it was loaded, and all jobs are waiting."
@@ -76,7 +76,7 @@ pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     }
 }
 
-fn answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
+fn fetch_answer(instance: &InstanceArg) -> Result<Option<HeldJobsAnswer>, Failure> {
     let flux = instance.connect()?;
     let stats: Option<Stats> = match ask_plugin(&flux, "stats", &json!({})) {
         Ok(stats) => Some(stats),
@@ -93,7 +93,7 @@ pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Wor
     let held: Vec<&ListedJob> = page.jobs.iter().filter(|row| !row.holds.is_empty()).collect();
     let by_limit: BTreeMap<Word, u64> = match stats {
         Some(stats) => stats.held_by_limit.clone(),
-        None => counted(held.iter().flat_map(|row| &row.holds).cloned()),
+        None => count_names(held.iter().flat_map(|row| &row.holds).cloned()),
     };
     let mut by_limit: Vec<(Word, u64)> = by_limit.into_iter().filter(|(_, jobs)| *jobs > 0).collect();
     by_limit.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
@@ -116,14 +116,14 @@ pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Wor
         pending: stats.map_or(page.jobs.len() as u64 - count, |stats| stats.jobs.pending),
         held: all,
         by_limit,
-        by_bank: by_bank(stats, page),
+        by_bank: count_by_bank(stats, page),
         jobs: held.iter().take(LISTED).map(job).collect(),
         more: all.saturating_sub(held.len().min(LISTED) as u64),
     }
 }
 
 /// Counts pending and held jobs by bank, from `stats`, or from the listed jobs if the caller may not read `stats`.
-fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
+fn count_by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
     let mut banks: HashMap<String, (u64, u64)> = HashMap::new();
     let mut add = |bank: &Option<BankName>, pending: u64, held: u64| {
         let of = banks.entry(bank.as_deref().unwrap_or_default().to_owned()).or_default();
@@ -144,7 +144,7 @@ fn by_bank(stats: Option<&Stats>, page: &JobsPage) -> Vec<(String, u64, u64)> {
     list
 }
 
-fn counted(names: impl Iterator<Item = Word>) -> BTreeMap<Word, u64> {
+fn count_names(names: impl Iterator<Item = Word>) -> BTreeMap<Word, u64> {
     let mut counted = BTreeMap::new();
     names.for_each(|name| *counted.entry(name).or_default() += 1);
     counted

@@ -28,7 +28,7 @@ use crate::ui::printable::printable_json;
 use crate::ui::progress::Progress;
 use bins::Bins;
 use course::Course;
-use data::{Document, Made};
+use data::{Document, ReportInput};
 use fairshare::{Policy, Ranking};
 use outlook::Forgetting;
 
@@ -77,7 +77,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         file::check(output)?;
     }
     let mut progress = Progress::start();
-    let text = text(args, figures::now(), &mut progress)?;
+    let text = build_text(args, figures::now(), &mut progress)?;
     drop(progress);
     if output == Path::new("-") {
         let mut out = Paper::plain();
@@ -91,11 +91,11 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the page, or with --json the document.
-fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
+fn build_text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failure> {
     let loaded = args.input.load(&args.rules, progress)?;
     let policy = args.policy.for_tree(&loaded)?;
     args.rules.apply_to(&[policy])?;
-    let (rankings, without) = rankings(args, &loaded, policy, progress)?;
+    let (rankings, without) = rank_by_all_policies(args, &loaded, policy, progress)?;
     progress.phase("reading usage", || 0);
     let bins = match args.input.database() {
         Some(database) => Bins::read(database?, &loaded, now)?,
@@ -110,7 +110,7 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
     progress.phase("asking the plugin", || 0);
     let held = if args.no_jobs { None } else { Some(held::ask(&args.instance, &args.input)) };
     progress.phase("counting", || 0);
-    let made = Made {
+    let made = ReportInput {
         title: args.title.clone(),
         source: args.input.source(),
         now,
@@ -133,7 +133,7 @@ fn text(args: &Args, now: f64, progress: &mut Progress) -> Result<String, Failur
 type Refusals = Vec<(Policy, String)>;
 
 /// Ranks the tree by `policy` first, then by all other policies; returns the reasons of those that can't rank the tree.
-fn rankings(
+fn rank_by_all_policies(
     args: &Args,
     loaded: &Loaded,
     policy: Policy,

@@ -7,9 +7,9 @@ use clap::Parser;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 
-use super::{held, text};
+use super::{build_text, held};
 use crate::html::page;
-use crate::html::page::tests::taken_apart;
+use crate::html::page::tests::split_page;
 use crate::tests::golden::{NOW, words};
 use crate::ui::progress::Progress;
 use crate::{Cli, Command};
@@ -18,7 +18,11 @@ use fairshare_engine::engine::answers::{JobsPage, Stats};
 const WEEK: i64 = 604_800;
 
 /// Creates a database. Users are (name, bank, shares, current usage by period); usage halves each week, next in one day.
-fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64, &[f64])]) -> Connection {
+fn make_site(
+    directory: &Path,
+    banks: &[(&str, &str, i64)],
+    users: &[(&str, &str, i64, &[f64])],
+) -> Connection {
     let database = Connection::open(directory.join("site.db")).expect("a database");
     let schema = "
         PRAGMA user_version = 38;
@@ -53,23 +57,23 @@ fn site(directory: &Path, banks: &[(&str, &str, i64)], users: &[(&str, &str, i64
 }
 
 /// Returns the output of `flux fairshare report -p site.db` with the arguments `more`.
-fn report(directory: &Path, more: &[&str]) -> String {
+fn print_report(directory: &Path, more: &[&str]) -> String {
     let database = directory.join("site.db");
     let start =
         ["flux-fairshare", "report", "--no-jobs", "--output", "-", "-p", database.to_str().expect("text")];
     let cli = Cli::try_parse_from(start.iter().chain(more)).expect("arguments");
     let Command::Report(args) = cli.command else { panic!("a report") };
-    text(&args, NOW, &mut Progress::none()).expect("a page")
+    build_text(&args, NOW, &mut Progress::none()).expect("a page")
 }
 
-fn data(directory: &Path, more: &[&str]) -> Value {
+fn report_data(directory: &Path, more: &[&str]) -> Value {
     let more: Vec<&str> = more.iter().chain(&["--json"]).copied().collect();
-    serde_json::from_str(&report(directory, &more)).expect("JSON")
+    serde_json::from_str(&print_report(directory, &more)).expect("JSON")
 }
 
 /// Two banks of equal shares and three users: ann has used 300, ben 100, and cat in the other bank 400.
-fn three(directory: &Path) -> Connection {
-    site(
+fn make_three_user_site(directory: &Path) -> Connection {
+    make_site(
         directory,
         &[("root", "", 1), ("A", "root", 1), ("B", "root", 1)],
         &[("ann", "A", 1, &[200.0, 100.0]), ("ben", "A", 1, &[0.0, 60.0, 40.0]), ("cat", "B", 1, &[400.0])],
@@ -77,10 +81,10 @@ fn three(directory: &Path) -> Connection {
 }
 
 #[test]
-fn the_figures_are_those_made_by_hand() {
+fn figures_equal_those_computed_by_hand() {
     let directory = tempfile::tempdir().expect("a directory");
-    three(directory.path());
-    let data = data(directory.path(), &[]);
+    make_three_user_site(directory.path());
+    let data = report_data(directory.path(), &[]);
     assert_eq!(
         (&data["policy"], &data["ranked"], &data["source"]),
         (&json!("weighted-walk"), &json!(3), &json!("site.db"))
@@ -107,26 +111,26 @@ fn the_figures_are_those_made_by_hand() {
 }
 
 #[test]
-fn a_bank_that_lost_most_is_named_and_its_usage_taken_for_new() {
+fn the_level_that_lost_most_may_be_a_bank() {
     let directory = tempfile::tempdir().expect("a directory");
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
-    site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
-    let data = data(directory.path(), &[]);
+    make_site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
+    let data = report_data(directory.path(), &[]);
     // A quarter of the shares, given 300 of the siblings: the share is 100. 900, 450, 225, 112.5; the fourth boundary drops all.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
     assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
     // With a half-life of a day instead: log2(9) days.
-    let data = self::data(directory.path(), &["--half-life", "1d"]);
+    let data = report_data(directory.path(), &["--half-life", "1d"]);
     assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil() as i64));
     assert_eq!(data["forgetting"]["half_life"], json!(86_400));
 }
 
 #[test]
-fn usage_by_period_and_bank_is_what_the_database_adds_up() {
+fn usage_by_period_and_bank_equals_sums_by_sql() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = three(directory.path());
-    let data = data(directory.path(), &[]);
+    let database = make_three_user_site(directory.path());
+    let data = report_data(directory.path(), &[]);
     let usage = &data["usage"];
     let began = NOW as i64 + 86_400 - WEEK;
     assert_eq!(usage["from"], json!([began, began - WEEK, began - 2 * WEEK]));
@@ -147,7 +151,7 @@ fn usage_by_period_and_bank_is_what_the_database_adds_up() {
 }
 
 /// Stores the period of the last run of the exact rule.
-fn ran(database: &Connection, period_start: f64, period_end: f64) {
+fn store_run(database: &Connection, period_start: f64, period_end: f64) {
     database
         .execute_batch(&format!(
             "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
@@ -160,15 +164,15 @@ fn ran(database: &Connection, period_start: f64, period_end: f64) {
 }
 
 #[test]
-fn the_present_period_is_the_one_that_the_next_run_takes_it_for() {
+fn the_present_period_is_that_of_the_next_count() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = three(directory.path());
+    let database = make_three_user_site(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
-    let began = || data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
+    let began = || report_data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
     // flux-accounting has crossed a boundary since, so the stored period is outdated.
-    ran(&database, next - 3.0 * week, next - week);
+    store_run(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
-    ran(&database, next - 2.0 * week, next);
+    store_run(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
     // No period is stored, and the boundaries of two half-lives are not counted.
     database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
@@ -178,16 +182,16 @@ fn the_present_period_is_the_one_that_the_next_run_takes_it_for() {
 }
 
 #[test]
-fn boundaries_that_nobody_counted_yet_are_part_of_what_is_to_come() {
+fn predictions_include_uncounted_boundaries() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = three(directory.path());
+    let database = make_three_user_site(directory.path());
     let next = NOW + 86_400.0;
-    ran(&database, next - 2.0 * WEEK as f64, next);
+    store_run(&database, next - 2.0 * WEEK as f64, next);
     // 300 become 150 at the next count, and 75 in a day.
-    let found = data(directory.path(), &[]);
+    let found = report_data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(86_400), &json!(1)));
-    ran(&database, next - 3.0 * WEEK as f64, next);
-    let found = data(directory.path(), &[]);
+    store_run(&database, next - 3.0 * WEEK as f64, next);
+    let found = report_data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(0), &json!(2)));
 }
 
@@ -199,14 +203,14 @@ fn as_many_periods_are_kept_as_there_are_rows() {
     for (banks, ben, cat, lost) in [(&banks[..2], "A", "A", -1), (&banks, "A", "B", 1)] {
         let directory = tempfile::tempdir().expect("a directory");
         let users = [("ann", "A", 1, new), ("ben", ben, 1, &[0.0]), ("cat", cat, 1, &[300.0])];
-        let database = site(directory.path(), banks, &users);
+        let database = make_site(directory.path(), banks, &users);
         database
             .execute_batch(
                 "UPDATE config_table SET value = '2592000' WHERE key = 'priority_usage_reset_period';
                  DELETE FROM job_usage_per_association_table WHERE username = 'ben'",
             )
             .expect("a user without rows");
-        let data = data(directory.path(), &[]);
+        let data = report_data(directory.path(), &[]);
         assert_eq!(data["users"]["even_in"][0], json!(86_400 + 4 * WEEK), "{lost}");
         assert_eq!((&data["users"]["lost"][0], &data["users"]["periods"]), (&json!(lost), &json!([5, 4, 4])));
         assert_eq!(data["forgetting"]["periods"], json!(5), "of a bank as long as of anybody");
@@ -230,12 +234,12 @@ const JOBS: &str = r#"
         ('elsewhere', unicode('a'), 1.76e9, 1.77e9, '{"version": 1}', 'B', 8), ('bad', unicode('a'), 1.76e9, 1.77e9, '{', 'A', 8);"#;
 
 #[test]
-fn usage_over_time_is_what_sql_adds_up_of_the_jobs() {
+fn usage_over_time_equals_sums_by_sql() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = three(directory.path());
-    assert_eq!(data(directory.path(), &[])["course"], Value::Null, "without jobs");
+    let database = make_three_user_site(directory.path());
+    assert_eq!(report_data(directory.path(), &[])["course"], Value::Null, "without jobs");
     database.execute_batch(JOBS).expect("jobs");
-    let data = data(directory.path(), &[]);
+    let data = report_data(directory.path(), &[]);
     let course = &data["course"];
     let edges: Vec<f64> = serde_json::from_value(course["from"].clone()).expect("instants");
     assert_eq!(
@@ -269,11 +273,11 @@ fn usage_over_time_is_what_sql_adds_up_of_the_jobs() {
 }
 
 #[test]
-fn places_under_other_policies_and_what_cannot_be_ranked() {
+fn places_under_other_policies_are_listed() {
     let directory = tempfile::tempdir().expect("a directory");
-    let database = three(directory.path());
+    let database = make_three_user_site(directory.path());
     database.execute_batch("UPDATE association_table SET active = 0 WHERE username = 'cat'").expect("done");
-    let data = data(directory.path(), &["--policy", "classic"]);
+    let data = report_data(directory.path(), &["--policy", "classic"]);
     let policies: Vec<&str> = data["policies"]
         .as_array()
         .expect("policies")
@@ -289,7 +293,7 @@ fn places_under_other_policies_and_what_cannot_be_ranked() {
 }
 
 #[test]
-fn names_never_leave_the_data() {
+fn names_occur_only_in_the_data_block() {
     let names = [
         "</script><script>alert(1)</script>",
         "<!--<script>",
@@ -301,21 +305,21 @@ fn names_never_leave_the_data() {
     let directory = tempfile::tempdir().expect("a directory");
     let users: Vec<(&str, &str, i64, &[f64])> =
         names.iter().map(|name| (*name, names[0], 1, &[1.0][..])).collect();
-    site(directory.path(), &[("root", "", 1), (names[0], "root", 1)], &users);
+    make_site(directory.path(), &[("root", "", 1), (names[0], "root", 1)], &users);
     let title = "</title><script>\u{202e}&\"";
-    let (inside, around) = taken_apart(&report(directory.path(), &["--title", title]));
+    let (inside, around) = split_page(&print_report(directory.path(), &["--title", title]));
     assert!(!inside.contains(['<', '>', '&']), "{inside}");
     let parsed: Value = serde_json::from_str(&inside).expect("JSON");
-    assert_eq!(parsed, data(directory.path(), &["--title", title]));
+    assert_eq!(parsed, report_data(directory.path(), &["--title", title]));
     let mut sorted = names;
     sorted.sort_unstable();
     assert_eq!(parsed["users"]["name"], json!(sorted));
     // Except for the data, all pages are equal.
     let other = tempfile::tempdir().expect("a directory");
-    three(other.path());
-    let (_, plain) = taken_apart(&report(other.path(), &["--title", "plain"]));
-    assert_eq!(around.replace(&page::text(title), "plain"), plain);
-    assert_eq!(page::text(title), "&lt;/title&gt;&lt;script&gt;\\u{202e}&amp;&quot;");
+    make_three_user_site(other.path());
+    let (_, plain) = split_page(&print_report(other.path(), &["--title", "plain"]));
+    assert_eq!(around.replace(&page::escape_html(title), "plain"), plain);
+    assert_eq!(page::escape_html(title), "&lt;/title&gt;&lt;script&gt;\\u{202e}&amp;&quot;");
 }
 
 #[test]

@@ -16,11 +16,11 @@ pub(super) struct Size {
 
 impl Size {
     /// Returns nodes, cores and GPUs of a job with `cores` cores.
-    pub(super) fn of_cores(self, cores: u32) -> [u32; 3] {
-        self.rounded(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
+    pub(super) fn fill_size(self, cores: u32) -> [u32; 3] {
+        self.round_to_nodes(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
     }
 
-    pub(super) fn rounded(self, nodes: u32, cores: u32, gpus: u32) -> [u32; 3] {
+    pub(super) fn round_to_nodes(self, nodes: u32, cores: u32, gpus: u32) -> [u32; 3] {
         let cores =
             if self.whole_nodes { nodes.saturating_mul(self.cores_per_node).max(cores) } else { cores };
         [nodes, cores, gpus]

@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use self::history::{History, Size};
 use self::print::{GroupBy, ScenarioResult};
-use self::scenarios::{Common, Plan, Sweep, product};
+use self::scenarios::{Common, Plan, Sweep, combine_sweeps};
 use crate::fingers;
 use crate::html::page::file;
 use crate::outcome::{Answer, Failure, Outcome};
@@ -79,13 +79,13 @@ pub(crate) struct Args {
     #[arg(long, help_heading = "Cluster")]
     whole_nodes: bool,
     /// The scheduler: fcfs starts jobs in the order of priority; easy also starts jobs that do not delay the first
-    #[arg(long, value_name = "NAME", default_value = "easy", value_parser = scenarios::scheduler, help_heading = "Cluster")]
+    #[arg(long, value_name = "NAME", default_value = "easy", value_parser = scenarios::parse_scheduler, help_heading = "Cluster")]
     scheduler: Scheduler,
     /// With easy: how many pending jobs behind the first may be backfilled
     #[arg(long, value_name = "NUMBER", default_value_t = 1000, help_heading = "Cluster")]
     backfill_depth: usize,
     /// A ranking policy; may be given several times [default: the site's]
-    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = fingers::policy, help_heading = "Rules")]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = fingers::parse_policy, help_heading = "Rules")]
     policy: Vec<Policy>,
     /// A setting and its values; if given several times, all combinations are simulated
     #[arg(long, value_name = "KEY=VALUE,...", help_heading = "Rules")]
@@ -139,14 +139,14 @@ pub(super) fn run(args: &Args) -> Outcome {
         file::check(report)?;
     }
     let mut progress = Progress::start();
-    let (history, cluster) = history(args, &mut progress)?;
+    let (history, cluster) = load_history(args, &mut progress)?;
     let History { mut trace, skipped, waits, .. } = history;
-    let site = site(args, &mut trace, &mut progress)?;
+    let site = load_site(args, &mut trace, &mut progress)?;
     let mut sweeps = args.sweep.clone();
     if !args.policy.is_empty() {
         sweeps.insert(0, Sweep::policies(&args.policy));
     }
-    let plans = product(&sweeps, site::policy(&site))?;
+    let plans = combine_sweeps(&sweeps, site::policy(&site))?;
     let Cluster { common, is_instance } = cluster;
     let common = Common { depth: args.backfill_depth, ..common };
     let (jobs, means) = (trace.jobs().len(), trace.means());
@@ -154,9 +154,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let results: Vec<ScenarioResult> = plans
         .into_iter()
         .zip(measured)
-        .map(|(Plan { name, knobs }, measures)| {
+        .map(|(Plan { name, values }, measures)| {
             let settings: Map<String, Value> =
-                knobs.into_iter().map(|knob| (knob.key, knob.text.into())).collect();
+                values.into_iter().map(|value| (value.key, value.text.into())).collect();
             ScenarioResult { name, settings: settings.into(), measures }
         })
         .collect();
@@ -174,7 +174,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         ("cores_mean", json!(means.map(|means| means.cores))),
         ("job_bytes", json!(Trace::BYTES_PER_JOB)),
     ];
-    facts.extend(extent(&trace));
+    facts.extend(describe_history(&trace));
     let mut before = vec![format!(
         "{} on {} with {}{}.",
         count(jobs, "job"),
@@ -183,7 +183,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         if is_instance { ", as the Flux instance has" } else { "" }
     )];
     if let Some(Means { between, run, cores }) = means {
-        let (between, run) = (print::span(between), print::span(run));
+        let (between, run) = (print::format_span(between), print::format_span(run));
         before.push(format!("On average a job came every {between} and ran {run} on {cores:.1} cores."));
     }
     if skipped > 0 {
@@ -192,7 +192,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
-        let page = page::html(&args.title, args.trace(), &results, &facts)?;
+        let page = page::build_html(&args.title, args.trace(), &results, &facts)?;
         file::replace(report, page.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
     }
@@ -201,7 +201,7 @@ pub(super) fn run(args: &Args) -> Outcome {
 }
 
 /// Returns the extent of a history: users, banks, first and last submission, and core-seconds.
-fn extent(trace: &Trace) -> print::Facts {
+fn describe_history(trace: &Trace) -> print::Facts {
     let (jobs, parties) = (trace.jobs(), trace.parties());
     let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
     let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
@@ -215,10 +215,10 @@ fn extent(trace: &Trace) -> print::Facts {
 }
 
 /// Reads the history, and returns it with the cluster on which it is replayed.
-fn history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), Failure> {
+fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), Failure> {
     progress.phase("reading the history", || 0);
     // If jobs have cores alone, the header of the trace defines the nodes; limits and weights need sizes in nodes.
-    let stated = read::cluster(args.trace())?;
+    let stated = read::read_cluster(args.trace())?;
     let instance = match (args.nodes, stated) {
         (None, (None, None)) => args.instance.connect().ok().and_then(|flux| site_resources(&flux)),
         _ => None,
@@ -231,7 +231,7 @@ fn history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), F
         (None, ..) => 1,
     };
     let size = Size { cores_per_node, whole_nodes: args.whole_nodes };
-    let history = read::history(args.trace(), size, args.input.wait())?;
+    let history = read::read_history(args.trace(), size, args.input.wait_option())?;
     let of_instance = instance.as_ref().map(|all| (all.nodes, all.cores));
     let Some(nodes) = args.nodes.or(history.nodes).or(history.cores).or(of_instance.map(|(nodes, _)| nodes))
     else {
@@ -247,7 +247,7 @@ fn history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), F
 }
 
 /// Returns the site without usage, and assigns the jobs of the history to its associations.
-fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData, Failure> {
+fn load_site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<PolicyData, Failure> {
     let begin = trace.jobs().first().map_or(0.0, |job| job.submit);
     let mut data = if args.input.is_given() {
         match args.input.database() {
@@ -256,7 +256,8 @@ fn site(args: &Args, trace: &mut Trace, progress: &mut Progress) -> Result<Polic
         }
     } else if read::is_database(args.trace())? {
         let found = crate::site::database::Found { path: args.trace().to_owned(), by: None };
-        let mut database = args.input.wait().open(&found, fairshare_accounting::store::Access::Read)?;
+        let mut database =
+            args.input.wait_option().open(&found, fairshare_accounting::store::Access::Read)?;
         site::from_database(&mut database, &args.rules, begin)?
     } else {
         site::from_trace(trace, &args.rules)?

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::print::{Facts, ScenarioResult, document};
+use super::print::{Facts, ScenarioResult, build_document};
 use crate::html::page::Page;
 use crate::html::simulate;
 
@@ -21,7 +21,7 @@ struct Data<'a> {
 }
 
 /// Returns the page. It has no date and no path, so that the same history makes the same page.
-pub(super) fn html(
+pub(super) fn build_html(
     title: &str,
     trace: &Path,
     results: &[ScenarioResult],
@@ -33,7 +33,7 @@ pub(super) fn html(
         "trace" => ("trace", json!(name)),
         key => (key, serde_json::Value::clone(value)),
     };
-    let simulation = document(results, facts.iter().map(named).collect())?;
+    let simulation = build_document(results, facts.iter().map(named).collect())?;
     let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
     let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
     Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))

@@ -52,15 +52,15 @@ struct Form {
 }
 
 impl Form {
-    fn time(self, seconds: f64) -> Cell {
-        if self.people { Cell::Text(span(seconds)) } else { Cell::Number(seconds) }
+    fn time_cell(self, seconds: f64) -> Cell {
+        if self.people { Cell::Text(format_span(seconds)) } else { Cell::Number(seconds) }
     }
 
-    fn times(self, spread: &Spread) -> [Cell; 4] {
-        [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time(seconds))
+    fn spread_cells(self, spread: &Spread) -> [Cell; 4] {
+        [spread.mean, spread.p50, spread.p95, spread.p99].map(|seconds| self.time_cell(seconds))
     }
 
-    fn ratio(self, ratio: f64) -> Cell {
+    fn ratio_cell(self, ratio: f64) -> Cell {
         match self.people {
             true if ratio >= 1000.0 => Cell::Text(number(format!("{ratio:.0}"))),
             true => Cell::Text(format!("{ratio:.2}")),
@@ -68,13 +68,13 @@ impl Form {
         }
     }
 
-    fn group(self, group: &Group) -> impl Iterator<Item = Cell> {
+    fn group_cells(self, group: &Group) -> impl Iterator<Item = Cell> {
         let Spread { mean, p50, p95, p99 } = group.slowdown;
-        let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio(ratio));
-        self.times(&group.wait).into_iter().chain(slowdown)
+        let slowdown = [mean, p50, p95, p99].map(|ratio| self.ratio_cell(ratio));
+        self.spread_cells(&group.wait).into_iter().chain(slowdown)
     }
 
-    fn scenario(self, result: &ScenarioResult) -> Vec<Cell> {
+    fn scenario_cells(self, result: &ScenarioResult) -> Vec<Cell> {
         let Measures { all, rejected, never, utilisation, jain, behind, makespan, refreshes, .. } =
             &result.measures;
         let mut row = vec![
@@ -83,16 +83,16 @@ impl Form {
             Cell::Count(*rejected as u64),
             Cell::Count(*never as u64),
         ];
-        row.extend(self.group(all));
+        row.extend(self.group_cells(all));
         row.push(Cell::Number(*utilisation));
         row.push(jain.map_or(Cell::None, |jain| {
             if self.people { Cell::Text(format!("{jain:.3}")) } else { Cell::Number(jain) }
         }));
-        row.extend([self.time(*behind), self.time(*makespan), Cell::Count(*refreshes)]);
+        row.extend([self.time_cell(*behind), self.time_cell(*makespan), Cell::Count(*refreshes)]);
         row
     }
 
-    fn groups(self, result: &ScenarioResult, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
+    fn group_rows(self, result: &ScenarioResult, by: Option<GroupBy>) -> Vec<Vec<Cell>> {
         let banks = result.measures.banks.iter().map(|(bank, (group, share))| {
             ("bank", bank.to_string(), group, Some(share.promised), share.delivered)
         });
@@ -107,7 +107,7 @@ impl Form {
             let mut row = vec![Cell::Text(result.name.clone())];
             row.extend(by.is_none().then(|| Cell::Text(kind.to_owned())));
             row.extend([Cell::Text(name), Cell::Count(group.jobs as u64), promised.into(), delivered.into()]);
-            row.extend(self.group(group));
+            row.extend(self.group_cells(group));
             row
         })
         .collect()
@@ -115,7 +115,7 @@ impl Form {
 }
 
 /// Columns of waits and slowdowns.
-fn spreads() -> [Column<'static>; 8] {
+fn spread_columns() -> [Column<'static>; 8] {
     [
         column("wait_mean", "Wait", Style::Signed),
         column("wait_p50", "50 %", Style::Signed),
@@ -135,7 +135,7 @@ fn scenario_columns() -> Vec<Column<'static>> {
         column("rejected", "Rejected", Style::Count),
         column("never", "Never ran", Style::Count),
     ];
-    columns.extend(spreads());
+    columns.extend(spread_columns());
     columns.extend([
         column("utilisation", "Used", Style::Percent),
         column("jain", "Jain", Style::Signed),
@@ -159,13 +159,18 @@ fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
         column("promised", "Promised", Style::Percent),
         column("delivered", "Delivered", Style::Percent),
     ]);
-    columns.extend(spreads());
+    columns.extend(spread_columns());
     columns
 }
 
 /// Returns the report: the facts, a row for each scenario, and rows for groups. If `by` is `None`, the groups are banks and
 /// sizes; if `people` is false, numbers have full precision.
-fn report(results: &[ScenarioResult], mut facts: Facts, by: Option<GroupBy>, people: bool) -> Report<'_> {
+fn build_report(
+    results: &[ScenarioResult],
+    mut facts: Facts,
+    by: Option<GroupBy>,
+    people: bool,
+) -> Report<'_> {
     let form = Form { people };
     let settings: Vec<Value> =
         results.iter().map(|result| json!({"scenario": result.name, "settings": result.settings})).collect();
@@ -173,19 +178,19 @@ fn report(results: &[ScenarioResult], mut facts: Facts, by: Option<GroupBy>, peo
     let rows = Rows {
         key: "scenarios",
         columns: scenario_columns(),
-        rows: Box::new(results.iter().map(move |result| form.scenario(result))),
+        rows: Box::new(results.iter().map(move |result| form.scenario_cells(result))),
     };
     let groups = Rows {
         key: "groups",
         columns: group_columns(by),
-        rows: Box::new(results.iter().flat_map(move |result| form.groups(result, by))),
+        rows: Box::new(results.iter().flat_map(move |result| form.group_rows(result, by))),
     };
     Report { facts, rows, more: Some(groups), ..Report::default() }
 }
 
 /// Returns the JSON document that `--json` prints.
-pub(super) fn document(results: &[ScenarioResult], facts: Facts) -> std::io::Result<Vec<u8>> {
-    report(results, facts, None, false).into_json()
+pub(super) fn build_document(results: &[ScenarioResult], facts: Facts) -> std::io::Result<Vec<u8>> {
+    build_report(results, facts, None, false).into_json()
 }
 
 pub(super) fn print(
@@ -198,7 +203,7 @@ pub(super) fn print(
 ) -> std::io::Result<()> {
     let people = output.is_table();
     let shown = by.or((people).then_some(GroupBy::Bank)).filter(|_| !output.json);
-    let mut report = Report { before, ..report(results, facts, shown, people) };
+    let mut report = Report { before, ..build_report(results, facts, shown, people) };
     if !people && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);
     }
@@ -213,7 +218,7 @@ pub(super) fn print(
 }
 
 /// Formats seconds with about three digits and a unit.
-pub(super) fn span(seconds: f64) -> String {
+pub(super) fn format_span(seconds: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
     let (size, unit) = units.into_iter().find(|(size, _)| seconds >= *size * 1.5).unwrap_or((1.0, "s"));
     let many = seconds / size;
@@ -227,8 +232,8 @@ pub(super) fn span(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn times_have_a_unit_in_which_they_are_small() {
-        let spans = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::span);
+    fn a_time_has_a_unit_that_suits_its_size() {
+        let spans = [0.0, 0.04, 89.0, 90.0, 5399.0, 5400.0, 129_600.0, 1e8].map(super::format_span);
         assert_eq!(spans, ["0 s", "0.0 s", "89.0 s", "1.5 min", "90.0 min", "1.5 h", "1.5 d", "1,157 d"]);
     }
 }

@@ -23,7 +23,7 @@ enum HistoryFile {
     Swf(Box<dyn BufRead>),
 }
 
-fn open(path: &Path) -> std::io::Result<HistoryFile> {
+fn open_history(path: &Path) -> std::io::Result<HistoryFile> {
     let mut file = File::open(path)?;
     let mut beginning = [0; 16];
     let many = file.read(&mut beginning)?;
@@ -37,7 +37,7 @@ fn open(path: &Path) -> std::io::Result<HistoryFile> {
 
 /// Returns true for an accounting database.
 pub(super) fn is_database(path: &Path) -> Result<bool, Failure> {
-    Ok(matches!(open(path).map_err(|error| file_failure(path, &error))?, HistoryFile::Database))
+    Ok(matches!(open_history(path).map_err(|error| file_failure(path, &error))?, HistoryFile::Database))
 }
 
 fn file_failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
@@ -45,24 +45,24 @@ fn file_failure(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// Returns nodes and cores of the cluster, if the header of a trace states them.
-pub(super) fn cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
-    let HistoryFile::Swf(lines) = open(path).map_err(|error| file_failure(path, &error))? else {
+pub(super) fn read_cluster(path: &Path) -> Result<(Option<u64>, Option<u64>), Failure> {
+    let HistoryFile::Swf(lines) = open_history(path).map_err(|error| file_failure(path, &error))? else {
         return Ok((None, None));
     };
-    Ok(swf::cluster(lines))
+    Ok(swf::read_cluster(lines))
 }
 
 /// Reads all jobs, sorted by submit time.
-pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
+pub(super) fn read_history(path: &Path, size: Size, wait: Wait) -> Result<History, Failure> {
     let mut history = History::default();
-    match open(path).map_err(|error| file_failure(path, &error))? {
+    match open_history(path).map_err(|error| file_failure(path, &error))? {
         HistoryFile::Swf(lines) => {
-            swf::read(lines, size, &mut history).map_err(|error| file_failure(path, &error))?
+            swf::read_trace(lines, size, &mut history).map_err(|error| file_failure(path, &error))?
         }
         HistoryFile::Database => {
             let mut database = wait.open(&Found { path: path.to_owned(), by: None }, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            snapshot.past_jobs(&mut |job| record(&job, size, &mut history)).map_err(failure)?;
+            snapshot.past_jobs(&mut |job| add_record(&job, size, &mut history)).map_err(failure)?;
         }
     }
     if history.trace.jobs().is_empty() {
@@ -73,7 +73,7 @@ pub(super) fn history(path: &Path, size: Size, wait: Wait) -> Result<History, Fa
 }
 
 /// Adds a record of the jobs table. A record without a bank belongs to the user's default bank.
-fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
+fn add_record(job: &PastJob<'_>, size: Size, history: &mut History) {
     let ran = job.times.filter(|[_, run, end]| *run > 0.0 && (0.0..=LONGEST_RUN).contains(&(end - run)));
     let given = job.r.and_then(resources::count).filter(|given| given.cores > 0);
     let (Some([submit, run, end]), Some(given), Ok(user)) = (ran, given, u32::try_from(job.userid)) else {
@@ -88,6 +88,6 @@ fn record(job: &PastJob<'_>, size: Size, history: &mut History) {
     let walltime = job.requested.or(named.duration).unwrap_or(0.0);
     // Without a time limit the job may run indefinitely, so backfill can't use its cores.
     let walltime = if walltime > 0.0 { walltime } else { f64::INFINITY };
-    let size = size.rounded(few(given.nodes), few(given.cores), few(given.gpus));
+    let size = size.round_to_nodes(few(given.nodes), few(given.cores), few(given.gpus));
     history.push(party, submit, Some(run - submit), (end - run, walltime), size);
 }

@@ -30,20 +30,20 @@ const SCOPES: [&str; 3] = ["association", "bank", "user"];
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
     pub(super) key: String,
-    pub(super) values: Vec<Knob>,
+    pub(super) values: Vec<SettingValue>,
 }
 
 /// A setting and its value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Knob {
+pub(super) struct SettingValue {
     pub(super) key: String,
     /// The value as typed.
     pub(super) text: String,
-    what: What,
+    change: Change,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum What {
+enum Change {
     Policy(Policy),
     Scheduler(Scheduler),
     HalfLife(f64),
@@ -65,8 +65,8 @@ impl FromStr for Sweep {
     fn from_str(text: &str) -> Result<Sweep, String> {
         let (key, values) = text.split_once('=').ok_or("expected KEY=VALUE,VALUE,...")?;
         let key = key.trim().replace('_', "-");
-        let values: Result<Vec<Knob>, String> =
-            values.split(',').map(|value| Knob::new(&key, value.trim())).collect();
+        let values: Result<Vec<SettingValue>, String> =
+            values.split(',').map(|value| SettingValue::new(&key, value.trim())).collect();
         Ok(Sweep { key, values: values? })
     }
 }
@@ -74,17 +74,17 @@ impl FromStr for Sweep {
 impl Sweep {
     /// Creates a sweep over ranking policies.
     pub(super) fn policies(policies: &[Policy]) -> Sweep {
-        let knob = |policy: &Policy| Knob {
+        let value = |policy: &Policy| SettingValue {
             key: "policy".to_owned(),
             text: policy.name().to_owned(),
-            what: What::Policy(*policy),
+            change: Change::Policy(*policy),
         };
-        Sweep { key: "policy".to_owned(), values: policies.iter().map(knob).collect() }
+        Sweep { key: "policy".to_owned(), values: policies.iter().map(value).collect() }
     }
 }
 
-impl Knob {
-    fn new(key: &str, text: &str) -> Result<Knob, String> {
+impl SettingValue {
+    fn new(key: &str, text: &str) -> Result<SettingValue, String> {
         let integer = || {
             let number = text.parse::<i64>().ok();
             number.ok_or_else(|| format!("{key}: expected an integer, got \"{text}\""))
@@ -93,14 +93,14 @@ impl Knob {
             let value = text.parse::<i64>().ok().filter(|value| *value >= 0);
             value.ok_or_else(|| format!("{key}: expected an integer from 0, got \"{text}\""))
         };
-        let what = match key {
-            "policy" => What::Policy(fingers::policy(text)?),
-            "scheduler" => What::Scheduler(scheduler(text)?),
-            "half-life" => {
-                What::HalfLife(parse_duration(text).map_err(|error| format!("{key}: {error}"))?.as_secs_f64())
-            }
+        let change = match key {
+            "policy" => Change::Policy(fingers::parse_policy(text)?),
+            "scheduler" => Change::Scheduler(parse_scheduler(text)?),
+            "half-life" => Change::HalfLife(
+                parse_duration(text).map_err(|error| format!("{key}: {error}"))?.as_secs_f64(),
+            ),
             "zero-score" => match text {
-                "hold" | "floor" => What::ZeroScore(text.to_owned()),
+                "hold" | "floor" => Change::ZeroScore(text.to_owned()),
                 _ => return Err(format!("{key}: expected hold or floor, got \"{text}\"")),
             },
             _ => match key.split_once('.') {
@@ -113,21 +113,21 @@ impl Knob {
                             FACTORS.join(", ")
                         ));
                     }
-                    What::Weight(factor.to_owned(), integer()?)
+                    Change::Weight(factor.to_owned(), integer()?)
                 }
-                Some(("limits", rest)) => limit_on(key, rest, limit()?)?,
+                Some(("limits", rest)) => parse_limit(key, rest, limit()?)?,
                 _ => match RECORDS.into_iter().find(|record| *record == key) {
-                    Some(record) => What::Record(record, limit()?),
-                    None => setting(key, text)?,
+                    Some(record) => Change::Record(record, limit()?),
+                    None => parse_setting(key, text)?,
                 },
             },
         };
-        Ok(Knob { key: key.to_owned(), text: text.to_owned(), what })
+        Ok(SettingValue { key: key.to_owned(), text: text.to_owned(), change })
     }
 }
 
 /// Parses the name of a scheduler: `fcfs` or `easy`.
-pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
+pub(super) fn parse_scheduler(text: &str) -> Result<Scheduler, String> {
     match text.to_lowercase().as_str() {
         "fcfs" => Ok(Scheduler::Fcfs),
         "easy" => Ok(Scheduler::Easy),
@@ -135,11 +135,11 @@ pub(super) fn scheduler(text: &str) -> Result<Scheduler, String> {
     }
 }
 
-fn limit_on(key: &str, rest: &str, value: i64) -> Result<What, String> {
+fn parse_limit(key: &str, rest: &str, value: i64) -> Result<Change, String> {
     let known = measures();
     match rest.split_once('.') {
         Some((scope, measure)) if SCOPES.contains(&scope) && known.iter().any(|it| it == measure) => {
-            Ok(What::Limit { scope: scope.to_owned(), measure: measure.to_owned(), value })
+            Ok(Change::Limit { scope: scope.to_owned(), measure: measure.to_owned(), value })
         }
         _ => Err(format!(
             "{key}: expected limits.SCOPE.MEASURE, as in limits.user.run-cores; scopes are {}, measures {}",
@@ -150,7 +150,7 @@ fn limit_on(key: &str, rest: &str, value: i64) -> Result<What, String> {
 }
 
 /// Parses a setting of `[fairshare]`.
-fn setting(key: &str, text: &str) -> Result<What, String> {
+fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
     let value =
         serde_json::from_str::<Value>(text).ok().filter(|value| value.is_number() || value.is_boolean());
     let value = value.unwrap_or_else(|| Value::from(text));
@@ -166,18 +166,18 @@ fn setting(key: &str, text: &str) -> Result<What, String> {
             false => error,
         }
     })?;
-    Ok(What::Setting(value))
+    Ok(Change::Setting(value))
 }
 
 /// A combination of settings, and its name in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) name: String,
-    pub(super) knobs: Vec<Knob>,
+    pub(super) values: Vec<SettingValue>,
 }
 
 /// Returns all combinations; the last sweep varies fastest.
-pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
+pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {
         return Err(Failure::Message(format!("--sweep: more than {MOST} scenarios; give fewer values")));
@@ -186,30 +186,31 @@ pub(super) fn product(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failu
         if sweeps.iter().skip(at + 1).any(|other| other.key == sweep.key) {
             return Err(Failure::Message(format!("--sweep: {} is given twice", sweep.key)));
         }
-        for (at, knob) in sweep.values.iter().enumerate() {
-            if sweep.values.iter().take(at).any(|other| other.text == knob.text) {
-                return Err(Failure::Message(format!("{}: {} is given twice", knob.key, knob.text)));
+        for (at, value) in sweep.values.iter().enumerate() {
+            if sweep.values.iter().take(at).any(|other| other.text == value.text) {
+                return Err(Failure::Message(format!("{}: {} is given twice", value.key, value.text)));
             }
         }
     }
-    let mut plans: Vec<Vec<Knob>> = vec![Vec::new()];
+    let mut plans: Vec<Vec<SettingValue>> = vec![Vec::new()];
     for sweep in sweeps {
-        let extended = |knobs: &Vec<Knob>| {
-            let knobs = knobs.clone();
-            sweep.values.iter().map(move |knob| knobs.iter().chain([knob]).cloned().collect())
+        let extended = |values: &Vec<SettingValue>| {
+            let values = values.clone();
+            sweep.values.iter().map(move |value| values.iter().chain([value]).cloned().collect())
         };
         plans = plans.iter().flat_map(extended).collect();
     }
     let varies = |key: &str| sweeps.iter().any(|sweep| sweep.key == key && sweep.values.len() > 1);
-    let named = |knobs: Vec<Knob>| {
-        let varied = knobs.iter().filter(|knob| varies(&knob.key)).map(|knob| match knob.key.as_str() {
-            "policy" => knob.text.clone(),
-            key => format!("{key}={}", knob.text),
+    let named = |values: Vec<SettingValue>| {
+        let varied = values.iter().filter(|value| varies(&value.key)).map(|value| match value.key.as_str() {
+            "policy" => value.text.clone(),
+            key => format!("{key}={}", value.text),
         });
         let varied: Vec<String> = varied.collect();
-        let policy = || knobs.iter().find(|knob| knob.key == "policy").map_or(site.name(), |knob| &knob.text);
+        let policy =
+            || values.iter().find(|value| value.key == "policy").map_or(site.name(), |value| &value.text);
         let name = if varied.is_empty() { policy().to_owned() } else { varied.join(" ") };
-        Plan { name, knobs }
+        Plan { name, values }
     };
     Ok(plans.into_iter().map(named).collect())
 }
@@ -230,13 +231,13 @@ impl Plan {
         let mut table: Map<String, Value> = Map::new();
         table.insert("remember".to_owned(), false.into());
         let Common { mut scheduler, depth, nodes, cores } = common;
-        for Knob { key, what, .. } in &self.knobs {
-            match what {
-                What::Scheduler(chosen) => scheduler = *chosen,
-                What::Setting(value) => {
+        for SettingValue { key, change, .. } in &self.values {
+            match change {
+                Change::Scheduler(chosen) => scheduler = *chosen,
+                Change::Setting(value) => {
                     table.insert(key.clone(), value.clone());
                 }
-                other => other.change(&mut data),
+                other => other.apply_to(&mut data),
             }
         }
         let settings = document::settings(&Value::Object(table).to_string())?;
@@ -247,32 +248,32 @@ impl Plan {
     }
 }
 
-impl What {
+impl Change {
     /// Applies the setting to the site document.
-    fn change(&self, data: &mut PolicyData) {
+    fn apply_to(&self, data: &mut PolicyData) {
         match self {
-            What::Policy(policy) => {
+            Change::Policy(policy) => {
                 if let Some(tree) = &mut data.tree {
                     tree.policy = policy.name().to_owned();
                 }
             }
-            What::HalfLife(seconds) => {
+            Change::HalfLife(seconds) => {
                 if let Some(tree) = &mut data.tree {
                     tree.half_life = *seconds;
                 }
             }
-            What::ZeroScore(text) => data.config.zero_score = Some(text.clone()),
-            What::Weight(factor, weight) => {
+            Change::ZeroScore(text) => data.config.zero_score = Some(text.clone()),
+            Change::Weight(factor, weight) => {
                 data.priority_factors.retain(|record| record.factor != *factor);
                 data.priority_factors.push(FactorRecord { factor: factor.clone(), weight: *weight });
             }
-            What::Limit { scope, measure, value } => data.limits.push(LimitRecord {
+            Change::Limit { scope, measure, value } => data.limits.push(LimitRecord {
                 scope: scope.clone(),
                 name: "*".to_owned(),
                 caps: [(measure.clone(), *value)].into(),
                 ..LimitRecord::default()
             }),
-            What::Record(record, value) => {
+            Change::Record(record, value) => {
                 for association in &mut data.associations {
                     let field = match *record {
                         "max-running-jobs" => &mut association.max_running_jobs,
@@ -284,7 +285,7 @@ impl What {
                     *field = *value;
                 }
             }
-            What::Scheduler(_) | What::Setting(_) => {}
+            Change::Scheduler(_) | Change::Setting(_) => {}
         }
     }
 }

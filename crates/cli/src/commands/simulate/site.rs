@@ -68,8 +68,8 @@ pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
 /// Returns the site document of a tree document, without limits; usage counts cores. `is_chosen` is true if --policy is given.
 pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyData, Failure> {
     let tree = &loaded.tree;
-    let policy = if is_chosen { loaded.policy } else { loaded.decided()? };
-    let mut data = empty(&SitePolicy { policy, options: loaded.options });
+    let policy = if is_chosen { loaded.policy } else { loaded.decided_policy()? };
+    let mut data = empty_site(&SitePolicy { policy, options: loaded.options });
     let replaced = replace_parent_shares(tree);
     let shares = |node| match tree.shares(node) {
         Shares::Count(shares) => shares,
@@ -81,14 +81,14 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
         let (name, above) = (tree.name(node), tree.parent(node).map(|parent| tree.name(parent)));
         if tree.kind(node) == NodeKind::Bank {
             let is_active = tree.is_active(node);
-            data.banks.push(bank(name, above.unwrap_or_default(), shares(node), is_active));
+            data.banks.push(bank_record(name, above.unwrap_or_default(), shares(node), is_active));
             continue;
         }
         let bank = above.unwrap_or_default();
         let next = NUMBERED_FROM + uids.len() as i64;
-        let uid = *uids.entry(name).or_insert_with(|| number_in(name).unwrap_or(next));
+        let uid = *uids.entry(name).or_insert_with(|| parse_user_number(name).unwrap_or(next));
         let home = *homes.entry(name).or_insert(bank);
-        let mut record = association((uid, name), bank, home, shares(node));
+        let mut record = association_record((uid, name), bank, home, shares(node));
         record.active = i64::from(tree.is_active(node));
         data.associations.push(record);
     }
@@ -102,7 +102,7 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
 }
 
 /// Returns the number in `17` or `user17`, which is the user's number in a trace.
-fn number_in(name: &str) -> Option<i64> {
+fn parse_user_number(name: &str) -> Option<i64> {
     let digits = name.strip_prefix("user").unwrap_or(name);
     digits.parse().ok().filter(|uid| (0..NUMBERED_FROM).contains(uid))
 }
@@ -110,7 +110,7 @@ fn number_in(name: &str) -> Option<i64> {
 /// Returns a flat site: a bank for each group of the history, and an association for each user of the group, with one share each.
 pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Failure> {
     let mut data =
-        empty(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
+        empty_site(&SitePolicy { options: rules.over(SitePolicy::default())?, ..SitePolicy::default() });
     let mut homes: BTreeMap<UserId, &str> = BTreeMap::new();
     let mut pairs: BTreeSet<(UserId, &str)> = BTreeSet::new();
     for party in trace.parties() {
@@ -120,14 +120,14 @@ pub(super) fn from_trace(trace: &Trace, rules: &Rules) -> Result<PolicyData, Fai
     let banks: BTreeSet<&str> = pairs.iter().map(|(_, bank)| *bank).collect();
     let queues: BTreeSet<&str> =
         trace.parties().iter().filter_map(|party| Some(party.queue.as_ref()?.as_str())).collect();
-    data.banks.push(bank(ROOT, "", 1, true));
-    data.banks.extend(banks.into_iter().map(|name| bank(name, ROOT, 1, true)));
+    data.banks.push(bank_record(ROOT, "", 1, true));
+    data.banks.extend(banks.into_iter().map(|name| bank_record(name, ROOT, 1, true)));
     let open = queues.iter().copied().collect::<Vec<_>>().join(",");
     data.queues = queues.into_iter().map(QueueRecord::unlimited).collect();
     for (user, bank) in pairs {
         let name = format!("user{user}");
         let home = homes.get(&user).copied().unwrap_or(bank);
-        let record = association((i64::from(user.0), &name), bank, home, 1);
+        let record = association_record((i64::from(user.0), &name), bank, home, 1);
         data.associations.push(AssociationRecord { queues: open.clone(), ..record });
     }
     Ok(data)
@@ -161,7 +161,7 @@ pub(super) fn clear_usage(data: &mut PolicyData, now: f64) {
     }
 }
 
-fn empty(site: &SitePolicy) -> PolicyData {
+fn empty_site(site: &SitePolicy) -> PolicyData {
     let options = site.options.settings().into_iter().map(|(name, value)| (name.to_owned(), value));
     PolicyData {
         tree: Some(TreeRecord {
@@ -180,7 +180,7 @@ fn empty(site: &SitePolicy) -> PolicyData {
     }
 }
 
-fn bank(name: &str, parent: &str, shares: u64, is_active: bool) -> BankRecord {
+fn bank_record(name: &str, parent: &str, shares: u64, is_active: bool) -> BankRecord {
     BankRecord {
         bank: name.to_owned(),
         priority: 0.0,
@@ -190,7 +190,7 @@ fn bank(name: &str, parent: &str, shares: u64, is_active: bool) -> BankRecord {
     }
 }
 
-fn association((userid, name): (i64, &str), bank: &str, home: &str, shares: u64) -> AssociationRecord {
+fn association_record((userid, name): (i64, &str), bank: &str, home: &str, shares: u64) -> AssociationRecord {
     AssociationRecord {
         def_bank: home.to_owned(),
         username: Some(name.to_owned()),

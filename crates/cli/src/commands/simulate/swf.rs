@@ -29,7 +29,7 @@ const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// Reads the next line, or returns `None` at the end. Reads at most `LONGEST_LINE` bytes, because a compressed line may have any length.
-fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, String> {
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, String> {
     line.clear();
     lines.take(LONGEST_LINE as u64 + 1).read_until(b'\n', line).map_err(|error| error.to_string())?;
     if line.len() > LONGEST_LINE {
@@ -42,17 +42,17 @@ fn next(lines: &mut impl BufRead, line: &mut Vec<u8>) -> Result<Option<()>, Stri
 }
 
 /// Reads a trace. An error names the number of the line.
-pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
+pub(super) fn read_trace(mut lines: impl BufRead, size: Size, history: &mut History) -> Result<(), String> {
     let (mut start, mut bytes) = (0.0, Vec::new());
     for number in 1_u64.. {
         let at_line = |text: String| format!("line {number}: {text}");
-        if next(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
+        if read_line(&mut lines, &mut bytes).map_err(at_line)?.is_none() {
             break;
         }
         let line = String::from_utf8_lossy(&bytes);
         if let Some(said) = line.trim_start().strip_prefix(';') {
             if let Some((key, value)) = said.split_once(':') {
-                header(key.trim(), value.trim(), &mut start, history);
+                read_header(key.trim(), value.trim(), &mut start, history);
             }
             continue;
         }
@@ -60,22 +60,23 @@ pub(super) fn read(mut lines: impl BufRead, size: Size, history: &mut History) -
             continue;
         }
         let no_job = || "expected 18 numbers, as the Standard Workload Format has them".to_owned();
-        let outcome = fields(&line).ok_or_else(no_job).and_then(|fields| job(&fields, start, size, history));
+        let outcome =
+            parse_fields(&line).ok_or_else(no_job).and_then(|fields| add_job(&fields, start, size, history));
         outcome.map_err(at_line)?;
     }
     Ok(())
 }
 
 /// Returns nodes and cores from the header lines before the first job.
-pub(super) fn cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
+pub(super) fn read_cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
     let (mut history, mut bytes) = (History::default(), Vec::new());
     // `read` reports faults of lines.
-    while let Ok(Some(())) = next(&mut lines, &mut bytes) {
+    while let Ok(Some(())) = read_line(&mut lines, &mut bytes) {
         let line = String::from_utf8_lossy(&bytes);
         match line.trim_start().strip_prefix(';') {
             Some(said) => {
                 if let Some((key, value)) = said.split_once(':') {
-                    header(key.trim(), value.trim(), &mut 0.0, &mut history);
+                    read_header(key.trim(), value.trim(), &mut 0.0, &mut history);
                 }
             }
             None if line.trim().is_empty() => {}
@@ -85,7 +86,7 @@ pub(super) fn cluster(mut lines: impl BufRead) -> (Option<u64>, Option<u64>) {
     (history.nodes, history.cores)
 }
 
-fn header(key: &str, value: &str, start: &mut f64, history: &mut History) {
+fn read_header(key: &str, value: &str, start: &mut f64, history: &mut History) {
     let number = value.split_whitespace().next().and_then(|value| value.parse::<f64>().ok());
     let count = number.filter(|number| *number >= 1.0).map(|number| number as u64);
     match key {
@@ -96,7 +97,7 @@ fn header(key: &str, value: &str, start: &mut f64, history: &mut History) {
     }
 }
 
-fn fields(line: &str) -> Option<[f64; 18]> {
+fn parse_fields(line: &str) -> Option<[f64; 18]> {
     let mut fields = [0.0; 18];
     let mut words = line.split_ascii_whitespace();
     for field in &mut fields {
@@ -106,7 +107,7 @@ fn fields(line: &str) -> Option<[f64; 18]> {
 }
 
 /// Adds the job of a line. An error names the invalid number.
-fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
+fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
     // Partial executions of a job, which has a summary line too.
     if matches!(field(STATUS) as i64, 2..=4) {
@@ -133,7 +134,7 @@ fn job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Res
     let user = if field(USER) < 0.0 { UNKNOWN } else { field(USER) as u32 };
     let queue = (field(QUEUE) >= 0.0).then(|| named("queue", field(QUEUE)).as_str().into());
     let party = Party { user: UserId(user), bank: named("group", field(GROUP)).as_str().into(), queue };
-    let [nodes, cores, gpus] = size.of_cores(cores as u32);
+    let [nodes, cores, gpus] = size.fill_size(cores as u32);
     let wait = Some(field(WAIT)).filter(|wait| *wait >= 0.0);
     history.push(party, start + field(SUBMIT), wait, (field(RUN), field(WALLTIME)), [nodes, cores, gpus]);
     Ok(())
@@ -147,7 +148,7 @@ mod tests {
     fn parse(text: &str) -> Result<History, String> {
         let mut history = History::default();
         let size = Size { cores_per_node: 4, whole_nodes: false };
-        read(text.as_bytes(), size, &mut history)?;
+        read_trace(text.as_bytes(), size, &mut history)?;
         history.trace.sort();
         Ok(history)
     }
@@ -217,20 +218,20 @@ mod tests {
         let size = Size { cores_per_node: 4, whole_nodes: false };
         let mut endless = Endless(0);
         let parsed =
-            read(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
+            read_trace(std::io::BufReader::new(&mut endless), size, &mut History::default()).err().unwrap();
         assert_eq!(parsed, too_long);
-        assert_eq!(cluster(std::io::BufReader::new(&mut endless)), (None, None));
+        assert_eq!(read_cluster(std::io::BufReader::new(&mut endless)), (None, None));
         assert!(endless.0 < 1 << 20, "{} bytes were read", endless.0);
         // A line of the greatest length is accepted.
         let longest = format!(";{}\n", " ".repeat(LONGEST_LINE - 2));
         assert_eq!(parse(&longest.repeat(2)).unwrap().trace.jobs().len(), 0);
         assert_eq!(parse(&longest.replace('\n', " \n")).err().unwrap(), too_long);
         let header = longest.clone() + "; MaxProcs: 100\n";
-        assert_eq!(cluster(header.as_bytes()), (None, Some(100)));
+        assert_eq!(read_cluster(header.as_bytes()), (None, Some(100)));
     }
 
     #[test]
-    fn a_file_that_is_no_trace_is_reported_with_the_line() {
+    fn a_file_that_is_not_a_trace_is_reported_with_its_line() {
         for text in
             ["; x\n1 2 3\n", "; x\n1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19\n", "\nname,user\n"]
         {

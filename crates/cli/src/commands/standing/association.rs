@@ -17,7 +17,7 @@ const LIMIT_BAR: usize = 10;
 
 impl Teller<'_> {
     /// Prints an association. `caller` is the user id of the caller.
-    pub(crate) fn association(
+    pub(crate) fn print_association(
         &self,
         association: &AssociationStanding,
         standing: &Standings,
@@ -29,9 +29,9 @@ impl Teller<'_> {
         let kind = if association.is_default { " (the default bank)" } else { "" };
         let user = self.words.user(association.userid.0);
         self.heading(&format!("{user} in bank {}{kind}", association.bank), out)?;
-        self.line(&place(association, standing, if own { "you" } else { &user }), out)?;
-        self.line(&jobs(association), out)?;
-        if let Some(text) = self.usage(association, standing) {
+        self.line(&describe_place(association, standing, if own { "you" } else { &user }), out)?;
+        self.line(&describe_jobs(association), out)?;
+        if let Some(text) = self.describe_usage(association, standing) {
             self.line(&text, out)?;
         }
         if !association.queues.is_empty() {
@@ -51,19 +51,19 @@ impl Teller<'_> {
             self.line(&format!("Project: {project}{others}."), out)?;
         }
         writeln!(out)?;
-        self.limits(association, out)?;
+        self.print_limits(association, out)?;
         if !association.levels.is_empty() {
             writeln!(out)?;
             self.heading(&levels_title(standing), out)?;
             self.table(self.level_rows(association, long), &["even_at", "shares", "bar"], out)?;
-            self.recovery(association, standing, out)?;
+            self.print_recovery(association, standing, out)?;
         }
         Ok(())
     }
 
     /// Returns a sentence about the decayed usage.
-    fn usage(&self, association: &AssociationStanding, standing: &Standings) -> Option<String> {
-        let used = unit(standing).amount(association.usage?);
+    fn describe_usage(&self, association: &AssociationStanding, standing: &Standings) -> Option<String> {
+        let used = usage_unit(standing).amount(association.usage?);
         let unit = if standing.in_node_seconds { "" } else { ", in the site's unit" };
         let half_life = standing.half_life.filter(|_| association.usage > Some(0.0));
         let half = half_life.map_or(String::new(), |half_life| {
@@ -73,7 +73,7 @@ impl Teller<'_> {
         Some(format!("Used: {used} (decayed{unit}){half}."))
     }
 
-    fn limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
+    fn print_limits(&self, association: &AssociationStanding, out: &mut dyn Write) -> io::Result<()> {
         let set: Vec<&LimitShown> = association.limits.iter().filter(|limit| limit.cap.is_some()).collect();
         let unlimited = association.limits.len() - set.len();
         if set.is_empty() {
@@ -88,9 +88,9 @@ impl Teller<'_> {
                 Cell::Count(most),
                 Cell::Text(measure(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
-                limit
-                    .used
-                    .map_or(Cell::None, |used| Cell::Text(bar(used + limit.reserved.unwrap_or(0), most))),
+                limit.used.map_or(Cell::None, |used| {
+                    Cell::Text(draw_limit_bar(used + limit.reserved.unwrap_or(0), most))
+                }),
             ]
         });
         let mut columns = vec![
@@ -120,15 +120,15 @@ impl Teller<'_> {
         let mut rows = Vec::new();
         for (depth, level) in association.levels.iter().enumerate() {
             let mark = if level.is_worst { " <" } else { "" };
-            let name = self.node(&level.node.name, &level.node.kind) + mark;
+            let name = self.node_label(&level.node.name, &level.node.kind) + mark;
             let even = level.even_at.map_or(Cell::None, |at| Cell::Text(self.words.format_time(at)));
             let mut row = vec![Cell::Node { depth, bank: level.node.kind == "bank", name }];
-            row.extend(numbers(&level.node, depth));
+            row.extend(number_cells(&level.node, depth));
             row.insert(1, level.node.shares.into());
             row.push(even);
             rows.push(row);
             for sibling in level.siblings.iter().filter(|_| long) {
-                rows.push(self.sibling(sibling, depth));
+                rows.push(self.sibling_cells(sibling, depth));
             }
             let omitted = level.siblings_total.saturating_sub(level.siblings.len());
             if long && omitted > 0 && !level.siblings.is_empty() {
@@ -151,14 +151,14 @@ impl Teller<'_> {
         Rows { key: "levels", columns, rows: Box::new(rows.into_iter()) }
     }
 
-    fn sibling(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
-        let name = self.node(&sibling.name, &sibling.kind);
+    fn sibling_cells(&self, sibling: &Sibling, depth: usize) -> Vec<Cell> {
+        let name = self.node_label(&sibling.name, &sibling.kind);
         let mut row = vec![Cell::Node { depth, bank: false, name }, sibling.shares.into()];
-        row.extend(numbers(sibling, depth));
+        row.extend(number_cells(sibling, depth));
         row
     }
 
-    fn node(&self, name: &str, kind: &str) -> String {
+    fn node_label(&self, name: &str, kind: &str) -> String {
         match (kind, name.parse::<u32>()) {
             ("user", Ok(user)) => self.words.user(user),
             _ => name.to_owned(),
@@ -166,7 +166,7 @@ impl Teller<'_> {
     }
 
     /// Prints the level that lowers the fair-share most, and when usage is back at the share.
-    fn recovery(
+    fn print_recovery(
         &self,
         association: &AssociationStanding,
         standing: &Standings,
@@ -177,11 +177,11 @@ impl Teller<'_> {
         if let Some(worst) = worst {
             let text = format!(
                 "< The fair-share is lowered most at {}.",
-                self.node(&worst.node.name, &worst.node.kind)
+                self.node_label(&worst.node.name, &worst.node.kind)
             );
             self.line(&text, out)?;
         }
-        if is_alone(standing) {
+        if shows_only_own(standing) {
             self.line("This site shows users only their own numbers.", out)?;
         }
         if let Some(half_life) = standing.half_life {
@@ -200,7 +200,7 @@ impl Teller<'_> {
                 match beyond {
                     None => self.line("No level has used more than its share.", out),
                     Some(level) => {
-                        let name = self.node(&level.node.name, &level.node.kind);
+                        let name = self.node_label(&level.node.name, &level.node.kind);
                         let text = format!(
                             "{name} has used more than its share, and stays above it as long as its siblings use nothing."
                         );
@@ -210,7 +210,7 @@ impl Teller<'_> {
             }
             Some((level, at)) => {
                 let name = match level.node.kind.as_ref() {
-                    "user" => self.node(&level.node.name, &level.node.kind),
+                    "user" => self.node_label(&level.node.name, &level.node.kind),
                     _ => format!("everyone below {}", level.node.name),
                 };
                 let text = format!(
@@ -224,13 +224,13 @@ impl Teller<'_> {
 }
 
 /// Returns true if the site shows users only their own numbers.
-fn is_alone(standing: &Standings) -> bool {
+fn shows_only_own(standing: &Standings) -> bool {
     standing.public.as_deref() == Some("own")
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
 
 /// Returns a sentence about the place.
-fn place(association: &AssociationStanding, standing: &Standings, name: &str) -> String {
+fn describe_place(association: &AssociationStanding, standing: &Standings, name: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
         Some(fairshare) => format!("{text}; {fairshare}."),
@@ -262,7 +262,7 @@ fn place(association: &AssociationStanding, standing: &Standings, name: &str) ->
     }
 }
 
-fn jobs(association: &AssociationStanding) -> String {
+fn describe_jobs(association: &AssociationStanding) -> String {
     let jobs = association.jobs;
     let many = |number: u64, what: &str| count(usize::try_from(number).unwrap_or(usize::MAX), what);
     format!(
@@ -280,7 +280,7 @@ fn levels_title(standing: &Standings) -> String {
 }
 
 /// Returns the cells that levels and siblings share: share, usage, value and bar.
-fn numbers(node: &Sibling, depth: usize) -> Vec<Cell> {
+fn number_cells(node: &Sibling, depth: usize) -> Vec<Cell> {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * BAR as f64).round() as usize;
     let bar = match (node.shares_part, node.usage_part) {
         (Some(share), Some(used)) if depth > 0 => Cell::Bar { usage: cells(used), share: cells(share) },
@@ -301,7 +301,7 @@ fn limit_name(limit: &LimitShown) -> String {
 }
 
 /// Returns the unit of usages.
-pub(super) fn unit(standing: &Standings) -> Unit {
+pub(super) fn usage_unit(standing: &Standings) -> Unit {
     if standing.in_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
 }
 
@@ -314,7 +314,7 @@ fn measure(limit: &LimitShown) -> &str {
 }
 
 /// Returns the bar of a limit. It is full only if the limit is reached, and empty only if `used` is 0.
-fn bar(used: u64, most: u64) -> String {
+fn draw_limit_bar(used: u64, most: u64) -> String {
     let cells = match (used, most) {
         (0, _) => 0,
         (used, most) if used >= most => LIMIT_BAR,

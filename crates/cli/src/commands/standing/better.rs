@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use fairshare_engine::engine::answers::{LimitShown, RankShown};
 
-    fn association(bank: &str, place: usize) -> AssociationStanding {
+    fn make_association(bank: &str, place: usize) -> AssociationStanding {
         AssociationStanding {
             bank: bank.into(),
             is_default: bank == "chem",
@@ -45,9 +45,10 @@ mod tests {
 
     #[test]
     fn a_better_bank_is_named_if_it_accepts_and_holds_no_job() {
-        let of =
-            |other: AssociationStanding| advise(&[association("art", 7), association("chem", 10), other]);
-        let phys = || association("phys", 5);
+        let of = |other: AssociationStanding| {
+            advise(&[make_association("art", 7), make_association("chem", 10), other])
+        };
+        let phys = || make_association("phys", 5);
         let limit = |used: Option<u64>, measure: &'static str, queue: Option<&str>| LimitShown {
             measure: measure.into(),
             queue: queue.map(Into::into),
@@ -80,8 +81,8 @@ mod tests {
         for other in [full, inactive, removed, unranked] {
             assert_eq!(of(other), second);
         }
-        assert_eq!(advise(&[association("chem", 3), association("phys", 5)]), None);
-        assert_eq!(advise(&[association("chem", 5), association("phys", 5)]), None);
-        assert_eq!(advise(&[association("phys", 5)]), None);
+        assert_eq!(advise(&[make_association("chem", 3), make_association("phys", 5)]), None);
+        assert_eq!(advise(&[make_association("chem", 5), make_association("phys", 5)]), None);
+        assert_eq!(advise(&[make_association("phys", 5)]), None);
     }
 }

@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         None => (None, ""),
     };
     let bank = args.bank.as_deref().or((!of.is_empty()).then_some(of));
-    let document = match fetch(&flux, &request(args.all, user, bank), usize::MAX) {
+    let document = match fetch(&flux, &build_request(args.all, user, bank), usize::MAX) {
         Ok(document) => document,
         Err(Refusal::No(text)) => {
             remark(text);
@@ -73,15 +73,15 @@ pub(super) fn run(args: &Args) -> Outcome {
         if standing.heading.generation == 0 {
             remark(NO_DATA);
         } else {
-            remark(missing_text(args, user, bank, &words));
+            remark(describe_missing(args, user, bank, &words));
         }
         return Ok(Answer::No);
     }
     if args.output.json {
-        return json_document(document, &words);
+        return print_json(document, &words);
     }
     if args.all || !args.output.is_table() {
-        list(args, &standing, &words)?;
+        print_list(args, &standing, &words)?;
         return Ok(Answer::Yes);
     }
     let screen = args.output.screen();
@@ -91,7 +91,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         if at > 0 {
             text.extend_from_slice(b"\n\n");
         }
-        teller.association(association, &standing, args.long, caller(), &mut text)?;
+        teller.print_association(association, &standing, args.long, caller(), &mut text)?;
     }
     if let Some(advice) = advise(&standing.associations) {
         writeln!(text)?;
@@ -103,7 +103,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-fn request(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
+fn build_request(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Value> {
     let mut request = Map::new();
     request.extend(user.map(|user| ("user".to_owned(), json!(user))));
     request.extend(bank.map(|bank| ("bank".to_owned(), json!(bank))));
@@ -111,7 +111,7 @@ fn request(all: bool, user: Option<u32>, bank: Option<&str>) -> Map<String, Valu
     request
 }
 
-fn missing_text(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {
+fn describe_missing(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Words<'_>) -> String {
     let bank = bank.map(|bank| format!(" in bank {bank}")).unwrap_or_default();
     match user {
         Some(user) => format!("{} has no association{bank}", words.user(user)),
@@ -124,7 +124,7 @@ fn missing_text(args: &Args, user: Option<u32>, bank: Option<&str>, words: &Word
 }
 
 /// Prints the plugin's answer with user names added.
-fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
+fn print_json(mut document: Value, words: &Words<'_>) -> Outcome {
     for association in document.get_mut("associations").and_then(Value::as_array_mut).into_iter().flatten() {
         let user =
             association.get("userid").and_then(Value::as_u64).and_then(|user| u32::try_from(user).ok());
@@ -140,7 +140,7 @@ fn json_document(mut document: Value, words: &Words<'_>) -> Outcome {
 }
 
 /// Prints one line per association.
-fn list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Failure> {
+fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Failure> {
     let mut associations: Vec<&AssociationStanding> = standing.associations.iter().collect();
     if args.all {
         let place =
@@ -164,7 +164,7 @@ fn list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<(), Fail
             Cell::Count(association.userid.0.into()),
         ]
     });
-    let unit = association::unit(standing);
+    let unit = association::usage_unit(standing);
     let usage = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { "Usage (decayed)" };
     let columns = vec![
         column("place", "Place", Style::Count),

@@ -13,7 +13,9 @@ fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
         let (screen, words) = (screen(width), words());
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
-        teller.association(&standing.associations[0], &standing, long, caller, &mut text).expect("written");
+        teller
+            .print_association(&standing.associations[0], &standing, long, caller, &mut text)
+            .expect("written");
         let text = String::from_utf8(text).expect("text");
         assert!(text.lines().all(|line| line.chars().count() <= width), "{name}: {text}");
         screens.push_str(&format!("===== {width} columns\n{text}"));

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::plugin::ask::{InstanceArg, in_a_job};
+use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::plugin::installed::load_command;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, now, rfc3339};
@@ -69,17 +69,17 @@ struct Surroundings {
 
 pub(super) fn run(args: &Args) -> Outcome {
     let flux = args.instance.connect()?;
-    let plugins = plugins(&flux)?;
+    let plugins = list_plugins(&flux)?;
     let Some(name) = find_plugin(&plugins) else {
         let load = load_command(None);
-        remark(in_a_job(&flux).unwrap_or_else(|| {
+        remark(describe_job_instance(&flux).unwrap_or_else(|| {
             format!("no priority plugin is loaded: \"{load}\" loads it, \"flux jobtap list\" shows all")
         }));
         return Ok(Answer::No);
     };
     let state = state_of(&flux, name)?;
-    let check = check(&flux)?;
-    let selected = match select(args, &state) {
+    let check = request_recount(&flux)?;
+    let selected = match select_associations(args, &state) {
         Ok(selected) => selected,
         Err(missing) => {
             remark(missing);
@@ -104,14 +104,14 @@ pub(super) fn run(args: &Args) -> Outcome {
 /// Returns the state of the plugin `name`.
 pub(super) fn state_of(flux: &Flux, name: &str) -> Result<Snapshot, Failure> {
     let payload = json!({"name": name}).to_string();
-    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(refused)?.unwrap_or_default();
+    let answer = flux.rpc("job-manager.jobtap-query", &payload).map_err(query_failure)?.unwrap_or_default();
     serde_json::from_str(&answer)
         .map_err(|error| Failure::Message(format!("{name}: its state can't be read: {error}")))
 }
 
 /// Returns the name of the loaded mf_priority plugin, if there is one.
-pub(super) fn loaded(flux: &Flux) -> Result<Option<String>, Failure> {
-    Ok(find_plugin(&plugins(flux)?).map(str::to_owned))
+pub(super) fn find_loaded_plugin(flux: &Flux) -> Result<Option<String>, Failure> {
+    Ok(find_plugin(&list_plugins(flux)?).map(str::to_owned))
 }
 
 /// Returns the name of the mf_priority plugin in `plugins`, if there is one.
@@ -120,12 +120,12 @@ pub(super) fn find_plugin(plugins: &[String]) -> Option<&str> {
 }
 
 /// Returns all plugins of the job manager, in the order in which Flux calls them.
-pub(super) fn plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
+pub(super) fn list_plugins(flux: &Flux) -> Result<Vec<String>, Failure> {
     #[derive(Deserialize)]
     struct Plugins {
         plugins: Vec<String>,
     }
-    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(refused)?;
+    let answer = flux.rpc("job-manager.jobtap", r#"{"query_only": true}"#).map_err(query_failure)?;
     let plugins: Plugins = serde_json::from_str(&answer.unwrap_or_default()).map_err(failure)?;
     Ok(plugins.plugins)
 }
@@ -143,7 +143,7 @@ fn last_sync(args: &Args) -> Result<Option<f64>, String> {
 }
 
 /// Describes a failed request; if permission is missing, adds that only the instance owner may ask.
-fn refused(error: FluxError) -> Failure {
+fn query_failure(error: FluxError) -> Failure {
     match &error {
         FluxError::Request { errno, .. } if *errno == libc::EPERM => {
             Failure::Message(format!("{error}; only the instance owner may ask for the plugin's state"))
@@ -153,16 +153,16 @@ fn refused(error: FluxError) -> Failure {
 }
 
 /// Asks for a recount. Returns `None` if the plugin has none.
-pub(super) fn check(flux: &Flux) -> Result<Option<Check>, Failure> {
+pub(super) fn request_recount(flux: &Flux) -> Result<Option<Check>, Failure> {
     match flux.rpc("job-manager.mf_priority.check", "{}") {
         Ok(answer) => serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure),
         Err(FluxError::Request { errno, .. }) if errno == libc::ENOSYS => Ok(None),
-        Err(error) => Err(refused(error)),
+        Err(error) => Err(query_failure(error)),
     }
 }
 
 /// Returns the time of the data, if the plugin reports a valid one.
-fn updated(state: &Snapshot) -> Option<f64> {
+fn data_time(state: &Snapshot) -> Option<f64> {
     state.updated.filter(|updated| updated.is_finite() && *updated > 0.0)
 }
 
@@ -183,13 +183,13 @@ fn print_summary(
     line("plugin", format!("{}, {whose} ({})", state.name, state.path))?;
     let mut data: Vec<String> =
         state.generation.map(|generation| format!("generation {generation}")).into_iter().collect();
-    match (updated(state), state.generation) {
+    match (data_time(state), state.generation) {
         (Some(updated), _) => data.push(format!("{} old", duration(around.now - updated))),
         (None, Some(0)) => data.push("no push yet".to_owned()),
         (None, _) => data.push("age not known".to_owned()),
     }
     line("data", data.join(", "))?;
-    if let Some(at) = updated(state).and_then(rfc3339) {
+    if let Some(at) = data_time(state).and_then(rfc3339) {
         let by = match state.pushed_by {
             Some(user) => format!("by {}, ", user_or_id(user.0)),
             None => "by an unknown user, ".to_owned(),
@@ -259,7 +259,7 @@ fn print_summary(
         let text = if waiting == 0 {
             "none".to_owned()
         } else {
-            format!("{}, of users without data{}", count(waiting, "job"), named(&state.waiting_users))
+            format!("{}, of users without data{}", count(waiting, "job"), name_users(&state.waiting_users))
         };
         line("waiting", text)?;
     }
@@ -282,7 +282,10 @@ fn print_summary(
 }
 
 /// Returns the selected associations. The error names a user or bank that does not exist.
-fn select<'a>(args: &Args, state: &'a Snapshot) -> Result<Vec<(UserId, &'a AssociationSnapshot)>, String> {
+fn select_associations<'a>(
+    args: &Args,
+    state: &'a Snapshot,
+) -> Result<Vec<(UserId, &'a AssociationSnapshot)>, String> {
     if args.user.is_empty() && args.bank.is_empty() {
         return Ok(Vec::new());
     }
@@ -361,7 +364,7 @@ fn print(
     ];
     let has_data = state.generation != Some(0);
     let known = |value: Value| if has_data { value } else { Value::Null };
-    let age = updated(state).map(|updated| (around.now - updated).max(0.0));
+    let age = data_time(state).map(|updated| (around.now - updated).max(0.0));
     let last_sync = around.last_sync.as_ref().ok().copied().flatten();
     let facts = vec![
         ("plugin", json!({"name": state.name, "path": state.path, "version": state.version})),
@@ -403,7 +406,7 @@ fn print(
 }
 
 /// Lists the first users by name, and the number of the others.
-fn named(users: &[UserId]) -> String {
+fn name_users(users: &[UserId]) -> String {
     const NAMED: usize = 5;
     let names: Vec<String> = users.iter().take(NAMED).map(|user| user_or_id(user.0)).collect();
     match users.len().saturating_sub(NAMED) {

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::clock::instant;
+use crate::clock::parse_instant;
 use crate::site::database::DatabaseArg;
-use crate::site::input::{PolicyArg, Rules, Wait, seconds};
+use crate::site::input::{PolicyArg, Rules, Wait, parse_seconds};
 use crate::ui::output::OutputArgs;
 use fairshare_accounting::pipeline::Rule;
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
         value_name = "SECONDS",
         num_args = 0..=1,
         default_missing_value = "30",
-        value_parser = seconds,
+        value_parser = parse_seconds,
         conflicts_with_all = ["only", "copy", "now", "dry_run"]
     )]
     pub(super) watch: Option<Duration>,
@@ -59,7 +59,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) rules: Rules,
     /// The current time, in seconds since the epoch; for tests and recounts
-    #[arg(long, value_name = "SECONDS", value_parser = instant, help_heading = "Rules")]
+    #[arg(long, value_name = "SECONDS", value_parser = parse_instant, help_heading = "Rules")]
     pub(super) now: Option<f64>,
     /// Store and send nothing; show what would change
     #[arg(long, short_alias = 'n')]

@@ -18,7 +18,7 @@ pub(super) struct Done {
 
 impl Done {
     /// Returns an error if usage was not counted. The fetched records count when the clock has passed the last count.
-    pub(super) fn is_counted(&self) -> Result<(), Failure> {
+    pub(super) fn check_counted(&self) -> Result<(), Failure> {
         let Some(error) = &self.uncounted else { return Ok(()) };
         let is_ranked = self.ranked.as_ref().is_some_and(|ranked| !ranked.changes.is_empty());
         Err(if self.fetched.is_some() || is_ranked { after_storing(failure(error)) } else { failure(error) })

@@ -29,7 +29,7 @@ pub(crate) struct Fetch<'a> {
 }
 
 /// Records in memory, and the fetch of the remaining ones.
-pub(crate) struct Begun<'a> {
+pub(crate) struct StartedFetch<'a> {
     records: Vec<Vec<JobRecord>>,
     /// Number of jobs whose records had been removed from the database.
     removed: u64,
@@ -54,9 +54,9 @@ impl Fetch<'_> {
         &self,
         flux: &'f mut Flux,
         progress: &mut Progress,
-    ) -> Result<Begun<'f>, Failure> {
+    ) -> Result<StartedFetch<'f>, Failure> {
         progress.phase("listing jobs", || 0);
-        let newest = self.newest()?;
+        let newest = self.newest_end()?;
         let mut left_out = 0;
         let mut listing = Listing::request(flux, newest).map_err(failure)?;
         if !listing.is_empty() {
@@ -81,7 +81,7 @@ impl Fetch<'_> {
         }
         progress.phase("fetching", || listing.len() as u64);
         let (removed, asked) = (left_out, self.now);
-        let mut begun = Begun { records: Vec::new(), removed, fetching: listing.fetch(flux), asked };
+        let mut begun = StartedFetch { records: Vec::new(), removed, fetching: listing.fetch(flux), asked };
         let mut weight = 0;
         while weight < MEMORY
             && let Some(batch) = begun.next_batch(progress)?
@@ -93,14 +93,14 @@ impl Fetch<'_> {
     }
 
     /// Returns the end time of the newest complete record, from which Flux is asked.
-    fn newest(&self) -> Result<Option<f64>, Failure> {
+    fn newest_end(&self) -> Result<Option<f64>, Failure> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
         fetch::newest_complete(&snapshot, self.now).map_err(failure)
     }
 }
 
-impl Begun<'_> {
+impl StartedFetch<'_> {
     fn next_batch(&mut self, progress: &mut Progress) -> Result<Option<Vec<JobRecord>>, Failure> {
         let batch = self.fetching.next_batch().map_err(failure)?;
         progress.set_done(self.fetching.done());

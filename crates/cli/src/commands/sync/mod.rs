@@ -59,12 +59,12 @@ pub(super) fn run(args: &Args) -> Outcome {
             }
             Ok(_) => {}
             Err(error) => {
-                done.is_counted().unwrap_or_else(remark);
+                done.check_counted().unwrap_or_else(remark);
                 return Err(error);
             }
         }
     }
-    done.is_counted()?;
+    done.check_counted()?;
     Ok(Answer::Yes)
 }
 

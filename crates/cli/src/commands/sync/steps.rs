@@ -38,7 +38,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
             )?);
         }
         if args.asks(Step::Usage) {
-            match usage(args, &snapshot, &mut progress) {
+            match count_usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
                 // If the clock was set back, the fetched records are stored anyway, because Flux may have purged those jobs
                 // later, and edits still reach the plugin.
@@ -49,7 +49,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
             }
         }
         if args.asks(Step::Fairshare) {
-            done.ranked = Some(fairshare(args, &snapshot, &mut progress)?);
+            done.ranked = Some(rank_site(args, &snapshot, &mut progress)?);
         }
         if args.dry_run {
             if args.asks(Step::Push) {
@@ -70,7 +70,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
     Ok(done)
 }
 
-fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
+fn count_usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Plan, PipelineError> {
     progress.phase("counting", || snapshot.association_estimate());
     let now = now(args.now);
     let plan = Plan::new(snapshot, args.usage_rule, now, &mut |done| progress.set_done(done))?;
@@ -82,12 +82,12 @@ fn usage(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Resul
     Ok(plan)
 }
 
-fn fairshare(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
+fn rank_site(args: &Args, snapshot: &Snapshot<'_>, progress: &mut Progress) -> Result<Ranked, Failure> {
     progress.phase("ranking", || snapshot.association_estimate());
     let site = snapshot.site_policy().map_err(failure)?;
     let (policy, options) = (args.policy.over(site), args.rules.over(site)?);
     let ranked = Ranked::new(snapshot, policy, &options, &mut |done| progress.set_done(done))
-        .map_err(mending::failed)?;
+        .map_err(mending::pipeline_failure)?;
     progress.phase("writing fair-shares", || ranked.changes.len() as u64);
     ranked.write(snapshot, &mut |done| progress.set_done(done)).map_err(failure)?;
     Ok(ranked)

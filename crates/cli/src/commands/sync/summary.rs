@@ -132,7 +132,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
     }
     notes.push(format!("{}; nothing was stored or sent", summary(args, done)));
-    let facts = done.usage.as_ref().map(|plan| facts(args, &plan.tally)).unwrap_or_default();
+    let facts = done.usage.as_ref().map(|plan| tally_facts(args, &plan.tally)).unwrap_or_default();
     args.output.print(Report {
         facts,
         rows: Rows {
@@ -162,7 +162,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
 }
 
 /// Returns the tally for the JSON document.
-fn facts(args: &Args, tally: &Tally) -> Vec<(&'static str, serde_json::Value)> {
+fn tally_facts(args: &Args, tally: &Tally) -> Vec<(&'static str, serde_json::Value)> {
     vec![
         ("usage_rule", args.usage_rule.to_string().into()),
         ("counted", tally.counted.into()),

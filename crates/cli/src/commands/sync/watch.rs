@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
                 remark(text);
             }
         };
-        step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
+        run_step(args, cause, &mut sent, &mut note).map_err(|error| error.to_string())
     };
     let mut world = System::new(args.database.path(), args.uri.as_deref(), step, |line| remark(line))
         .map_err(|error| failure(format_args!("{}: {error}", args.database.path().display())))?;
@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, every: Duration) -> Outcome {
 
 /// Runs one step. `sent` is the data of the last accepted push; if nothing differs from them, the step pushes only after causes
 /// for which the plugin may have lost its data.
-fn step(
+fn run_step(
     args: &Args,
     cause: Cause,
     sent: &mut Option<PolicyData>,
@@ -44,10 +44,10 @@ fn step(
     let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
     let data = push::read(&push)?;
     let differs = sent.as_ref() != Some(&data);
-    let mut news = news(&done);
+    let mut news = list_changes(&done);
     if differs || !matches!(cause, Cause::Jobs | Cause::Database) {
         // Until the push is accepted, the plugin's data are unknown.
-        let is_other = says_other(sent.take(), &data);
+        let is_other = has_changed(sent.take(), &data);
         let generation = push::send_data(&push, &data)?;
         *sent = Some(data);
         // A push that only repeats decayed usage is not logged.
@@ -58,19 +58,19 @@ fn step(
         }
     }
     // Edits reach the plugin even if usage can't be counted.
-    let trouble = done.is_counted().err().map(|error| error.to_string());
+    let trouble = done.check_counted().err().map(|error| error.to_string());
     Ok(Done { changed: (!news.is_empty()).then(|| news.join("; ")), problem: trouble })
 }
 
 /// Returns true if `data` differ from `before` by more than the decay of usage since then.
-fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
+fn has_changed(before: Option<PolicyData>, data: &PolicyData) -> bool {
     let Some(mut before) = before else { return true };
     if let (Some(was), Some(is)) = (before.tree.as_mut(), &data.tree) {
         let left = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
         was.at = is.at;
         for (was, is) in before.associations.iter_mut().zip(&data.associations) {
             let Some(usage) = is.usage else { continue };
-            if was.usage.is_some_and(|before| is_near(before * left, usage)) {
+            if was.usage.is_some_and(|before| are_nearly_equal(before * left, usage)) {
                 was.usage = Some(usage);
             }
         }
@@ -79,12 +79,12 @@ fn says_other(before: Option<PolicyData>, data: &PolicyData) -> bool {
 }
 
 /// Returns true if two usages differ by no more than rounding.
-fn is_near(one: f64, other: f64) -> bool {
+fn are_nearly_equal(one: f64, other: f64) -> bool {
     (one - other).abs() <= 1e-9 * one.abs().max(other.abs())
 }
 
 /// Returns the log texts about stored changes.
-fn news(done: &super::done::Done) -> Vec<String> {
+fn list_changes(done: &super::done::Done) -> Vec<String> {
     let mut news = Vec::new();
     let mut add = |number: usize, text: String| {
         if number > 0 {

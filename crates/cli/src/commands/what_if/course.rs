@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::edits::any;
+use super::edits::find_node;
 use crate::outcome::{Failure, failure};
 use crate::site::input::{Input, Loaded};
 use crate::site::names::bank_of;
@@ -65,7 +65,7 @@ struct ForecastStep {
 }
 
 /// The steps of a single idle user.
-pub(super) struct Followed {
+pub(super) struct UserSteps {
     of: Option<NodeId>,
     steps: Vec<ForecastStep>,
     ranked: usize,
@@ -79,15 +79,16 @@ impl Forecast {
         idle: &[String],
         half_life: Option<Duration>,
     ) -> Result<Forecast, Failure> {
-        let named: Vec<NodeId> = idle.iter().map(|name| any(tree, name)).collect::<Result<_, _>>()?;
-        let everyone = if named.is_empty() { below(tree, tree.root()) } else { Vec::new() };
-        let resting: Vec<NodeId> = named.iter().flat_map(|node| below(tree, *node)).chain(everyone).collect();
+        let named: Vec<NodeId> = idle.iter().map(|name| find_node(tree, name)).collect::<Result<_, _>>()?;
+        let everyone = if named.is_empty() { leaves_below(tree, tree.root()) } else { Vec::new() };
+        let resting: Vec<NodeId> =
+            named.iter().flat_map(|node| leaves_below(tree, *node)).chain(everyone).collect();
         let now = now();
         let half_life = half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life);
         let pace = match (half_life, loaded.pace, input.database()) {
             (Some(half_life), ..) => UsageDecay::Steady { half_life },
             (None, Some(pace), Some(database)) => {
-                let (due, bins) = bins(database?, tree, &resting, now)?;
+                let (due, bins) = read_bins(database?, tree, &resting, now)?;
                 UsageDecay::Bins { pace: Pace { due, ..pace }, bins }
             }
             _ => {
@@ -105,7 +106,7 @@ impl Forecast {
         tree: &mut Tree,
         ranking: &mut Ranking,
         length: f64,
-    ) -> Result<Followed, Failure> {
+    ) -> Result<UserSteps, Failure> {
         let start: Vec<f64> = self.resting.iter().map(|leaf| tree.own_usage(*leaf).unwrap_or(0.0)).collect();
         let of = match self.named.as_slice() {
             [one] if tree.kind(*one) == NodeKind::Association => Some(*one),
@@ -121,20 +122,20 @@ impl Forecast {
         };
         record(0.0, ranking);
         // Steps are shown only for a single user.
-        let moments = if of.is_some() { self.moments(length) } else { vec![length] };
+        let moments = if of.is_some() { self.step_times(length) } else { vec![length] };
         for at in moments {
             for (leaf, used) in self.resting.iter().zip(&start) {
-                let left = self.left(tree, *leaf, *used, at);
+                let left = self.remaining_usage(tree, *leaf, *used, at);
                 tree.set_usage(*leaf, left).map_err(failure)?;
             }
             tree.rank_into(policy, &options, ranking).map_err(failure)?;
             record(at, ranking);
         }
-        Ok(Followed { of, steps, ranked: ranking.ranked() })
+        Ok(UserSteps { of, steps, ranked: ranking.ranked() })
     }
 
     /// Returns the times of the steps, in seconds from now; the last is the end.
-    fn moments(&self, length: f64) -> Vec<f64> {
+    fn step_times(&self, length: f64) -> Vec<f64> {
         let steps = STEPS as f64;
         match &self.pace {
             UsageDecay::Bins { pace, .. } => {
@@ -158,7 +159,7 @@ impl Forecast {
     }
 
     /// Returns the part of `used` that remains after `at` seconds.
-    fn left(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
+    fn remaining_usage(&self, tree: &Tree, leaf: NodeId, used: f64, at: f64) -> f64 {
         match &self.pace {
             UsageDecay::Steady { half_life } if *half_life > 0.0 => used * (-at / half_life).exp2(),
             UsageDecay::Steady { .. } => 0.0,
@@ -183,7 +184,7 @@ impl Forecast {
 }
 
 /// Returns the number of boundaries that are not counted yet, and the recorded usage of these associations.
-fn bins(
+fn read_bins(
     mut database: Database,
     tree: &Tree,
     of: &[NodeId],
@@ -208,7 +209,7 @@ fn bins(
 }
 
 /// Returns the associations below a node, or the node itself.
-fn below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
+fn leaves_below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
     let (mut leaves, mut todo) = (Vec::new(), vec![node]);
     while let Some(node) = todo.pop() {
         match tree.kind(node) {
@@ -219,7 +220,7 @@ fn below(tree: &Tree, node: NodeId) -> Vec<NodeId> {
     leaves
 }
 
-impl Followed {
+impl UserSteps {
     /// Describes the assumption of the forecast.
     pub(super) fn assumption(&self, idle: &[String]) -> String {
         match idle {
@@ -230,7 +231,7 @@ impl Followed {
     }
 
     /// Returns the steps as JSON.
-    pub(super) fn json(&self, tree: &Tree) -> Value {
+    pub(super) fn steps_json(&self, tree: &Tree) -> Value {
         let of = self.of.map(|node| json!({"user": tree.name(node), "bank": bank_of(tree, node)}));
         let steps: Vec<Value> = self
             .steps
@@ -241,7 +242,7 @@ impl Followed {
     }
 
     /// Returns a plot: a bar for each step, as long as the fair-share.
-    pub(super) fn plot(&self, tree: &Tree, screen: &Screen) -> Vec<String> {
+    pub(super) fn plot_lines(&self, tree: &Tree, screen: &Screen) -> Vec<String> {
         let Some(node) = self.of.filter(|_| self.steps.len() > 1) else { return Vec::new() };
         let ranked = number(self.ranked);
         let places: Vec<String> = self

@@ -22,7 +22,7 @@ pub(super) struct Shares {
 #[derive(Clone, Debug)]
 pub(super) struct Used {
     name: String,
-    how: How,
+    how: Operation,
     amount: Amount,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct NewUser {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum Operation {
     More,
     Less,
     Set,
@@ -57,7 +57,7 @@ pub(super) struct Edits<'a> {
     pub(super) users: &'a [NewUser],
 }
 
-fn shares(text: &str) -> Result<fairshare::Shares, String> {
+fn parse_shares(text: &str) -> Result<fairshare::Shares, String> {
     match text.trim() {
         "parent" => Ok(fairshare::Shares::Parent),
         count => count
@@ -72,7 +72,7 @@ impl FromStr for Shares {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, count) = text.rsplit_once('=').ok_or("expected NAME=SHARES, like chem=20")?;
-        Ok(Shares { name: name.trim().to_owned(), shares: shares(count)? })
+        Ok(Shares { name: name.trim().to_owned(), shares: parse_shares(count)? })
     }
 }
 
@@ -83,9 +83,9 @@ impl FromStr for Used {
         let expected = "expected USER+=USAGE, USER-=USAGE or USER=USAGE, like alice+=5000nh";
         let (name, amount) = text.rsplit_once('=').ok_or(expected)?;
         let (name, how) = match (name.strip_suffix('+'), name.strip_suffix('-')) {
-            (Some(name), _) => (name, How::More),
-            (_, Some(name)) => (name, How::Less),
-            _ => (name, How::Set),
+            (Some(name), _) => (name, Operation::More),
+            (_, Some(name)) => (name, Operation::Less),
+            _ => (name, Operation::Set),
         };
         let amount = amount.trim();
         let number = |digits: &str| {
@@ -111,7 +111,7 @@ impl FromStr for NewUser {
     fn from_str(text: &str) -> Result<Self, String> {
         let expected = "expected USER/BANK or USER/BANK=SHARES, like alice/chem=2";
         let (name, count) = match text.rsplit_once('=') {
-            Some((name, count)) => (name, shares(count)?),
+            Some((name, count)) => (name, parse_shares(count)?),
             None => (text, fairshare::Shares::Count(1)),
         };
         let (user, bank) = name.split_once('/').ok_or(expected)?;
@@ -132,29 +132,29 @@ impl Edits<'_> {
             let mut builder = Builder::from_tree(&loaded.tree);
             for new in self.users {
                 if loaded.tree.bank(&new.bank).is_none() {
-                    return Err(unknown(&loaded.no_bank(&new.bank)));
+                    return Err(unknown_name_failure(&loaded.no_bank(&new.bank)));
                 }
                 builder.association(&new.user, &new.bank, new.shares, Some(0.0), true);
                 texts.push(format!(
                     "a new user {} in bank {}, with {}",
                     new.user,
                     new.bank,
-                    in_words(new.shares)
+                    describe_shares(new.shares)
                 ));
             }
             builder.build().map_err(failure)?
         };
         for edit in self.shares {
-            let node = any(&tree, &edit.name)?;
+            let node = find_node(&tree, &edit.name)?;
             let was = match tree.shares(node) {
                 fairshare::Shares::Count(count) => number(count),
-                fairshare::Shares::Parent => in_words(fairshare::Shares::Parent),
+                fairshare::Shares::Parent => describe_shares(fairshare::Shares::Parent),
             };
-            texts.push(format!("{}: {} instead of {was}", edit.name, in_words(edit.shares)));
+            texts.push(format!("{}: {} instead of {was}", edit.name, describe_shares(edit.shares)));
             tree.set_shares(node, edit.shares);
         }
         for edit in self.used {
-            let leaf = one_user(&tree, &edit.name)?;
+            let leaf = find_association(&tree, &edit.name)?;
             let now = tree.own_usage(leaf).unwrap_or(0.0);
             let then = edit
                 .changed_usage(now, loaded.unit)
@@ -179,14 +179,14 @@ impl Used {
             }
         };
         Ok(match self.how {
-            How::More => now + amount,
-            How::Less => (now - amount).max(0.0),
-            How::Set => amount,
+            Operation::More => now + amount,
+            Operation::Less => (now - amount).max(0.0),
+            Operation::Set => amount,
         })
     }
 }
 
-fn in_words(shares: fairshare::Shares) -> String {
+fn describe_shares(shares: fairshare::Shares) -> String {
     match shares {
         fairshare::Shares::Count(1) => "1 share".to_owned(),
         fairshare::Shares::Count(count) => format!("{} shares", number(count)),
@@ -194,35 +194,37 @@ fn in_words(shares: fairshare::Shares) -> String {
     }
 }
 
-fn unknown(text: &str) -> Failure {
+fn unknown_name_failure(text: &str) -> Failure {
     Failure::Message(printable(text).into_owned())
 }
 
 /// Returns the bank with this name, or else the association of this user.
-pub(super) fn any(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
+pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     match tree.bank(name) {
         Some(bank) => Ok(bank),
-        None => one_user(tree, name),
+        None => find_association(tree, name),
     }
 }
 
 /// Returns the association of `USER` or `USER/BANK`. It is an error if no association or several match.
-fn one_user(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
+fn find_association(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     let with_bank = name.split_once('/').and_then(|(user, bank)| tree.leaf(user, bank));
     let found: Vec<NodeId> = with_bank.map_or_else(|| tree.leaves_of(name).collect(), |leaf| vec![leaf]);
     match found.as_slice() {
         [leaf] => Ok(*leaf),
         [] if tree.bank(name).is_some_and(|bank| tree.kind(bank) == NodeKind::Bank) => {
-            Err(unknown(&format!("{name} is a bank: its usage is the sum of its users' usage; name a user")))
+            Err(unknown_name_failure(&format!(
+                "{name} is a bank: its usage is the sum of its users' usage; name a user"
+            )))
         }
         [] => {
             let known = tree.leaves().chain(tree.banks()).map(|node| tree.name(node));
-            Err(unknown(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
+            Err(unknown_name_failure(&format!("no user or bank \"{name}\"{}", did_you_mean(name, known))))
         }
         several => {
             let names: Vec<String> =
                 several.iter().map(|node| format!("{name}/{}", bank_of(tree, *node))).collect();
-            Err(unknown(&format!("{name} is in several banks: say {}", names.join(" or "))))
+            Err(unknown_name_failure(&format!("{name} is in several banks: say {}", names.join(" or "))))
         }
     }
 }

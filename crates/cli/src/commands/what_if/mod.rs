@@ -10,7 +10,7 @@ use serde_json::json;
 
 use self::course::Forecast;
 use self::edits::{Edits, NewUser, Shares, Used};
-use crate::commands::check::check_several;
+use crate::commands::check::check_many_jobs;
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::options_json;
@@ -87,7 +87,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.submit.is_empty() {
-        return check_several(&args.submit, args.output.json, &args.instance, &args.output.screen());
+        return check_many_jobs(&args.submit, args.output.json, &args.instance, &args.output.screen());
     }
     let nothing = args.shares.is_empty() && args.used.is_empty() && args.add_user.is_empty();
     if nothing && args.later.is_none() && args.policy.given().is_none() {
@@ -139,7 +139,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     ];
     facts.extend(moves.facts());
     facts.extend(loaded.source_fact());
-    facts.extend(course.as_ref().map(|course| ("course", json!(course.json(&tree)))));
+    facts.extend(course.as_ref().map(|course| ("course", json!(course.steps_json(&tree)))));
     let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
     let mut report = moves.report(&titles, facts, limit);
     if args.output.is_table() {
@@ -148,7 +148,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         report.before.extend(loaded.head(args.input.source()));
         report.before.extend(texts.iter().map(|change| format!("If: {change}")));
         report.notes.extend(course.as_ref().map(|course| course.assumption(&args.idle)));
-        report.drawing = course.map(|course| course.plot(&tree, &screen)).unwrap_or_default();
+        report.drawing = course.map(|course| course.plot_lines(&tree, &screen)).unwrap_or_default();
     }
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)

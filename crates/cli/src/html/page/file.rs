@@ -11,11 +11,11 @@ use crate::replaced;
 
 /// Fails if `path` can't be replaced. Commands call it before they begin their work.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
-    refuse(path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
+    check_file_type(path).map_err(|error| Failure::Message(format!("{}: {error}", path.display())))
 }
 
 /// Fails if `path` exists and is not a regular file.
-fn refuse(path: &Path) -> io::Result<()> {
+fn check_file_type(path: &Path) -> io::Result<()> {
     let there = match fs::symlink_metadata(path) {
         Ok(there) => there,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -32,7 +32,7 @@ fn refuse(path: &Path) -> io::Result<()> {
 
 /// Replaces the file by the page, with the permissions of the old file. If a link appears at `path` meanwhile, it is replaced.
 pub(crate) fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    refuse(path)?;
+    check_file_type(path)?;
     let before = fs::symlink_metadata(path).ok().filter(fs::Metadata::is_file);
     replaced::replace(path, text, before.map(|before| before.permissions().mode() & 0o777))
 }

@@ -38,12 +38,12 @@ impl Page<'_> {
     pub(crate) fn html(&self, data: &str) -> String {
         let script = [SHARED_SCRIPT, self.script].concat();
         let parts = [
-            ("{{title}}", text(self.title)),
+            ("{{title}}", escape_html(self.title)),
             ("{{script-digest}}", digest(&script)),
             ("{{style-digest}}", digest(STYLE)),
             ("{{style}}", STYLE.to_owned()),
             ("{{body}}", self.body.to_owned()),
-            ("{{data}}", inert(data)),
+            ("{{data}}", escape_json(data)),
             ("{{script}}", script),
         ];
         // The parts are inserted in the order of the frame. Inserted text is not searched for placeholders again.
@@ -65,12 +65,12 @@ impl Page<'_> {
 }
 
 /// Escapes JSON for a script element. Without `<` the text can't end the element, and its value stays the same.
-fn inert(json: &str) -> String {
+fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }
 
 /// Escapes a text for HTML.
-pub(crate) fn text(text: &str) -> String {
+pub(crate) fn escape_html(text: &str) -> String {
     let text = crate::ui::printable::printable(text);
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use super::file;
 
 /// Splits a page into its data block and the rest.
-pub(crate) fn taken_apart(page: &str) -> (String, String) {
+pub(crate) fn split_page(page: &str) -> (String, String) {
     let (before, rest) = page.split_once("<script type=\"application/json\" id=\"data\">").expect("a block");
     let (data, after) = rest.split_once("</script>").expect("its end");
     (data.to_owned(), format!("{before}{after}"))

@@ -11,13 +11,13 @@ pub(crate) const MOST: usize = 32;
 /// The connected clients.
 #[derive(Default)]
 pub(crate) struct Clients {
-    all: Mutex<All>,
+    all: Mutex<ClientLists>,
     /// Notified when a client leaves.
     left: Condvar,
 }
 
 #[derive(Default)]
-struct All {
+struct ClientLists {
     seated: usize,
     /// Clients that have not sent a request yet, by their numbers, in the order in which they came.
     silent: VecDeque<(u64, Arc<TcpStream>)>,
@@ -50,7 +50,7 @@ impl Clients {
         Seat { clients: self, number }
     }
 
-    fn all(&self) -> MutexGuard<'_, All> {
+    fn all(&self) -> MutexGuard<'_, ClientLists> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

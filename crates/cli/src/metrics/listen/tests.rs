@@ -16,7 +16,7 @@ fn an_address_that_other_machines_reach_needs_permission() {
     assert!(parse_address("localhost").is_err() && parse_address("9909").is_err());
 }
 
-fn ask(address: SocketAddr, request: &str) -> String {
+fn send_request(address: SocketAddr, request: &str) -> String {
     let mut client = TcpStream::connect(address).expect("it listens");
     client.write_all(request.as_bytes()).expect("sent");
     let mut text = String::new();
@@ -35,7 +35,7 @@ fn requests_are_answered_one_by_one() {
             if times == 2 { Err("no plugin".to_owned()) } else { Ok(format!("x {times}\n# EOF\n")) }
         })
     });
-    let ask = |request| ask(address, request);
+    let ask = |request| send_request(address, request);
     let first = ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(first.starts_with("HTTP/1.1 200 OK\r\n") && first.ends_with("\r\n\r\nx 1\n# EOF\n"), "{first}");
     assert!(first.contains("Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"));
@@ -57,7 +57,7 @@ fn silent_clients_do_not_delay_the_others() {
     let silent: Vec<_> = (0..40).map(|_| TcpStream::connect(address).expect("it listens")).collect();
     let begun = Instant::now();
     for _ in 0..10 {
-        let text = ask(address, "GET /metrics HTTP/1.1\r\n\r\n");
+        let text = send_request(address, "GET /metrics HTTP/1.1\r\n\r\n");
         assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     }
     assert!(begun.elapsed() < Duration::from_secs(2), "after {:?}", begun.elapsed());

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 const NOW: f64 = 1.7e9;
 const STALE: f64 = 7200.0;
 
-fn association(user: &str, id: u32, bank: &str) -> Value {
+fn association_record(user: &str, id: u32, bank: &str) -> Value {
     json!({
         "userid": id, "bank": bank, "def_bank": "A", "fairshare": 0.5, "max_running_jobs": 5, "max_active_jobs": 0,
         "queues": "batch", "active": 1, "projects": "*", "def_project": "*", "max_nodes": 10, "max_cores": 10,
@@ -18,7 +18,7 @@ fn association(user: &str, id: u32, bank: &str) -> Value {
 /// Returns a site without problems.
 fn healthy_site() -> Value {
     json!({
-        "associations": [association("ann", 1, "A"), association("bob", 2, "A")],
+        "associations": [association_record("ann", 1, "A"), association_record("bob", 2, "A")],
         "queues": [{
             "queue": "batch", "min_nodes_per_job": 1, "max_nodes_per_job": 10, "max_time_per_job": 60, "priority": 10,
             "max_running_jobs": 100, "max_nodes_per_assoc": 100, "max_sched_jobs": 100,
@@ -36,9 +36,9 @@ fn healthy_site() -> Value {
     })
 }
 
-fn books(data: Value) -> Books {
+fn make_books(data: Value) -> DatabaseFacts {
     let data: PolicyData = serde_json::from_value(data).expect("it is policy data");
-    Books {
+    DatabaseFacts {
         data,
         pace: Pace { boundary: Some(NOW + 1000.0), ..Pace::default() },
         counted: Some(NOW - 60.0),
@@ -46,20 +46,20 @@ fn books(data: Value) -> Books {
     }
 }
 
-fn codes(found: &[Finding]) -> Vec<&str> {
+fn finding_codes(found: &[Finding]) -> Vec<&str> {
     found.iter().map(|finding| finding.code).collect()
 }
 
 #[test]
 fn a_healthy_site_has_no_findings() {
-    assert_eq!(check_database(&books(healthy_site()), NOW, STALE), []);
+    assert_eq!(check_database(&make_books(healthy_site()), NOW, STALE), []);
 }
 
 /// Sets a value in the healthy_site site, and returns the findings.
-fn with(pointer: &str, value: Value) -> Vec<Finding> {
+fn check_site_with(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy_site();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
-    check_database(&books(data), NOW, STALE)
+    check_database(&make_books(data), NOW, STALE)
 }
 
 #[test]
@@ -90,31 +90,31 @@ fn each_problem_of_a_database_has_its_own_finding() {
         ("/priority_factors/2/weight", json!(1000), &[]),
         ("/priority_factors/0/weight", json!(5_000_000_000u64), &["weights-too-small", "priorities-clamp"]),
     ] {
-        assert_eq!(codes(&with(pointer, value.clone())), expected, "{pointer} = {value}");
+        assert_eq!(finding_codes(&check_site_with(pointer, value.clone())), expected, "{pointer} = {value}");
     }
     let mut data = healthy_site();
     for factor in data["priority_factors"].as_array_mut().unwrap() {
         factor["weight"] = json!(0);
     }
-    assert_eq!(codes(&check_database(&books(data), NOW, STALE)), ["no-weights"]);
+    assert_eq!(finding_codes(&check_database(&make_books(data), NOW, STALE)), ["no-weights"]);
 }
 
 #[test]
 fn old_usage_and_late_decay_are_found() {
-    let mut old = books(healthy_site());
+    let mut old = make_books(healthy_site());
     old.counted = Some(NOW - STALE - 1.0);
-    assert_eq!(codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
+    assert_eq!(finding_codes(&check_database(&old, NOW, STALE)), ["usage-old"]);
     // The stored end of the period is the start of the present one, except in a site's first period.
-    let mut within = books(healthy_site());
+    let mut within = make_books(healthy_site());
     for since in [1.0, STALE + 1.0, within.pace.period, within.pace.period + STALE] {
         within.pace.boundary = Some(NOW - since);
         assert_eq!(check_database(&within, NOW, STALE), [], "{since} s after a boundary");
     }
-    let mut behind = books(healthy_site());
+    let mut behind = make_books(healthy_site());
     behind.pace.boundary = Some(NOW - behind.pace.period - STALE - 1.0);
-    assert_eq!(codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
+    assert_eq!(finding_codes(&check_database(&behind, NOW, STALE)), ["decay-behind"]);
     // flux-accounting's rule does not store the time of a run.
-    let mut unknown = books(healthy_site());
+    let mut unknown = make_books(healthy_site());
     (unknown.counted, unknown.pace.boundary) = (None, None);
     assert_eq!(check_database(&unknown, NOW, STALE), []);
 }
@@ -124,18 +124,18 @@ fn a_finding_names_the_first_users_and_counts_all() {
     let mut data = healthy_site();
     let all: Vec<Value> = (0..12)
         .map(|id| {
-            let mut record = association(&format!("u{id}"), 100 + id, "A");
+            let mut record = association_record(&format!("u{id}"), 100 + id, "A");
             record["max_nodes"] = json!(0);
             record
         })
         .collect();
     data["associations"] = all.into();
-    let found = check_database(&books(data), NOW, STALE);
+    let found = check_database(&make_books(data), NOW, STALE);
     assert_eq!((found[0].count, found[0].whom.len()), (12, MOST));
     assert_eq!(found[0].whom[0], "u0 in A");
 }
 
-fn loaded(change: impl FnOnce(&mut Value)) -> Instance {
+fn make_instance(change: impl FnOnce(&mut Value)) -> Instance {
     let mut state = json!({
         "name": "mf_priority.so", "path": "/x", "version": env!("CARGO_PKG_VERSION"), "generation": 3,
         "updated": NOW - 100.0, "waiting": 0,
@@ -157,7 +157,7 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     let told = |instance: &Instance| -> Vec<&str> {
         check_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
     };
-    assert_eq!(told(&loaded(|_| ())), Vec::<&str>::new());
+    assert_eq!(told(&make_instance(|_| ())), Vec::<&str>::new());
     for (key, value, expected) in [
         ("version", json!("0.0.1"), &["other-version"][..]),
         ("version", json!(null), &["flux-accounting's"]),
@@ -176,26 +176,26 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
         ),
         ("waiting", json!(2), &["waiting"]),
     ] {
-        assert_eq!(told(&loaded(|state| state[key] = value.clone())), expected, "{key} = {value}");
+        assert_eq!(told(&make_instance(|state| state[key] = value.clone())), expected, "{key} = {value}");
     }
     let users =
-        loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
+        make_instance(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
     let found = check_instance(&users, Some(&data), NOW, STALE);
     assert_eq!(found[0].whom, ["user 4000007", "user 0 (root)"]);
     assert!(found[0].remedy.starts_with("flux account add-user"));
     // If the database has records of the waiting users, a push is the remedy.
-    let users = loaded(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
+    let users = make_instance(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([1, 2])));
     assert_eq!(check_instance(&users, Some(&data), NOW, STALE)[0].remedy, "flux fairshare push");
     // Without any data, all users only wait for a push.
-    let users = loaded(|state| {
+    let users = make_instance(|state| {
         (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
     });
     assert_eq!(told(&users), ["no-data"]);
-    let mut drifts = loaded(|_| ());
+    let mut drifts = make_instance(|_| ());
     let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [{"userid": 7, "bank": "A", "what": "jobs"}]});
     drifts.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     assert_eq!(told(&drifts), ["drift"]);
-    let mut overruled = loaded(|_| ());
+    let mut overruled = make_instance(|_| ());
     let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [],
         "overruled": {"job": 7, "posted": 1234, "in_flux": 16, "since": 5.0}});
     overruled.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
@@ -203,7 +203,7 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     assert_eq!(told(&overruled), ["overruled"]);
     assert_eq!(check_instance(&overruled, None, NOW, STALE)[0].remedy, "flux jobtap remove site.so");
     let instance = |change: fn(&mut Instance)| {
-        let mut instance = loaded(|_| ());
+        let mut instance = make_instance(|_| ());
         change(&mut instance);
         instance
     };
@@ -224,7 +224,7 @@ fn the_remedy_replaces_the_loaded_plugin() {
     let without = |plugins: &[&str]| {
         let plugins = plugins.iter().map(|name| (*name).to_owned()).collect();
         let found = check_instance(&Instance { plugins, ..Instance::default() }, None, NOW, STALE);
-        assert_eq!(codes(&found), ["not-loaded"]);
+        assert_eq!(finding_codes(&found), ["not-loaded"]);
         found[0].remedy.clone()
     };
     let end = "mf_priority.so && flux fairshare push";
@@ -258,7 +258,7 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
     ] {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
-        let found = check_database(&books(data), NOW, STALE);
+        let found = check_database(&make_books(data), NOW, STALE);
         let told = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
         assert_eq!(told, remedy, "{limit}");
     }
@@ -266,9 +266,9 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
 
 #[test]
 fn unknown_columns_are_found() {
-    let mut newer = books(healthy_site());
+    let mut newer = make_books(healthy_site());
     let column =
         UnknownColumn { table: "queue_table", column: "x".to_owned(), default: "7".to_owned(), rows: 2 };
     newer.unknown = vec![column];
-    assert_eq!(codes(&check_database(&newer, NOW, STALE)), ["unknown-columns"]);
+    assert_eq!(finding_codes(&check_database(&newer, NOW, STALE)), ["unknown-columns"]);
 }
