@@ -64,7 +64,7 @@ fn push_update_and_sync_refuse_the_same_databases() {
 }
 
 #[test]
-fn usage_that_is_no_number_is_recounted() {
+fn usage_that_is_not_a_number_is_recounted() {
     for (index, value) in ["-8", "'nan'", "9e999", "1e251", "'much'"].into_iter().enumerate() {
         let site = Site::small(&format!("recounted{index}"));
         site.sql(USAGE_TABLES);

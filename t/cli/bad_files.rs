@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use super::powerless::{Powerless, mode, with};
+use super::powerless::{UnprivilegedDirectory, set_mode, with_suffix};
 use super::site::Site;
-use super::{fairshare, finish};
+use super::{fairshare, run_with_input};
 
 /// Checks that show and update refuse the file with this text and leave it unchanged.
 #[track_caller]
@@ -34,7 +34,7 @@ const DOCUMENT: &str = ", -t FILE reads a document instead";
 const LIVE: &str = "; \"flux fairshare standing\" and \"flux fairshare why JOBID\" ask the plugin instead";
 
 #[test]
-fn missing_empty_and_foreign_files() {
+fn missing_empty_and_foreign_files_are_refused() {
     let directory = super::directory("foreign");
     let path = directory.join("none.db");
     for (command, document) in [("show", DOCUMENT), ("update", "")] {
@@ -53,7 +53,7 @@ fn missing_empty_and_foreign_files() {
 }
 
 #[test]
-fn truncated_files() {
+fn truncated_files_are_refused() {
     let site = Site::large("truncated", 3, 200);
     let whole = site.bytes();
     for keep in [100, 4096, whole.len() / 2, whole.len() - 1] {
@@ -65,7 +65,7 @@ fn truncated_files() {
 }
 
 #[test]
-fn a_damaged_page() {
+fn a_damaged_page_is_reported() {
     let site = Site::large("damaged", 3, 400);
     let mut bytes = site.bytes();
     let page = 4096;
@@ -80,7 +80,7 @@ fn a_damaged_page() {
 }
 
 #[test]
-fn wrong_schemas() {
+fn wrong_schemas_are_refused() {
     let version = "\"flux account-update-db\" brings an old one up to date";
     let rows = [
         ("DROP TABLE association_table", "no table association_table"),
@@ -112,7 +112,7 @@ fn wrong_schemas() {
 }
 
 #[test]
-fn trees_that_can_not_be() {
+fn invalid_trees_are_refused() {
     let rows = [
         (
             "INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('Q', 'P', 1)",
@@ -167,7 +167,7 @@ fn trees_that_can_not_be() {
 }
 
 #[test]
-fn locked_by_another() {
+fn a_database_locked_by_another_process_is_reported() {
     let site = Site::small("locked");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
@@ -193,7 +193,7 @@ fn locked_by_another() {
 }
 
 #[test]
-fn a_lock_that_is_given_up_in_time_is_waited_for() {
+fn an_update_waits_for_a_lock_that_is_released_in_time() {
     let site = Site::small("waits");
     let other = site.open();
     other.execute_batch("BEGIN EXCLUSIVE").expect("locked");
@@ -201,8 +201,8 @@ fn a_lock_that_is_given_up_in_time_is_waited_for() {
 }
 
 #[test]
-fn read_only_files() {
-    let view = Powerless::new("read-only", &Site::small("read_only"));
+fn read_only_files_are_shown_but_not_updated() {
+    let view = UnprivilegedDirectory::new("read-only", &Site::small("read_only"));
     let before = fs::read(&view.database).expect("readable");
     let ran = view.run("update");
     let path = view.database.display();
@@ -211,7 +211,7 @@ fn read_only_files() {
     assert_eq!(ran.error(), expected);
     assert!(view.run("show").ok().contains("ann"), "reading is fine");
     assert_eq!(fs::read(&view.database).expect("readable"), before);
-    mode(&view.database, 0o000);
+    set_mode(&view.database, 0o000);
     let denied =
         "can't be read: Permission denied; run the command as a user with read access, or read another file";
     for command in ["show", "why", "usage", "limit"] {
@@ -235,25 +235,28 @@ fn an_interrupted_write_is_rolled_back_by_a_permitted_user() {
     // As after a crash: the half-written file and its journal.
     let left = Site { path: super::directory("cut_off_left").join("site.db") };
     for suffix in ["", "-journal"] {
-        fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
+        fs::copy(with_suffix(&site.path, suffix), with_suffix(&left.path, suffix)).expect("copied");
     }
-    assert!(fs::metadata(with(&left.path, "-journal")).expect("a journal").len() > 512, "the journal is hot");
-    let view = Powerless::new("cut-off", &left);
+    assert!(
+        fs::metadata(with_suffix(&left.path, "-journal")).expect("a journal").len() > 512,
+        "the journal is hot"
+    );
+    let view = UnprivilegedDirectory::new("cut-off", &left);
     for command in ["show", "update"] {
         let ran = view.run(command);
         assert!(ran.error().contains(": read-only: "), "{ran:?}");
     }
     assert!(view.run("show").error().contains("its owner must first roll back an interrupted write"));
     fairshare(["show", "-p", left.path()]).ok();
-    assert!(!with(&left.path, "-journal").exists());
+    assert!(!with_suffix(&left.path, "-journal").exists());
     assert!(left.fairshares().iter().all(|(_, value)| *value == 0.5), "the old values are back");
 }
 
 #[test]
-fn a_database_in_wal_mode_in_a_directory_that_can_not_be_written() {
+fn a_database_in_wal_mode_is_read_in_a_read_only_directory() {
     let site = Site::small("wal_read_only");
     site.sql("PRAGMA journal_mode = WAL");
-    let view = Powerless::new("wal #1?%", &site);
+    let view = UnprivilegedDirectory::new("wal #1?%", &site);
     assert!(view.run("show").ok().contains("ann"), "no process writes: there is nothing to coordinate");
     assert!(view.run("why").ok().contains("ann"));
     let ran = view.run("update");
@@ -262,21 +265,21 @@ fn a_database_in_wal_mode_in_a_directory_that_can_not_be_written() {
 }
 
 #[test]
-fn a_log_that_can_not_be_read_without_writing() {
+fn a_log_without_its_index_needs_a_writable_directory() {
     let site = Site::small("wal_log");
     let writer = site.open();
     writer
         .execute_batch("PRAGMA journal_mode = WAL; UPDATE association_table SET shares = 9")
         .expect("written into the log");
     // As after a crash: a log without its index, which a reader would have to create.
-    let view = Powerless::new("wal-log", &site);
+    let view = UnprivilegedDirectory::new("wal-log", &site);
     let path = view.database.display();
     let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";
     assert_eq!(view.run("show").error(), format!("flux-fairshare: {path}: {text}"));
 }
 
 #[test]
-fn a_database_that_is_shorter_than_its_log_makes_it_is_read_through_a_link_too() {
+fn a_database_with_all_data_in_its_log_is_read_through_a_link() {
     let site = Site::large("wal_longer", 3, 200);
     let writer = site.open();
     // All data are in the log, and the file is as after an interrupted checkpoint.
@@ -285,7 +288,7 @@ fn a_database_that_is_shorter_than_its_log_makes_it_is_read_through_a_link_too()
         .expect("written into the log");
     let left = Site { path: super::directory("wal_longer_left").join("site.db") };
     for suffix in ["", "-wal"] {
-        fs::copy(with(&site.path, suffix), with(&left.path, suffix)).expect("copied");
+        fs::copy(with_suffix(&site.path, suffix), with_suffix(&left.path, suffix)).expect("copied");
     }
     let file = fs::OpenOptions::new().write(true).open(&left.path).expect("writable");
     file.set_len(file.metadata().expect("there").len() - 4096).expect("cut off");
@@ -297,23 +300,25 @@ fn a_database_that_is_shorter_than_its_log_makes_it_is_read_through_a_link_too()
 }
 
 #[test]
-fn a_directory_that_may_be_written_and_not_read_takes_a_page() {
-    let view = Powerless::new("write-only", &Site::small("write_only"));
-    mode(&view.directory, 0o755);
+fn a_report_is_written_to_a_directory_that_can_not_be_read() {
+    let view = UnprivilegedDirectory::new("write-only", &Site::small("write_only"));
+    set_mode(&view.directory, 0o755);
     let directory = view.directory.join("pages");
     fs::create_dir(&directory).expect("a directory");
-    mode(&directory, 0o333);
+    set_mode(&directory, 0o333);
     let page = directory.join("page.html");
     let mut line = view.program();
-    let ran =
-        finish(line.args(["report", "--no-jobs", "-p"]).arg(&view.database).arg("--output").arg(&page), "");
-    mode(&directory, 0o755);
+    let ran = run_with_input(
+        line.args(["report", "--no-jobs", "-p"]).arg(&view.database).arg("--output").arg(&page),
+        "",
+    );
+    set_mode(&directory, 0o755);
     assert_eq!(ran.ok(), "");
     assert!(fs::read_to_string(&page).expect("a page").contains("</html>"));
 }
 
 #[test]
-fn a_trigger_that_refuses_changes_nothing() {
+fn an_update_that_a_trigger_refuses_changes_nothing() {
     let site = Site::small("trigger");
     site.sql(
         "CREATE TRIGGER no BEFORE UPDATE ON association_table BEGIN SELECT RAISE(FAIL, 'not today'); END",
@@ -325,7 +330,7 @@ fn a_trigger_that_refuses_changes_nothing() {
 }
 
 #[test]
-fn tables_without_row_numbers() {
+fn tables_without_row_numbers_are_shown_but_not_updated() {
     let moved =
         "ALTER TABLE association_table RENAME TO rows; CREATE VIEW association_table AS SELECT * FROM rows";
     let made = "CREATE TABLE rows (username, bank, shares, job_usage, fairshare, PRIMARY KEY (username, bank)) WITHOUT ROWID;

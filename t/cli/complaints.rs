@@ -3,8 +3,8 @@
 
 use std::process::{Command, Stdio};
 
-use super::golden::documents;
-use super::imports::sshare;
+use super::golden::golden_documents;
+use super::imports::format_sshare;
 use super::site::Site;
 use super::{PROGRAM, directory, fairshare, file};
 
@@ -12,9 +12,9 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
  "associations": [{"user": "alice", "bank": "chem", "shares": 1, "usage": 1}, {"user": "bob", "bank": "chem", "shares": 1, "usage": 2}]}"#;
 
 #[test]
-fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
-    for (name, golden) in documents("slurm") {
-        let whole = sshare(&golden);
+fn norm_shares_reveal_that_users_of_sshare_are_missing() {
+    for (name, golden) in golden_documents("slurm") {
+        let whole = format_sshare(&golden);
         // The output that a user gets: all accounts, but only the user's own rows. A user that is alone on a level would not be visible.
         let users: Vec<&str> =
             whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
@@ -32,7 +32,7 @@ fn sshare_without_a_is_found_out_by_its_own_norm_shares() {
 }
 
 #[test]
-fn sshare_without_users_or_with_a_part_of_the_tree() {
+fn partial_output_of_sshare_is_refused() {
     let head = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n";
     for (name, rows, text) in [
         (
@@ -54,7 +54,7 @@ fn sshare_without_users_or_with_a_part_of_the_tree() {
 }
 
 #[test]
-fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
+fn associations_per_partition_have_their_own_rows() {
     let text = "Account|User|Partition|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root||||0.000000|100||\n chem|||1|1.000000|100||\n  chem|amira|gpu|1|0.250000|60||\n  chem|amira|cpu|1|0.250000|10||\n\
         \x20 chem|amira||1|0.250000|0||\n  chem|ben|gpu|1|0.250000|30||\n";
@@ -90,7 +90,7 @@ fn associations_per_partition_are_rows_of_their_own_as_in_slurm() {
 }
 
 #[test]
-fn a_push_that_the_plugin_would_refuse_is_refused_dry_and_names_the_user() {
+fn push_dry_run_names_the_user_of_a_refused_record() {
     let site = Site::small("push_refused");
     for (sql, text) in [
         (
@@ -195,7 +195,7 @@ fn options_that_do_not_apply_are_refused() {
 }
 
 #[test]
-fn a_directory_is_no_tree() {
+fn a_directory_is_refused_as_a_tree() {
     let path = directory("as_tree");
     let ran = fairshare(["show", "-t", path.to_str().expect("text")]);
     assert!(
@@ -207,7 +207,7 @@ fn a_directory_is_no_tree() {
 }
 
 #[test]
-fn a_slash_behind_a_user_says_nothing() {
+fn a_slash_after_a_user_is_ignored() {
     let path = file("slash", TREE);
     let whole = fairshare(["why", "alice", "--tree", &path]);
     assert_eq!(fairshare(["why", "alice/", "--tree", &path]).ok(), whole.ok());
@@ -218,7 +218,7 @@ fn a_slash_behind_a_user_says_nothing() {
 }
 
 #[test]
-fn a_byte_order_mark_is_no_part_of_the_text() {
+fn a_byte_order_mark_is_ignored() {
     for (name, text) in [
         ("json", TREE),
         ("groups", "g1 50 root 40\nBob 52 g1 50\n"),
@@ -235,7 +235,7 @@ fn a_byte_order_mark_is_no_part_of_the_text() {
 }
 
 #[test]
-fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
+fn faults_of_a_resource_group_name_their_line() {
     for (name, text, expected) in [
         (
             "name",
@@ -264,7 +264,7 @@ fn resource_group_is_read_from_the_top_and_faults_have_a_line() {
 }
 
 #[test]
-fn help_that_does_not_arrive_is_an_error() {
+fn help_that_can_not_be_written_is_an_error() {
     for arguments in [&["--help"][..], &["show", "-h"], &["--version"], &["help", "why"]] {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
         let output = Command::new(PROGRAM).args(arguments).stdout(full).output().expect("it runs");
@@ -299,7 +299,7 @@ fn a_database_is_not_copied_into_itself() {
 }
 
 #[test]
-fn a_dry_run_is_no_rule() {
+fn dry_run_is_not_listed_as_a_rule() {
     let help = fairshare(["update", "-h"]);
     let rules =
         help.ok().split("\nRules:\n").nth(1).expect("a section").split("\n\n").next().expect("its text");

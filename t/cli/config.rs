@@ -47,7 +47,7 @@ fn a_key_of_an_earlier_version_is_accepted_with_a_warning() {
 }
 
 #[test]
-fn files_are_one_configuration_and_json_is_read_by_its_name() {
+fn several_files_are_checked_as_one_configuration() {
     let room = directory("config_accepted");
     let (toml, json) = (room.join("a.toml"), room.join("b.json"));
     std::fs::write(&toml, "[fairshare]\nrefresh = \"often\"\n").expect("written");

@@ -5,7 +5,7 @@ use super::fairshare;
 use super::site::Site;
 
 #[test]
-fn update_stores_and_show_agrees() {
+fn update_stores_the_fair_shares_that_show_prints() {
     let site = Site::small("update_stores");
     assert_eq!(fairshare(["update", "-p", site.path()]).ok(), "");
     let expected = [("ann", 0.25), ("ben", 1.0), ("cat", 0.75), ("dan", 0.75)];
@@ -37,7 +37,7 @@ fn update_keeps_full_precision_and_writes_only_changes() {
 }
 
 #[test]
-fn update_with_another_policy() {
+fn update_ranks_by_the_given_policy() {
     let site = Site::small("other_policy");
     let ran = fairshare(["update", "-v", "-p", site.path(), "--policy", "classic", "--set", "dampening=2"]);
     assert_eq!(ran.status, 0);
@@ -80,7 +80,7 @@ fn usage_in_json_has_its_unit_in_the_key_if_the_unit_is_known() {
 
 /// The rows that `flux account delete-bank A` and `add-bank --parent-bank=B A` leave, once and several times.
 #[test]
-fn the_inactive_row_of_a_moved_bank_is_history() {
+fn the_inactive_row_of_a_moved_bank_is_ignored() {
     let moves = [
         ("once", "UPDATE bank_table SET active = 0 WHERE bank = 'A'", 4),
         (
@@ -139,7 +139,7 @@ fn a_bank_deleted_under_two_parents_is_one_inactive_bank() {
 }
 
 #[test]
-fn two_active_rows_of_one_bank_stay_an_error() {
+fn two_active_rows_of_one_bank_are_an_error() {
     let site = Site::small("two_active");
     site.sql("INSERT INTO bank_table (bank, parent_bank, shares) VALUES ('A', 'B', 1)");
     for command in ["show", "update", "push"] {
@@ -177,7 +177,7 @@ fn dry_run_lists_moved_users_and_writes_nothing() {
 }
 
 #[test]
-fn a_database_in_wal_mode_stays_so() {
+fn update_keeps_the_wal_mode() {
     let site = Site::small("wal_mode");
     site.sql("PRAGMA journal_mode = WAL");
     fairshare(["update", "-p", site.path()]).ok();
@@ -187,7 +187,7 @@ fn a_database_in_wal_mode_stays_so() {
 }
 
 #[test]
-fn columns_named_as_the_row_number_is() {
+fn update_accepts_columns_named_like_the_row_number() {
     let site = |columns: &str| {
         let site = Site::small(&format!("columns_{}", columns.replace(", ", "_")));
         site.sql(&format!(
@@ -212,7 +212,7 @@ fn columns_named_as_the_row_number_is() {
 }
 
 #[test]
-fn a_schema_from_before_active_banks_and_version_numbers() {
+fn update_accepts_a_schema_without_active_banks() {
     let site = Site { path: super::directory("old_schema").join("site.db") };
     site.sql(
         "CREATE TABLE association_table (username tinytext, userid int, deleted int, bank tinytext, default_bank tinytext,
@@ -278,7 +278,7 @@ fn push_names_skipped_limits_and_the_remedy() {
 }
 
 #[test]
-fn push_names_a_value_that_is_none() {
+fn push_names_an_invalid_value() {
     let site = Site::small("push_bad_value");
     site.sql("UPDATE association_table SET max_nodes = 'many' WHERE username = 'cat'");
     assert_eq!(
@@ -328,7 +328,7 @@ fn push_reads_the_output_of_export_json() {
 }
 
 #[test]
-fn the_site_chooses_its_policy_and_all_follow() {
+fn all_commands_use_the_policy_of_the_site() {
     let site = Site::small("site_policy");
     let shown = |more: &[&str]| {
         let words: Vec<&str> = ["show", "--json", "-p", site.path()].iter().chain(more).copied().collect();
@@ -400,7 +400,7 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
 }
 
 #[test]
-fn a_push_has_the_tree_its_usages_and_watermarks() {
+fn a_push_contains_the_tree_its_usages_and_watermarks() {
     use fairshare_accounting::store::{Access, Database, Marks, PolicyData};
     let site = Site::small("pushed_tree");
     site.sql(

@@ -35,7 +35,7 @@ pub fn fail_at(number: u64, fault: Fault) {
 }
 
 /// Lets all operations succeed again, and returns the number of operations since [`fail_at`].
-pub fn mend() -> u64 {
+pub fn end_fault() -> u64 {
     FAILS_AT.store(u64::MAX, Ordering::SeqCst);
     COUNTED.load(Ordering::SeqCst)
 }
@@ -76,7 +76,7 @@ unsafe impl Sync for Layers {}
 static LAYERS: OnceLock<Layers> = OnceLock::new();
 
 /// Makes the failing disk the default of this process. Operations succeed until [`fail_at`].
-pub fn install() {
+pub fn install_failing_disk() {
     let layers = LAYERS.get_or_init(|| {
         // SAFETY: a null name requests the default layer, which exists as long as the process.
         let system = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
@@ -96,7 +96,7 @@ pub fn install() {
     assert_eq!(status, ffi::SQLITE_OK);
 }
 
-fn system() -> *mut sqlite3_vfs {
+fn system_layer() -> *mut sqlite3_vfs {
     LAYERS.get().expect("installed").system
 }
 
@@ -215,7 +215,7 @@ unsafe extern "C" fn open(
     }
     let open = find_system_method(|vfs| vfs.xOpen);
     // SAFETY: what SQLite gave is handed on, with room for the system's file.
-    let status = unsafe { open(system(), name, real, flags, out) };
+    let status = unsafe { open(system_layer(), name, real, flags, out) };
     // SAFETY: as above; the system sets methods where there is something to close.
     if unsafe { !(*real).pMethods.is_null() } {
         // SAFETY: `file` was written above.
@@ -231,7 +231,7 @@ unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_i
     }
     let delete = find_system_method(|vfs| vfs.xDelete);
     // SAFETY: what SQLite gave is handed on.
-    unsafe { delete(system(), name, syncs) }
+    unsafe { delete(system_layer(), name, syncs) }
 }
 
 unsafe extern "C" fn access(
@@ -245,11 +245,11 @@ unsafe extern "C" fn access(
     }
     let access = find_system_method(|vfs| vfs.xAccess);
     // SAFETY: what SQLite gave is handed on.
-    unsafe { access(system(), name, flags, out) }
+    unsafe { access(system_layer(), name, flags, out) }
 }
 
 /// Returns a method of the system's layer.
 fn find_system_method<F>(of: impl FnOnce(&sqlite3_vfs) -> Option<F>) -> F {
     // SAFETY: the default layer exists as long as the process.
-    of(unsafe { &*system() }).expect("each layer has it")
+    of(unsafe { &*system_layer() }).expect("each layer has it")
 }

@@ -14,8 +14,8 @@ use fairshare_accounting::store::{Access, Database};
 use rusqlite::Connection;
 
 use super::disk::{self, Fault};
-use super::pipeline::{END, with_jobs};
-use super::site::{Site, rows_of};
+use super::pipeline::{END, add_jobs};
+use super::site::{Site, read_rows};
 
 const JOURNALS: [&str; 2] = ["DELETE", "WAL"];
 
@@ -36,11 +36,11 @@ fn read_database(path: &Path) -> Vec<String> {
         let mut statement = connection.prepare(sql).expect("a schema");
         statement.query_map([], |row| row.get(0)).expect("names").map(|name| name.expect("a name")).collect()
     };
-    rows_of(&connection, tables.iter().map(String::as_str).chain(["sqlite_schema"]))
+    read_rows(&connection, tables.iter().map(String::as_str).chain(["sqlite_schema"]))
 }
 
 /// Runs the command in this process, and returns its output on standard error too.
-fn command(arguments: &'static [&'static str]) -> Action {
+fn make_command_action(arguments: &'static [&'static str]) -> Action {
     Box::new(move |path| {
         let said = path.with_extension("said");
         let file = File::create(&said).expect("a file");
@@ -61,7 +61,7 @@ fn command(arguments: &'static [&'static str]) -> Action {
 }
 
 /// Writes records in batches and in one transaction, as a fetch does. They come from an archive, whose reads may fail too.
-fn fetch(archive: PathBuf) -> Action {
+fn make_fetch_action(archive: PathBuf) -> Action {
     Box::new(move |path| {
         let wait = Duration::from_millis(10);
         let act = || -> Result<(), String> {
@@ -82,12 +82,12 @@ fn list_actions(archive: PathBuf) -> [(&'static str, Action); 6] {
     let (only, rule) = (["--only", "usage", "--only", "fairshare"], ["classic", "--set", "dampening=2"]);
     let sync = ["sync", only[0], only[1], only[2], only[3], "--now", "51100"];
     [
-        ("update", command(&["update"])),
-        ("sync", command(Box::leak(Box::new(sync)))),
-        ("policy", command(Box::leak(Box::new(["policy", rule[0], rule[1], rule[2]])))),
-        ("limit set", command(&["limit", "set", "bank", "A", "run-nodes=4"])),
-        ("recount", command(&["recount", "--write", "--now", "51100"])),
-        ("fetch", fetch(archive)),
+        ("update", make_command_action(&["update"])),
+        ("sync", make_command_action(Box::leak(Box::new(sync)))),
+        ("policy", make_command_action(Box::leak(Box::new(["policy", rule[0], rule[1], rule[2]])))),
+        ("limit set", make_command_action(&["limit", "set", "bank", "A", "run-nodes=4"])),
+        ("recount", make_command_action(&["recount", "--write", "--now", "51100"])),
+        ("fetch", make_fetch_action(archive)),
     ]
 }
 
@@ -103,7 +103,7 @@ fn make_archive(beside: &Path) -> PathBuf {
 }
 
 /// Restores the database file, and removes its journal and log.
-fn restore(path: &Path, content: &[u8]) {
+fn restore_database(path: &Path, content: &[u8]) {
     for suffix in ["-journal", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(suffix);
@@ -124,7 +124,7 @@ fn run_with_fault(
 ) -> bool {
     disk::fail_at(at, fault);
     let (status, said) = act(path);
-    let met = disk::mend() >= at;
+    let met = disk::end_fault() >= at;
     let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
     let found = read_database(path);
     match status {
@@ -149,16 +149,16 @@ fn run_with_fault(
 }
 
 fn check_all_faults(journal: &str) {
-    disk::install();
+    disk::install_failing_disk();
     let site = Site::small(&format!("disk_{}", journal.to_lowercase()));
-    with_jobs(&site);
+    add_jobs(&site);
     assert_eq!(END, 51_000.0);
     site.sql(&format!("PRAGMA journal_mode = {journal}"));
     let content = site.bytes();
     let before = read_database(&site.path);
     let (mut runs, mut operations) = (0, Vec::new());
     for (name, act) in list_actions(make_archive(&site.path)) {
-        restore(&site.path, &content);
+        restore_database(&site.path, &content);
         let (status, said) = act(&site.path);
         assert_eq!(status, 0, "{name}: {said}");
         let after = read_database(&site.path);
@@ -167,7 +167,7 @@ fn check_all_faults(journal: &str) {
             let mut at = 0;
             loop {
                 at += 1;
-                restore(&site.path, &content);
+                restore_database(&site.path, &content);
                 runs += 1;
                 if !run_with_fault(
                     &act,
@@ -190,15 +190,21 @@ fn check_all_faults(journal: &str) {
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own: its disk fails"]
-fn each_operation() {
+fn all_faults_with_one_journal_mode() {
     check_all_faults(&std::env::var("DISK_JOURNAL").expect("DISK_JOURNAL"));
 }
 
 #[test]
-fn whatever_fails_under_the_database_nothing_is_half_done() {
+fn a_disk_fault_leaves_the_database_unchanged_or_complete() {
     for journal in JOURNALS {
         let output = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "disk_faults::each_operation", "--ignored", "--nocapture", "--test-threads=1"])
+            .args([
+                "--exact",
+                "disk_faults::all_faults_with_one_journal_mode",
+                "--ignored",
+                "--nocapture",
+                "--test-threads=1",
+            ])
             .env("DISK_JOURNAL", journal)
             .output()
             .expect("it runs");

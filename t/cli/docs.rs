@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use super::{PROGRAM, directory, finish};
+use super::{PROGRAM, directory, run_with_input};
 
 #[test]
 fn commands_in_documents_print_the_documented_output() {
@@ -29,6 +29,6 @@ fn commands_in_documents_print_the_documented_output() {
         .current_dir(top)
         .env("PATH", path)
         .env_remove("FLUX_URI");
-    let ran = finish(&mut command, "");
+    let ran = run_with_input(&mut command, "");
     assert_eq!(ran.status, 0, "{}", ran.out);
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{PROGRAM, directory, fairshare, fairshare_reading, file};
+use super::{PROGRAM, directory, fairshare, file, run_fairshare_with_input};
 
 const TREE: &str = r#"{"banks": [{"name": "root", "parent": null, "shares": 1}, {"name": "A", "parent": "root", "shares": 1},
      {"name": "B", "parent": "root", "shares": 3}],
@@ -15,7 +15,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null, "shares": 1}, 
      {"user": "eve", "bank": "B", "shares": 2, "usage": 0, "active": false}]}"#;
 
 #[test]
-fn the_json_document() {
+fn show_prints_the_tree_as_json() {
     let path = file("json_document", TREE);
     let document = fairshare([
         "show",
@@ -53,7 +53,7 @@ fn the_json_document() {
 }
 
 #[test]
-fn pbs_has_its_own_figures() {
+fn show_prints_the_figures_of_pbs() {
     let path = file("pbs_figures", TREE);
     let with = |setting: &str| {
         let document =
@@ -69,7 +69,7 @@ fn pbs_has_its_own_figures() {
 }
 
 #[test]
-fn csv_parsable_and_columns() {
+fn csv_and_parsable_output_have_the_chosen_columns() {
     let path = file("csv", TREE.replace("ann", "a,n\\\"n"));
     let csv =
         fairshare(["show", "--tree", &path, "--csv", "-o", "user,bank,fairshare,level_fs", "--sort", "list"]);
@@ -88,7 +88,7 @@ fn csv_parsable_and_columns() {
 }
 
 #[test]
-fn the_table() {
+fn show_long_prints_the_table() {
     let path = file("table", TREE);
     let expected = "\
 Bank/User  Shares  NormShares  Usage  NormUsage  EffUsage   LevelFS    Weight  Served           Place  FairShare  Active
@@ -105,7 +105,7 @@ root            1    1.000000    100   1.000000  1.000000
 }
 
 #[test]
-fn selection_and_order() {
+fn nodes_are_selected_and_sorted() {
     let path = file("selection", TREE);
     let names = |arguments: &[&str]| {
         let mut all = vec!["show", "--tree", &path, "--csv", "-o", "name"];
@@ -163,7 +163,7 @@ fn wrong_options_are_refused() {
 }
 
 #[test]
-fn documents_that_are_wrong_name_the_place() {
+fn errors_about_documents_name_the_invalid_value() {
     let path = file("wrong_document", TREE.replace("\"shares\": 3", "\"shares\": \"three\""));
     let ran = fairshare(["show", "--tree", &path]);
     assert!(
@@ -212,11 +212,11 @@ fn documents_that_are_wrong_name_the_place() {
 }
 
 #[test]
-fn foreign_trees_through_a_pipe() {
+fn trees_of_slurm_and_pbs_are_read_from_a_pipe() {
     let sshare = "Account|User|RawShares|NormShares|RawUsage|EffectvUsage|FairShare\n\
         root|||0.0|30||\n root|root|1|0.0|0||\n a||3|0.0|30||\n  a|u1|1|0.0|10||\n  a|u2|1|0.0|20||\n";
     let arguments = ["show", "--tree", "/dev/stdin", "--policy", "fair-tree", "--csv", "-o", "user,place"];
-    assert_eq!(fairshare_reading(sshare, &arguments).ok(), "user,place\n,\nroot,1\n,\nu1,2\nu2,3\n");
+    assert_eq!(run_fairshare_with_input(sshare, &arguments).ok(), "user,place\n,\nroot,1\n,\nu1,2\nu2,3\n");
     let groups =
         "g1 50 root 40\ng2 51 root 60\nBob 52 g1 50\nCathy 53 g1 50\nSuzy 54 g2 60\nScott 55 g2 40\n";
     let usage = file("pbs_usage", "Bob 100\nCathy 100\nScott 1000\n");
@@ -232,7 +232,7 @@ fn foreign_trees_through_a_pipe() {
         "-o",
         "user,fairshare",
     ];
-    let ran = fairshare_reading(groups, &arguments);
+    let ran = run_fairshare_with_input(groups, &arguments);
     // The example of OpenPBS's design document, to its four digits.
     for line in ["Bob,0.64771", "Cathy,0.64771", "Suzy,0.38155", "Scott,0.09020"] {
         assert!(ran.ok().contains(line), "{line}: {ran:?}");
@@ -240,7 +240,7 @@ fn foreign_trees_through_a_pipe() {
 }
 
 #[test]
-fn exported_tables() {
+fn exported_csv_tables_are_read() {
     let directory = directory("exported");
     let write = |name: &str, text: &str| std::fs::write(directory.join(name), text).expect("written");
     write(
@@ -266,7 +266,7 @@ fn exported_tables() {
 }
 
 #[test]
-fn a_closed_pipe_is_quiet() {
+fn a_closed_pipe_is_not_an_error() {
     let site = super::site::Site::large("closed_pipe", 50, 200);
     let mut child = Command::new(PROGRAM)
         .args(["show", "-p", site.path(), "--json"])
@@ -281,7 +281,7 @@ fn a_closed_pipe_is_quiet() {
 }
 
 #[test]
-fn a_full_disk_is_not() {
+fn a_full_disk_is_an_error() {
     let path = file("full_disk", TREE);
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let output =
@@ -292,7 +292,7 @@ fn a_full_disk_is_not() {
 }
 
 #[test]
-fn a_tree_100_000_deep() {
+fn a_tree_of_100_000_levels_is_ranked() {
     let deepest = 100_000;
     let mut text = String::from("{\"banks\": [{\"name\": \"b0\", \"parent\": null}");
     for bank in 1..=deepest {

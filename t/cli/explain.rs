@@ -3,7 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::pipeline::with_jobs;
+use super::pipeline::add_jobs;
 use super::site::Site;
 use super::{fairshare, file};
 
@@ -13,7 +13,7 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
      {"user": "cat", "bank": "phys", "shares": 1, "usage": 0}, {"user": "ann", "bank": "phys", "shares": 1, "usage": 0}]}"#;
 
 #[test]
-fn why_two_under_a_rank_policy() {
+fn why_compares_two_users_under_a_rank_policy() {
     let path = file("why_two", TREE);
     let ran = fairshare(["why", "bob", "ann/chem", "--tree", &path]);
     let expected = "\
@@ -51,7 +51,7 @@ What would change it:
 }
 
 #[test]
-fn why_one_says_where_most_was_lost() {
+fn why_names_the_level_that_lowers_the_fair_share_most() {
     let path = file("why_one", TREE);
     let ran = fairshare(["why", "ann", "--tree", &path]);
     let text = ran.ok();
@@ -75,7 +75,7 @@ fn why_one_says_where_most_was_lost() {
 }
 
 #[test]
-fn why_under_a_formula_policy_gives_both_chains() {
+fn why_shows_the_levels_of_both_users_under_a_formula_policy() {
     let path = file("why_formula", TREE);
     let ran =
         fairshare(["why", "bob/phys", "cat", "--tree", &path, "--policy", "pbs", "--set", "pbs.min_usage=0"]);
@@ -95,7 +95,7 @@ fn why_under_a_formula_policy_gives_both_chains() {
 }
 
 #[test]
-fn why_asks_back_or_says_no() {
+fn why_refuses_ambiguous_and_unknown_names() {
     let path = file("why_no", TREE);
     let ran = fairshare(["why", "ann", "bob", "--tree", &path]);
     assert_eq!(ran.error(), "flux-fairshare: ann is in several banks: say ann/chem or ann/phys");
@@ -112,7 +112,7 @@ fn why_shows_recorded_usage_of_a_database() {
         "INSERT INTO job_usage_per_association_table VALUES ('ann', 1, 'A', 1, 28800), ('ann', 1, 'A', 0, 129600), ('ann', 1, 'A', 3, 0), ('ben', 2, 'B', 0, 1)",
     );
     let ran = fairshare(["why", "ann", "-p", site.path()]);
-    let rows = |ran: &super::Ran| -> Vec<String> {
+    let rows = |ran: &super::RunResult| -> Vec<String> {
         let lines = ran.ok().lines().skip_while(|line| !line.contains("jobs ended")).skip(1);
         lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     };
@@ -150,7 +150,7 @@ fn as_many_parts_are_kept_as_there_are_rows() {
 /// Returns a site whose period ended a day ago without a shift of the bins: the two node-hours of ann are in bin 0.
 fn make_late_site(test: &str) -> Site {
     let site = Site::small(test);
-    with_jobs(&site);
+    add_jobs(&site);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_secs_f64().floor();
     let end = now - 86_400.0;
     site.sql(&format!(
@@ -177,7 +177,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
 }
 
 #[test]
-fn compare_two_policies() {
+fn compare_shows_the_moves_between_two_policies() {
     let path = file("compare", TREE);
     let json = fairshare(["compare", "--policy", "weighted-walk,classic", "--tree", &path, "--json"]).json();
     assert_eq!(json["policies"], serde_json::json!(["weighted-walk", "classic"]));
@@ -225,7 +225,7 @@ fn compare_names_the_policies_and_counts_in_the_singular() {
 
 /// Usages of pbs have a minimum, which the sums and their parts leave out.
 #[test]
-fn why_under_pbs_has_no_part_above_the_whole() {
+fn no_percentage_exceeds_100_under_pbs() {
     let tree = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1}],
         "associations": [{"user": "x", "bank": "A", "shares": 1, "usage": 5}, {"user": "y", "bank": "A", "shares": 1, "usage": 1}]}"#;
     let path = file("why_pbs", tree);
@@ -315,7 +315,7 @@ fn why_says_how_a_user_and_an_equal_bank_are_ranked() {
 }
 
 #[test]
-fn why_names_existing_users_and_banks_instead() {
+fn why_suggests_existing_users_and_banks() {
     let path = file("why_instead", TREE);
     for (name, text) in [
         ("ann/root", "ann is not in bank root, but in chem and phys"),

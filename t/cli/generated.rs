@@ -11,9 +11,9 @@ use fairshare_engine::engine::Settings;
 use fairshare_protocol::document;
 use fairshare_protocol::settings::{SETTINGS, Setting};
 
-use super::{PROGRAM, directory, fairshare, finish};
+use super::{PROGRAM, directory, fairshare, run_with_input};
 
-fn files(root: &Path) -> BTreeMap<String, String> {
+fn read_files(root: &Path) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     let sample = "flux-fairshare.toml";
     found.extend(fs::read_to_string(root.join(sample)).ok().map(|text| (sample.to_owned(), text)));
@@ -37,7 +37,7 @@ fn manual_pages_and_completions_are_up_to_date() {
     }
     let fresh = directory("generated");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
-    let (committed, fresh) = (files(&committed), files(&fresh));
+    let (committed, fresh) = (read_files(&committed), read_files(&fresh));
     assert!(fresh.len() >= 9, "pages for each command, completions for three shells");
     let names = |files: &BTreeMap<String, String>| files.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(&committed), names(&fresh), "UPDATE_GOLDEN=1 cargo test rewrites etc/");
@@ -169,8 +169,10 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
         assert_eq!(complete_words(&shell, words), ["ann,ben"], "{words:?}");
     }
     // Without Flux, the command is silent and offers nothing.
-    let ran =
-        finish(Command::new(PROGRAM).args(["complete", "users", "a"]).env("FLUX_URI", "local:///none"), "");
+    let ran = run_with_input(
+        Command::new(PROGRAM).args(["complete", "users", "a"]).env("FLUX_URI", "local:///none"),
+        "",
+    );
     assert_eq!(ran.ok(), "");
 }
 
@@ -187,7 +189,7 @@ fn complete_below_flux(script: &Path, before: &str, words: &[&str]) -> Vec<Strin
 }
 
 #[test]
-fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
+fn completion_of_flux_handles_only_fairshare() {
     let fresh = directory("below_flux");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let script = fresh.join("completions/flux-fairshare.bash");
@@ -204,7 +206,7 @@ fn completion_of_flux_answers_below_fairshare_and_passes_on_the_rest() {
 }
 
 #[test]
-fn fish_offers_the_same_below_flux_as_for_the_program() {
+fn fish_completes_flux_fairshare_like_the_program() {
     if Command::new("fish").arg("--version").output().is_err() {
         return; // An optional shell.
     }
@@ -224,7 +226,7 @@ fn fish_offers_the_same_below_flux_as_for_the_program() {
 }
 
 #[test]
-fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
+fn the_error_about_a_missing_argument_shows_the_usage() {
     let ran = fairshare(["why"]);
     assert!(
         ran.error()
@@ -235,10 +237,10 @@ fn the_usage_of_a_missing_argument_asks_for_no_more_than_that() {
 
 /// A manual page names an environment variable or file only if the command has the option for it.
 #[test]
-fn manual_pages_name_the_environment_and_the_files_that_count() {
+fn manual_pages_name_environment_and_files_of_their_options() {
     let fresh = directory("environment");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
-    let pages = files(&fresh);
+    let pages = read_files(&fresh);
     let pages = pages.iter().filter(|(name, _)| name.starts_with("man1/flux-fairshare-"));
     let (mut seen, mut wrong) = (0, Vec::new());
     for (name, page) in pages {
@@ -292,7 +294,7 @@ fn manual_pages_describe_the_exit_status_of_their_command() {
 }
 
 #[test]
-fn manual_pages_contain_only_parts_of_their_command() {
+fn manual_pages_contain_only_sections_of_their_command() {
     let fresh = directory("manual_pages");
     fairshare(["generate".as_ref(), fresh.as_os_str()]).ok();
     let page = |name: &str| fs::read_to_string(fresh.join("man1").join(name)).expect("a page");

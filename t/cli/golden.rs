@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{fairshare, file};
 
 /// Returns name and content of each golden document of one kind.
-pub fn documents(kind: &str) -> Vec<(String, Value)> {
+pub fn golden_documents(kind: &str) -> Vec<(String, Value)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(kind);
     let mut documents: Vec<(String, Value)> = std::fs::read_dir(folder)
         .expect("golden tables")
@@ -29,16 +29,16 @@ pub fn documents(kind: &str) -> Vec<(String, Value)> {
 }
 
 /// Returns the nodes that the command shows, by (bank, user).
-fn show(name: &str, tree: &Value, arguments: &[&str]) -> HashMap<(String, Option<String>), Value> {
+fn show_nodes(name: &str, tree: &Value, arguments: &[&str]) -> HashMap<(String, Option<String>), Value> {
     let path = file(&format!("golden_{name}"), tree.to_string());
     let mut all = vec!["show", "--tree", &path, "--json"];
     all.extend(arguments);
     let document = fairshare(all).json();
-    let key = |node: &Value| (text(&node["bank"]), node["user"].as_str().map(str::to_owned));
+    let key = |node: &Value| (expect_text(&node["bank"]), node["user"].as_str().map(str::to_owned));
     document["nodes"].as_array().expect("nodes").iter().map(|node| (key(node), node.clone())).collect()
 }
 
-fn text(value: &Value) -> String {
+fn expect_text(value: &Value) -> String {
     value.as_str().expect("text").to_owned()
 }
 
@@ -54,10 +54,10 @@ fn assert_close(place: &str, got: &Value, wanted: &Value, tolerance: f64) {
 
 #[test]
 fn flux_accounting() {
-    for (name, golden) in documents("flux") {
-        let nodes = show(&name, &golden, &["--set", "inactive_usage=ignore"]);
+    for (name, golden) in golden_documents("flux") {
+        let nodes = show_nodes(&name, &golden, &["--set", "inactive_usage=ignore"]);
         for row in golden["associations"].as_array().expect("associations") {
-            let node = &nodes[&(text(&row["bank"]), Some(text(&row["user"])))];
+            let node = &nodes[&(expect_text(&row["bank"]), Some(expect_text(&row["user"])))];
             assert_close(&format!("{name} {}", row["user"]), &node["fairshare"], &row["fairshare"], 5.1e-7);
         }
     }
@@ -65,7 +65,7 @@ fn flux_accounting() {
 
 #[test]
 fn slurm() {
-    for (name, golden) in documents("slurm") {
+    for (name, golden) in golden_documents("slurm") {
         let (mut banks, mut associations) = (Vec::new(), Vec::new());
         for row in golden["tree"].as_array().expect("a tree") {
             let (name, parent, shares, usage) = (&row["name"], &row["parent"], &row["shares"], &row["usage"]);
@@ -75,17 +75,17 @@ fn slurm() {
                 associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
             }
         }
-        let policy = text(&golden["algorithm"]).replace('_', "-");
+        let policy = expect_text(&golden["algorithm"]).replace('_', "-");
         let dampening = format!("dampening={}", golden["fairshare_dampening_factor"]);
         let option = if policy == "fair-tree" { "ties=slurm-program" } else { &dampening };
         let arguments = ["--policy", &policy, "--set", option];
-        let nodes = show(&name, &json!({"banks": banks, "associations": associations}), &arguments);
+        let nodes = show_nodes(&name, &json!({"banks": banks, "associations": associations}), &arguments);
         for row in golden["expected"].as_array().expect("rows") {
             let user = row["user"].as_str().map(str::to_owned);
             if row["account"] == "root" && user.is_none() {
                 continue; // Slurm's root row is an artefact.
             }
-            let node = &nodes[&(text(&row["account"]), user)];
+            let node = &nodes[&(expect_text(&row["account"]), user)];
             for key in ["norm_shares", "norm_usage", "effective_usage", "level_fs", "fairshare"] {
                 if !row["full"][key].is_null() {
                     assert_close(
@@ -102,7 +102,7 @@ fn slurm() {
 
 #[test]
 fn openpbs() {
-    for (name, golden) in documents("pbs") {
+    for (name, golden) in golden_documents("pbs") {
         let rows = golden["tree"].as_array().expect("a tree");
         let recorded: HashSet<&str> = golden["usage_set_explicitly"]
             .as_array()
@@ -110,28 +110,29 @@ fn openpbs() {
             .iter()
             .filter_map(Value::as_str)
             .collect();
-        let mut groups: HashSet<String> = rows.iter().map(|row| text(&row["parent"])).collect();
-        groups.extend(rows.iter().filter(|row| row["kind"] == "group").map(|row| text(&row["name"])));
+        let mut groups: HashSet<String> = rows.iter().map(|row| expect_text(&row["parent"])).collect();
+        groups.extend(rows.iter().filter(|row| row["kind"] == "group").map(|row| expect_text(&row["name"])));
         let mut banks = vec![json!({"name": "root", "parent": null})];
         let mut associations = Vec::new();
         for row in rows {
             let (name, parent, shares) = (&row["name"], &row["parent"], &row["shares"]);
-            if groups.contains(&text(name)) {
+            if groups.contains(&expect_text(name)) {
                 banks.push(json!({"name": name, "parent": parent, "shares": shares}));
             } else {
-                let usage = if recorded.contains(text(name).as_str()) {
-                    golden["usage"][text(name)].clone()
+                let usage = if recorded.contains(expect_text(name).as_str()) {
+                    golden["usage"][expect_text(name)].clone()
                 } else {
                     Value::Null
                 };
                 associations.push(json!({"user": name, "bank": parent, "shares": shares, "usage": usage}));
             }
         }
-        let nodes = show(&name, &json!({"banks": banks, "associations": associations}), &["--policy", "pbs"]);
+        let nodes =
+            show_nodes(&name, &json!({"banks": banks, "associations": associations}), &["--policy", "pbs"]);
         let by_name: HashMap<String, &Value> =
             nodes.iter().map(|((bank, user), node)| (user.clone().unwrap_or(bank.clone()), node)).collect();
         for row in golden["expected"].as_array().expect("rows") {
-            let who = text(&row["name"]).replace("TREEROOT", "root");
+            let who = expect_text(&row["name"]).replace("TREEROOT", "root");
             for key in ["fairshare_perc", "fairshare_tree_usage", "fairshare_factor", "usage"] {
                 assert_close(&format!("{name} {who} {key}"), &by_name[&who][key], &row[key], 1e-6);
             }
@@ -141,8 +142,9 @@ fn openpbs() {
 
 /// The first table of a pbsfs session serves as the list of usages of its tree.
 #[test]
-fn usages_out_of_pbsfs() {
-    let golden = documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
+fn usages_are_read_from_the_output_of_pbsfs() {
+    let golden =
+        golden_documents("pbs").into_iter().find(|(name, _)| name == "unknown_default").expect("there").1;
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let session = std::fs::read_to_string(folder.join("unknown_default.pbsfs.txt")).expect("text");
     let table: String = session
@@ -155,9 +157,9 @@ fn usages_out_of_pbsfs() {
     for row in golden["tree"].as_array().expect("a tree").iter().filter(|row| row["implicit"] != true) {
         lines += &format!(
             "{} {} {} {}\n",
-            text(&row["name"]),
+            expect_text(&row["name"]),
             row["cresgroup"],
-            text(&row["parent"]),
+            expect_text(&row["parent"]),
             row["shares"]
         );
     }
@@ -166,7 +168,7 @@ fn usages_out_of_pbsfs() {
         fairshare(["show", "--tree", &tree, "--usage-file", &usage, "--policy", "pbs", "--json"]).json();
     let nodes = shown["nodes"].as_array().expect("nodes");
     for row in golden["expected"].as_array().expect("rows") {
-        let who = text(&row["name"]).replace("TREEROOT", "root");
+        let who = expect_text(&row["name"]).replace("TREEROOT", "root");
         let node = nodes.iter().find(|node| {
             node["user"] == who.as_str() || (node["user"].is_null() && node["bank"] == who.as_str())
         });

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::golden::documents;
-use super::{Ran, fairshare, file};
+use super::golden::golden_documents;
+use super::{RunResult, fairshare, file};
 
 /// Formats a number as sshare does.
 fn format_as_sshare(value: &Value) -> String {
@@ -18,24 +18,26 @@ fn format_as_sshare(value: &Value) -> String {
     }
 }
 
-fn text(value: &Value) -> &str {
+fn text_or_empty(value: &Value) -> &str {
     value.as_str().unwrap_or("")
 }
 
 /// Returns the parent of each account.
-fn parents(golden: &Value) -> HashMap<String, String> {
+fn find_parents(golden: &Value) -> HashMap<String, String> {
     let rows = golden["tree"].as_array().expect("a tree");
     let accounts = rows.iter().filter(|row| row["kind"] == "account" && row["parent"].is_string());
-    accounts.map(|row| (text(&row["name"]).to_owned(), text(&row["parent"]).to_owned())).collect()
+    accounts
+        .map(|row| (text_or_empty(&row["name"]).to_owned(), text_or_empty(&row["parent"]).to_owned()))
+        .collect()
 }
 
-fn indent(golden: &Value, account: &str, is_user: bool) -> String {
-    let parents = parents(golden);
+fn format_indent(golden: &Value, account: &str, is_user: bool) -> String {
+    let parents = find_parents(golden);
     let depth = std::iter::successors(Some(account), |at| parents.get(*at).map(String::as_str)).count() - 1;
     " ".repeat(depth + usize::from(is_user))
 }
 
-fn raw_shares(row: &Value) -> String {
+fn format_raw_shares(row: &Value) -> String {
     match &row["raw_shares"] {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -43,23 +45,23 @@ fn raw_shares(row: &Value) -> String {
     }
 }
 
-fn rows(golden: &Value) -> impl Iterator<Item = &Value> {
+fn expected_rows(golden: &Value) -> impl Iterator<Item = &Value> {
     golden["expected"].as_array().expect("rows").iter()
 }
 
 /// Returns the output of `sshare -a -l -P` for a table.
-pub fn sshare(golden: &Value) -> String {
+pub fn format_sshare(golden: &Value) -> String {
     let fair_tree = golden["algorithm"] == "fair_tree";
     let level = if fair_tree { "|LevelFS" } else { "" };
     let mut out = format!(
         "Account|User|RawShares|NormShares|RawUsage|NormUsage|EffectvUsage|FairShare{level}|GrpTRESMins|TRESRunMins\n"
     );
-    for row in rows(golden) {
-        let account = text(&row["account"]);
+    for row in expected_rows(golden) {
+        let account = text_or_empty(&row["account"]);
         let mut fields = vec![
-            format!("{}{account}", indent(golden, account, row["user"].is_string())),
-            text(&row["user"]).to_owned(),
-            raw_shares(row),
+            format!("{}{account}", format_indent(golden, account, row["user"].is_string())),
+            text_or_empty(&row["user"]).to_owned(),
+            format_raw_shares(row),
             format_as_sshare(&row["norm_shares"]),
             row["raw_usage"].to_string(),
             format_as_sshare(&row["norm_usage"]),
@@ -74,7 +76,7 @@ pub fn sshare(golden: &Value) -> String {
 }
 
 /// Formats a number as data_parser does.
-fn number(value: &Value) -> Value {
+fn format_number(value: &Value) -> Value {
     match value {
         Value::Null => json!({"set": false, "infinite": false, "number": 0.0}),
         Value::String(_) => json!({"set": false, "infinite": true, "number": 0.0}),
@@ -83,31 +85,31 @@ fn number(value: &Value) -> Value {
 }
 
 /// Returns the output of `sshare -a --json`.
-pub fn sshare_json(golden: &Value) -> String {
-    let parents = parents(golden);
+pub fn format_sshare_json(golden: &Value) -> String {
+    let parents = find_parents(golden);
     let share = |row: &Value| {
-        let (account, user) = (text(&row["account"]), row["user"].as_str());
+        let (account, user) = (text_or_empty(&row["account"]), row["user"].as_str());
         let shares = match row["raw_shares"].as_str() {
             Some(_) => json!({"set": true, "infinite": false, "number": 2_147_483_647}),
-            None => number(&row["raw_shares"]),
+            None => format_number(&row["raw_shares"]),
         };
         json!({
             "id": 1, "cluster": "c", "name": user.unwrap_or(account),
             "parent": user.map_or_else(|| parents.get(account).cloned().unwrap_or_default(), |_| account.to_owned()),
-            "partition": "", "shares_normalized": number(&row["full"]["norm_shares"]), "shares": shares,
+            "partition": "", "shares_normalized": format_number(&row["full"]["norm_shares"]), "shares": shares,
             "tres": {"run_seconds": [], "group_minutes": [], "usage": [{"name": "cpu", "value": 1.5}]},
-            "effective_usage": number(&row["full"]["effective_usage"]),
-            "usage_normalized": number(&row["full"]["norm_usage"]), "usage": row["raw_usage"],
-            "fairshare": {"factor": number(&row["full"]["fairshare"]), "level": number(&row["full"]["level_fs"])},
+            "effective_usage": format_number(&row["full"]["effective_usage"]),
+            "usage_normalized": format_number(&row["full"]["norm_usage"]), "usage": row["raw_usage"],
+            "fairshare": {"factor": format_number(&row["full"]["fairshare"]), "level": format_number(&row["full"]["level_fs"])},
             "type": [if user.is_some() { "USER" } else { "ASSOCIATION" }],
         })
     };
-    let shares: Vec<Value> = rows(golden).map(share).collect();
+    let shares: Vec<Value> = expected_rows(golden).map(share).collect();
     json!({"shares": {"shares": shares, "total_shares": 1}, "meta": {}, "errors": [], "warnings": []})
         .to_string()
 }
 
-pub fn all_agree(name: &str, ran: &Ran) {
+pub fn assert_all_agree(name: &str, ran: &RunResult) {
     assert_eq!((ran.status, ran.err.as_str()), (0, ""), "{name}: {ran:?}");
     let lines: Vec<&str> = ran.out.lines().filter(|line| line.ends_with(" agree")).collect();
     assert!(!lines.is_empty(), "{name}: {ran:?}");
@@ -119,29 +121,29 @@ pub fn all_agree(name: &str, ran: &Ran) {
 
 #[test]
 fn slurm_agrees_in_text_and_in_json() {
-    for (name, golden) in documents("slurm") {
-        for (form, text) in [("txt", sshare(&golden)), ("json", sshare_json(&golden))] {
+    for (name, golden) in golden_documents("slurm") {
+        for (form, text) in [("txt", format_sshare(&golden)), ("json", format_sshare_json(&golden))] {
             let path = file(&format!("import_{name}_{form}"), text);
-            let ran = match text_of(&golden["algorithm"]) {
+            let ran = match expect_text(&golden["algorithm"]) {
                 // The formulas can be told apart by the document, except that JSON gives classic only.
                 "depth_oblivious" if form == "json" => {
                     fairshare(["check-import", "--tree", &path, "--policy", "depth_oblivious"])
                 }
                 _ => fairshare(["check-import", "--tree", &path]),
             };
-            all_agree(&format!("{name} {form}"), &ran);
+            assert_all_agree(&format!("{name} {form}"), &ran);
         }
     }
 }
 
-pub fn text_of(value: &Value) -> &str {
+pub fn expect_text(value: &Value) -> &str {
     value.as_str().expect("text")
 }
 
 #[test]
 fn the_rule_that_agrees_best_is_named_and_another_differs() {
-    let golden = golden("slurm", "t02_tie_two_accounts.fair_tree");
-    let path = file("import_ties", sshare(&golden));
+    let golden = find_golden("slurm", "t02_tie_two_accounts.fair_tree");
+    let path = file("import_ties", format_sshare(&golden));
     let ran = fairshare(["check-import", "--tree", &path]);
     let expected = "FairShare: 13 of 13 agree\nLevelFS: 17 of 17 agree\nby fair-tree with ties=slurm-program, which agrees best of 2 rules\n";
     assert_eq!(ran.ok(), expected);
@@ -156,14 +158,14 @@ fn the_rule_that_agrees_best_is_named_and_another_differs() {
     assert_eq!(document["differences"].as_array().expect("a list").len(), 7);
 }
 
-pub fn golden(kind: &str, name: &str) -> Value {
-    documents(kind).into_iter().find(|(found, _)| found == name).expect("a table").1
+pub fn find_golden(kind: &str, name: &str) -> Value {
+    golden_documents(kind).into_iter().find(|(found, _)| found == name).expect("a table").1
 }
 
 #[test]
-fn a_value_changed_by_hand_is_found() {
-    let golden = golden("slurm", "t01_flux_docs.fair_tree");
-    let right = sshare(&golden);
+fn a_changed_value_is_reported_as_a_difference() {
+    let golden = find_golden("slurm", "t01_flux_docs.fair_tree");
+    let right = format_sshare(&golden);
     let row = right.lines().find(|line| line.contains("|leaf.1.1|")).expect("a row");
     let fairshare_of = |row: &str| row.split('|').nth(7).expect("FairShare").to_owned();
     let wrong = row.replace(&format!("|{}|", fairshare_of(row)), "|0.123456|");
@@ -176,7 +178,7 @@ fn a_value_changed_by_hand_is_found() {
 }
 
 #[test]
-fn usages_cut_to_whole_numbers_leave_room_which_is_counted() {
+fn differences_within_rounded_usages_count_as_agreement() {
     // Slurm computed with 10.9 and 20.1, but prints RawUsage 10 and 20.
     let level = |usage: f64| 0.5 / (usage / 31.0);
     let text = format!(
@@ -207,20 +209,20 @@ fn a_database_is_compared_with_its_stored_values() {
 }
 
 #[test]
-fn a_document_without_values_of_its_own_is_no_import() {
+fn check_import_refuses_a_document_without_computed_values() {
     let path = file("import_bare", r#"{"banks": [{"name": "root", "parent": null}], "associations": []}"#);
     let ran = fairshare(["check-import", "--tree", &path]);
     assert!(ran.error().contains("has no values that the other system computed"), "{ran:?}");
 }
 
 /// Returns the file of `sacctmgr dump` with its comments and with other options.
-pub fn dump(golden: &Value, as_number: bool) -> String {
+pub fn format_dump(golden: &Value, as_number: bool) -> String {
     let mut out = "# To edit this file start with a cluster line for the new cluster\n\
         # Cluster - 'cluster_name':MaxTRESPerJob=node=50\n\
         Cluster - 'c':Fairshare=1:QOS='normal'\n"
         .to_owned();
     let tree = golden["tree"].as_array().expect("a tree");
-    let accounts = tree.iter().filter(|row| row["kind"] == "account").map(|row| text(&row["name"]));
+    let accounts = tree.iter().filter(|row| row["kind"] == "account").map(|row| text_or_empty(&row["name"]));
     for account in accounts {
         let below: Vec<&Value> = tree.iter().filter(|row| row["parent"] == account).collect();
         if !below.is_empty() {
@@ -232,8 +234,8 @@ pub fn dump(golden: &Value, as_number: bool) -> String {
                 Some(parent) => parent.to_owned(),
                 None => row["shares"].to_string(),
             };
-            let name = text(&row["name"]);
-            out.push_str(&match text(&row["kind"]) {
+            let name = text_or_empty(&row["name"]);
+            out.push_str(&match text_or_empty(&row["kind"]) {
                 "user" => format!("User - '{name}':DefaultAccount='{account}':AdminLevel='None':Fairshare={shares}:MaxJobs=5\n"),
                 _ => format!("Account - '{name}':Description='what: it is':Organization='o\\'s':Fairshare={shares}\n"),
             });
@@ -243,33 +245,35 @@ pub fn dump(golden: &Value, as_number: bool) -> String {
 }
 
 /// Returns the output of `sacctmgr show assoc tree -P`.
-pub fn assoc(golden: &Value) -> String {
+pub fn format_assoc_list(golden: &Value) -> String {
     let mut out = "Cluster|Account|User|Partition|Share|Priority|GrpJobs|QOS|Def QOS\n".to_owned();
-    for row in rows(golden) {
-        let (account, user) = (text(&row["account"]), text(&row["user"]));
-        let shares = if row["raw_shares"].is_null() { "1".to_owned() } else { raw_shares(row) };
-        let indent = indent(golden, account, !user.is_empty());
+    for row in expected_rows(golden) {
+        let (account, user) = (text_or_empty(&row["account"]), text_or_empty(&row["user"]));
+        let shares = if row["raw_shares"].is_null() { "1".to_owned() } else { format_raw_shares(row) };
+        let indent = format_indent(golden, account, !user.is_empty());
         out.push_str(&format!("c|{indent}{account}|{user}||{shares}||||normal|\n"));
     }
     out
 }
 
 #[test]
-fn shares_without_usage_from_sacctmgr() {
+fn shares_of_sacctmgr_are_read_without_usage() {
     let columns = ["--csv", "-o", "bank,user,shares,norm_shares", "--sort", "name"];
     let note = "has shares, but no usage: everyone's counts as 0";
     for name in ["t09_parent_users.fair_tree", "t07_deep_irregular.fair_tree"] {
-        let golden = golden("slurm", name);
+        let golden = find_golden("slurm", name);
         let show = |path: &str, more: &[&str]| {
             let mut all = vec!["show", "--tree", path];
             all.extend(columns);
             all.extend(more);
             fairshare(all)
         };
-        let whole = show(&file(&format!("dump_{name}_whole"), sshare(&golden)), &[]);
-        for (form, text) in
-            [("text", dump(&golden, false)), ("number", dump(&golden, true)), ("assoc", assoc(&golden))]
-        {
+        let whole = show(&file(&format!("dump_{name}_whole"), format_sshare(&golden)), &[]);
+        for (form, text) in [
+            ("text", format_dump(&golden, false)),
+            ("number", format_dump(&golden, true)),
+            ("assoc", format_assoc_list(&golden)),
+        ] {
             let path = file(&format!("dump_{name}_{form}"), text);
             let ran = show(&path, &[]);
             assert_eq!((ran.status, &ran.out), (0, &whole.out), "{name} {form}");
@@ -280,17 +284,19 @@ fn shares_without_usage_from_sacctmgr() {
 
 #[test]
 fn usages_in_a_list_match_the_output_of_sacctmgr() {
-    let golden = golden("slurm", "t12_multi_account_users.fair_tree");
+    let golden = find_golden("slurm", "t12_multi_account_users.fair_tree");
     let tree = golden["tree"].as_array().expect("a tree");
     let users = tree.iter().filter(|row| row["kind"] == "user");
     let list: String = users
-        .map(|row| format!("{}/{} {}\n", text(&row["name"]), text(&row["parent"]), row["usage"]))
+        .map(|row| {
+            format!("{}/{} {}\n", text_or_empty(&row["name"]), text_or_empty(&row["parent"]), row["usage"])
+        })
         .collect();
     let usage = file("dump_usages", list);
     let columns = ["--csv", "-o", "bank,user,fairshare", "--set", "ties=slurm-program"];
-    let path = file("dump_whole", sshare(&golden));
+    let path = file("dump_whole", format_sshare(&golden));
     let whole = fairshare(["show", "--tree", &path].into_iter().chain(columns));
-    let path = file("dump_and_usages", dump(&golden, true));
+    let path = file("dump_and_usages", format_dump(&golden, true));
     let ran = fairshare(["show", "--tree", &path, "--usage-file", &usage].into_iter().chain(columns));
     assert_eq!(ran.ok(), whole.ok());
 }

@@ -4,12 +4,12 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use super::golden::documents;
-use super::imports::{all_agree, golden, text_of};
+use super::golden::golden_documents;
+use super::imports::{assert_all_agree, expect_text, find_golden};
 use super::{directory, fairshare, file};
 
 /// Returns the table of pbsfs and the outputs of `pbsfs -g` from a recording of a session.
-pub fn pbsfs(recording: &str) -> String {
+pub fn extract_pbsfs_output(recording: &str) -> String {
     let mut kept = String::new();
     let mut keep = false;
     for line in recording.lines() {
@@ -26,11 +26,11 @@ pub fn pbsfs(recording: &str) -> String {
 fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden/pbs");
     let mut cases = 0;
-    for (name, golden) in documents("pbs") {
+    for (name, golden) in golden_documents("pbs") {
         let recording = std::fs::read_to_string(folder.join(format!("{name}.pbsfs.txt"))).expect("text");
-        let path = file(&format!("import_{name}"), pbsfs(&recording));
+        let path = file(&format!("import_{name}"), extract_pbsfs_output(&recording));
         let ran = fairshare(["check-import", "--tree", &path]);
-        all_agree(&name, &ran);
+        assert_all_agree(&name, &ran);
         assert!(ran.out.contains("fairshare_tree_usage: "), "{name}: {ran:?}");
         assert!(golden["tree"].is_array());
         cases += 1;
@@ -39,7 +39,7 @@ fn pbs_agrees_in_percentages_usages_of_groups_and_tree_usage() {
 }
 
 /// Writes a usage file of the scheduler with the memory layout of the C compiler.
-pub fn usage_file(test: &str, entries: &[(&str, f64)]) -> String {
+pub fn write_usage_file(test: &str, entries: &[(&str, f64)]) -> String {
     let records: String = entries
         .iter()
         .map(|(name, amount)| {
@@ -71,18 +71,18 @@ pub fn usage_file(test: &str, entries: &[(&str, f64)]) -> String {
 }
 
 #[test]
-fn the_usage_file_of_the_scheduler() {
-    let golden = golden("pbs", "flat_mixed");
-    let groups = file("usage_file_groups", text_of(&golden["resource_group_file"]));
+fn the_usage_file_of_the_scheduler_is_read() {
+    let golden = find_golden("pbs", "flat_mixed");
+    let groups = file("usage_file_groups", expect_text(&golden["resource_group_file"]));
     let usage = golden["usage"].as_object().expect("usages");
     let set: Vec<&str> =
-        golden["usage_set_explicitly"].as_array().expect("a list").iter().map(text_of).collect();
+        golden["usage_set_explicitly"].as_array().expect("a list").iter().map(expect_text).collect();
     let entries: Vec<(&str, f64)> =
         set.iter().map(|name| (*name, usage[*name].as_f64().expect("a number"))).collect();
     assert!(entries.len() > 1);
     let list: String = entries.iter().map(|(name, amount)| format!("{name} {amount}\n")).collect();
     let list = file("usage_file_list", list);
-    let binary = usage_file("usage_file_binary", &entries);
+    let binary = write_usage_file("usage_file_binary", &entries);
     let show =
         |usage: &str| fairshare(["show", "--tree", &groups, "--usage-file", usage, "--json"]).ok().to_owned();
     assert_eq!(show(&binary), show(&list));
@@ -97,7 +97,7 @@ fn the_usage_file_of_the_scheduler() {
         ran.error().ends_with(&format!("PBS's usage file is cut off within entry {}", entries.len())),
         "{ran:?}"
     );
-    let odd = usage_file("usage_file_odd", &[("ann", 5.0), ("", 3.0), ("ben", -1.0)]);
+    let odd = write_usage_file("usage_file_odd", &[("ann", 5.0), ("", 3.0), ("ben", -1.0)]);
     let ran = fairshare(["show", "--tree", &groups, "--usage-file", &odd]);
     assert_eq!(ran.err.matches("is invalid: left out, as PBS does").count(), 2, "{ran:?}");
 }

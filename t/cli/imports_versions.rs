@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::golden::documents;
-use super::imports::{all_agree, golden, sshare};
-use super::{Ran, directory, fairshare, file};
+use super::golden::golden_documents;
+use super::imports::{assert_all_agree, find_golden, format_sshare};
+use super::{RunResult, directory, fairshare, file};
 
 /// Returns the path of an input from a user.
 fn input_path(name: &str) -> String {
@@ -16,30 +16,31 @@ fn input_path(name: &str) -> String {
     path.to_str().expect("text").to_owned()
 }
 
-fn show(path: &str, more: &[&str]) -> Ran {
+fn run_show(path: &str, more: &[&str]) -> RunResult {
     fairshare(["show", "--tree", path].into_iter().chain(more.iter().copied()))
 }
 
 /// Returns `user,fairshare` of all users, in the order of the input.
-fn fairshares(path: &str, more: &[&str]) -> String {
+fn list_fairshares(path: &str, more: &[&str]) -> String {
     let columns = ["--csv", "-o", "user,fairshare", "--users-only", "--sort", "list", "--no-header"];
-    let ran = show(path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>());
+    let ran = run_show(path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>());
     assert_eq!(ran.status, 0, "{ran:?}");
     ran.out.trim_end().replace('\n', " ")
 }
 
 /// Returns `user,shares` of all users.
-fn shares(path: &str) -> String {
-    let ran = show(path, &["--csv", "-o", "user,shares", "--users-only", "--sort", "list", "--no-header"]);
+fn list_shares(path: &str) -> String {
+    let ran =
+        run_show(path, &["--csv", "-o", "user,shares", "--users-only", "--sort", "list", "--no-header"]);
     assert_eq!(ran.status, 0, "{ran:?}");
     ran.out.trim_end().replace('\n', " ")
 }
 
 /// Returns the table of sshare since 25.11, without FairShare of accounts under any rule. `long` adds the columns of `-l`.
-fn since_25_11(golden: &Value, long: bool) -> String {
+fn format_sshare_25_11(golden: &Value, long: bool) -> String {
     let is_dropped =
         |column: &str| !long && ["NormUsage", "LevelFS", "GrpTRESMins", "TRESRunMins"].contains(&column);
-    let whole = sshare(golden);
+    let whole = format_sshare(golden);
     let names: Vec<&str> = whole.lines().next().expect("a header").split('|').collect();
     let line = |line: &str| {
         let fields: Vec<&str> = line.split('|').collect();
@@ -53,12 +54,12 @@ fn since_25_11(golden: &Value, long: bool) -> String {
 
 #[test]
 fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
-    for (name, golden) in documents("slurm") {
+    for (name, golden) in golden_documents("slurm") {
         for long in [true, false] {
-            let path = file(&format!("since_25_11_{name}_{long}"), since_25_11(&golden, long));
+            let path = file(&format!("since_25_11_{name}_{long}"), format_sshare_25_11(&golden, long));
             let ran = fairshare(["check-import", "--tree", &path]);
-            all_agree(&format!("{name} long {long}"), &ran);
-            let policy = show(&path, &["--json"]).json()["policy"].clone();
+            assert_all_agree(&format!("{name} long {long}"), &ran);
+            let policy = run_show(&path, &["--json"]).json()["policy"].clone();
             let expected = golden["algorithm"].as_str().expect("text").replace('_', "-");
             // If all usage is 0, both formulas give the same values.
             let same = expected == "depth-oblivious" && policy == "classic" && name.contains("zero_usage");
@@ -68,11 +69,11 @@ fn sshare_of_25_11_shows_its_rule_by_columns_and_by_norm_shares() {
 }
 
 #[test]
-fn classic_tables_of_25_11_as_input_path() {
-    assert_eq!(fairshares(&input_path("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
-    assert_eq!(fairshares(&input_path("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
+fn classic_tables_of_25_11_are_recognized() {
+    assert_eq!(list_fairshares(&input_path("f01-sshare-25.11-classic.txt"), &[]), "u1,0.25 u2,1");
+    assert_eq!(list_fairshares(&input_path("f01b-sshare-25.11-classic-flat.txt"), &[]), "u1,0.0625 u2,1");
     for name in ["f01-sshare-25.11-classic.txt", "f01b-sshare-25.11-classic-flat.txt"] {
-        all_agree(name, &fairshare(["check-import", "--tree", &input_path(name)]));
+        assert_all_agree(name, &fairshare(["check-import", "--tree", &input_path(name)]));
     }
 }
 
@@ -87,8 +88,8 @@ fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
         let ran = fairshare(arguments.into_iter().chain(["--tree", &path]));
         assert!(ran.error().contains("--policy says it: fair-tree is Slurm's default, classic"), "{ran:?}");
     }
-    assert_eq!(fairshares(&path, &["--policy", "classic"]), "u1,0.0625 u2,1");
-    assert_eq!(fairshares(&path, &["--policy", "fair-tree"]), "u1,0.5 u2,1");
+    assert_eq!(list_fairshares(&path, &["--policy", "classic"]), "u1,0.0625 u2,1");
+    assert_eq!(list_fairshares(&path, &["--policy", "fair-tree"]), "u1,0.5 u2,1");
     let ran = fairshare(["check-import", "--tree", &path]);
     assert!(
         ran.ok().ends_with("FairShare: 2 of 2 agree\nby classic, which agrees best of 4 rules\n"),
@@ -96,18 +97,18 @@ fn a_flat_tree_without_distinctive_columns_asks_for_the_policy() {
     );
     // Fair Tree prints NormShares 0 for the root.
     let fair_tree = FLAT.replace("root|||1.0", "root|||0.0").replace("0.062500", "0.500000");
-    assert_eq!(fairshares(&file("flat_fair_tree", fair_tree), &[]), "u1,0.5 u2,1");
+    assert_eq!(list_fairshares(&file("flat_fair_tree", fair_tree), &[]), "u1,0.5 u2,1");
 }
 
 #[test]
-fn a_dump_of_25_05_has_the_qos_first() {
-    assert_eq!(shares(&input_path("f02-sacctmgr-dump-25.05.txt")), "u1,1");
+fn a_dump_of_25_05_with_qos_lines_is_read() {
+    assert_eq!(list_shares(&input_path("f02-sacctmgr-dump-25.05.txt")), "u1,1");
     let text = "# To edit this file start with a cluster line for the new cluster\n# Parent - 'root'\n\
         QOS - 'normal':Description='Normal QOS's default: all':GraceTime=30\nQOS - 'gpu':Description='':Priority=10:MaxTRESPerUser=gres/gpu=4\n\
         Cluster - 'c':Fairshare=1:QOS='gpu,normal'\nParent - 'root'\nAccount - 'a':Description='a':Organization='a':Fairshare=5\n\
         User - 'root':DefaultAccount='root':AdminLevel='Administrator':Fairshare=1\nParent - 'a'\n\
         User - 'u1':Partition='cpu':DefaultAccount='a':Fairshare=2147483647\n";
-    assert_eq!(shares(&file("dump_25_05", text)), "root,1 u1,parent");
+    assert_eq!(list_shares(&file("dump_25_05", text)), "root,1 u1,parent");
 }
 
 /// The outputs of each parser of 23.11 to 26.05 for a set number, for infinity and for no number.
@@ -153,26 +154,26 @@ fn json_of_each_parser_is_read() {
             share("u2", "root", "USER", "1", 0, infinite, "1.0"),
         );
         let path = file(&format!("json_{}", name.replace([' ', ',', '+'], "_")), text);
-        assert_eq!(fairshares(&path, &[]), "u1,0.5 u2,1", "{name}");
+        assert_eq!(list_fairshares(&path, &[]), "u1,0.5 u2,1", "{name}");
         let ran = fairshare(["check-import", "--tree", &path]);
         assert!(ran.ok().starts_with("FairShare: 2 of 2 agree\nLevelFS: 2 of 2 agree\n"), "{name}: {ran:?}");
     }
-    all_agree("as sent", &fairshare(["check-import", "--tree", &input_path("f03-sshare-23.11.json")]));
+    assert_all_agree("as sent", &fairshare(["check-import", "--tree", &input_path("f03-sshare-23.11.json")]));
     let wrong = r#"{"shares": {"shares": [{"name": "root", "parent": "", "usage": -Infinity, "type": ["ASSOCIATION"]}]}}"#;
-    let ran = show(&file("json_usage", wrong), &[]);
+    let ran = run_show(&file("json_usage", wrong), &[]);
     assert!(
         ran.error().contains("share 1 (\"root\"): usage is \"-Infinity\", expected a number from 0"),
         "{ran:?}"
     );
     let one = r#"{"shares": {"shares": [{"name": "root", "parent": "", "type": ["ASSOCIATION"]},
         {"name": "u1", "parent": "root", "shares": 1, "type": ["USER"]}]}}"#;
-    show(&file("json_cluster", format!("CLUSTER: c\n{one}\n")), &[]).ok();
-    let ran = show(&file("json_clusters", format!("CLUSTER: c\n{one}\n\nCLUSTER: d\n{one}\n")), &[]);
+    run_show(&file("json_cluster", format!("CLUSTER: c\n{one}\n")), &[]).ok();
+    let ran = run_show(&file("json_clusters", format!("CLUSTER: c\n{one}\n\nCLUSTER: d\n{one}\n")), &[]);
     assert!(ran.error().contains("\"sshare -M NAME -a --json\" prints one"), "{ran:?}");
 }
 
 #[test]
-fn an_infinite_level_equals_no_finite_one() {
+fn an_infinite_level_differs_from_each_finite_level() {
     let ran = fairshare(["check-import", "--tree", &input_path("f04-levelfs-not-infinite.txt")]);
     assert_eq!((ran.status, ran.err.as_str()), (1, ""), "{ran:?}");
     assert!(
@@ -189,24 +190,26 @@ fn an_infinite_level_equals_no_finite_one() {
 #[test]
 fn a_pbs_entity_may_be_called_root() {
     let (tree, usage) = (input_path("f05-resource_group"), input_path("f05-usage.txt"));
-    let listed =
-        show(&tree, &["--usage-file", &usage, "--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
+    let listed = run_show(
+        &tree,
+        &["--usage-file", &usage, "--csv", "-o", "user,bank,usage,fairshare", "--users-only"],
+    );
     assert!(
         listed.ok().contains("u1,phys,100,0.628997") && listed.out.contains("root,unknown,50,0"),
         "{listed:?}"
     );
     let table =
-        show(&input_path("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
+        run_show(&input_path("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert_eq!(table.ok(), listed.out);
-    all_agree("pbsfs", &fairshare(["check-import", "--tree", &input_path("f05-pbsfs.txt")]));
+    assert_all_agree("pbsfs", &fairshare(["check-import", "--tree", &input_path("f05-pbsfs.txt")]));
     // The file has a root with shares.
     let path = file("pbs_root_listed", "phys 50 root 60\nroot 51 phys 10\nu1 60 phys 10\n");
-    assert_eq!(shares(&path), "root,10 u1,10");
+    assert_eq!(list_shares(&path), "root,10 u1,10");
 }
 
 #[test]
 fn white_space_ends_a_name_in_a_list_of_usages() {
-    let ran = show(
+    let ran = run_show(
         &input_path("f06-resource_group"),
         &["--usage-file", &input_path("f06-usage.txt"), "--csv", "-o", "user,usage", "--users-only"],
     );
@@ -214,7 +217,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
     let tree =
         file("usage_names", "a:b 1 root 1\nc 2 root 1\nd=e 3 root 1\nf 4 root 1\ng 5 root 1\nh:i 6 root 1\n");
     let list = file("usage_names_list", "a:b\t10\nc: 20\nd=e 30\nf=40\ng : 50\nh:i:60\n");
-    let ran = show(
+    let ran = run_show(
         &tree,
         &[
             "--usage-file",
@@ -236,20 +239,20 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
     );
     let list = file("usage_partitions_list", "u1:cpu 10\nu1:gpu/root 20\n");
     let ran =
-        show(&dump, &["--usage-file", &list, "--csv", "-o", "user,usage", "--users-only", "--no-header"]);
+        run_show(&dump, &["--usage-file", &list, "--csv", "-o", "user,usage", "--users-only", "--no-header"]);
     assert!(ran.ok().contains("u1:cpu,10\n") && ran.out.contains("u1:gpu,20\n"), "{ran:?}");
 }
 
 #[test]
 fn a_usage_of_an_unknown_user_gets_a_note() {
     let (tree, usage) = (input_path("f07-dump.txt"), input_path("f07-usage.txt"));
-    let ran = show(&tree, &["--usage-file", &usage, "--json"]);
+    let ran = run_show(&tree, &["--usage-file", &usage, "--json"]);
     let note = "1 usage is left out: no user in the tree has the name \"ul\"";
     assert!(ran.status == 0 && ran.err.contains(note), "{ran:?}");
     let document: Value = serde_json::from_str(&ran.out).expect("JSON");
     assert_eq!(document["notes"], json!([note]));
     let many: String = (0..30).map(|number| format!("nobody{number} 1\n")).collect();
-    let ran = show(&tree, &["--usage-file", &file("usage_nobodies", many)]);
+    let ran = run_show(&tree, &["--usage-file", &file("usage_nobodies", many)]);
     assert!(
         ran.err.contains("30 usages are left out") && ran.err.contains("\"nobody9\" and 20 more"),
         "{ran:?}"
@@ -257,8 +260,8 @@ fn a_usage_of_an_unknown_user_gets_a_note() {
 }
 
 #[test]
-fn pbs_goes_by_names_and_not_by_numbers() {
-    let ran = show(&input_path("f08-resource_group"), &[]);
+fn nodes_of_pbs_are_identified_by_name_not_by_number() {
+    let ran = run_show(&input_path("f08-resource_group"), &[]);
     assert_eq!(ran.status, 0, "{ran:?}");
     assert!(ran.err.contains("line 2: the number 502 of \"u2\" is that of \"u1\" (line 1)"), "{ran:?}");
     // A leaf has the number of a group, and two groups share a number: pbsfs prints each node right before its children.
@@ -276,7 +279,7 @@ fn pbs_goes_by_names_and_not_by_numbers() {
     };
     let table: String = rows.into_iter().map(row).collect();
     let path = file("pbsfs_numbers", format!("Fairshare usage units are in: cput\n{table}"));
-    let ran = show(&path, &["--csv", "-o", "user,bank", "--users-only", "--sort", "list", "--no-header"]);
+    let ran = run_show(&path, &["--csv", "-o", "user,bank", "--users-only", "--sort", "list", "--no-header"]);
     assert_eq!(ran.ok(), "u0,root\nu2,b\nu1,a\n");
 }
 
@@ -285,7 +288,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
     let path = input_path("f09-resource_group");
     let banks = |more: &[&str]| {
         let columns = ["--csv", "-o", "bank,shares", "--bank", "unknown", "--no-header"];
-        show(&path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>())
+        run_show(&path, &columns.into_iter().chain(more.iter().copied()).collect::<Vec<_>>())
     };
     let ran = banks(&[]);
     assert!(ran.status == 0 && ran.out.contains("unknown,0\n"), "{ran:?}");
@@ -295,7 +298,7 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
         "{ran:?}"
     );
     assert!(banks(&["--unknown-shares", "10"]).out.contains("unknown,10\n"));
-    let ran = show(&input_path("f05-pbsfs.txt"), &["--unknown-shares", "10"]);
+    let ran = run_show(&input_path("f05-pbsfs.txt"), &["--unknown-shares", "10"]);
     assert!(
         ran.error().ends_with("is not a resource_group file (pbsfs), so --unknown-shares does not apply"),
         "{ran:?}"
@@ -305,13 +308,13 @@ fn a_line_of_the_unknown_group_is_left_out_as_pbs_does() {
 #[test]
 fn a_user_with_the_shares_of_the_account_has_no_level() {
     let path = input_path("f10-parent-shares.txt");
-    let ran = show(&path, &["--long"]);
+    let ran = run_show(&path, &["--long"]);
     let row = ran.ok().lines().find(|line| line.contains("u1")).expect("a row");
     assert!(
         !row.contains("unused") && !row.contains("below its share") && row.contains("has no own shares"),
         "{row}"
     );
-    let document = show(&path, &["--json"]).json();
+    let document = run_show(&path, &["--json"]).json();
     let node =
         document["nodes"].as_array().expect("nodes").iter().find(|node| node["user"] == "u1").expect("there");
     assert_eq!(node["level_fs"], Value::Null);
@@ -326,7 +329,7 @@ fn a_user_with_the_shares_of_the_account_has_no_level() {
 }
 
 #[test]
-fn a_fair_share_that_slurm_had_not_computed_is_counted_apart() {
+fn a_fair_share_that_slurm_had_not_computed_is_not_compared() {
     let ran = fairshare(["check-import", "--tree", &input_path("f11-not-computed-yet.txt")]);
     let text = "LevelFS: 2 of 2 agree\nnot compared: 1 FairShare of 0 that Slurm had not computed yet: it does so once in \
         PriorityCalcPeriod (5 minutes)\n";
@@ -344,9 +347,9 @@ fn tied_accounts_agree_without_the_long_columns() {
         "t05_zero_usage",
         "t06_zero_shares",
     ] {
-        let golden = golden("slurm", &format!("{name}.fair_tree"));
-        let path = file(&format!("tied_short_{name}"), since_25_11(&golden, false));
-        all_agree(name, &fairshare(["check-import", "--tree", &path]));
+        let golden = find_golden("slurm", &format!("{name}.fair_tree"));
+        let path = file(&format!("tied_short_{name}"), format_sshare_25_11(&golden, false));
+        assert_all_agree(name, &fairshare(["check-import", "--tree", &path]));
     }
 }
 
@@ -356,7 +359,7 @@ const TABLE: &str =
 
 #[test]
 fn a_table_is_found_within_text_of_terminals_and_mails() {
-    let expected = fairshares(&file("table_plain", TABLE), &[]);
+    let expected = list_fairshares(&file("table_plain", TABLE), &[]);
     let header = TABLE.lines().next().expect("a header");
     let old = "Account|User|Raw Shares|Raw Usage";
     for (name, text) in [
@@ -378,29 +381,29 @@ fn a_table_is_found_within_text_of_terminals_and_mails() {
         ("heading", format!("Shares of the site on Monday\n\n{TABLE}")),
         ("before_15_08", TABLE.replace(header, old)),
     ] {
-        assert_eq!(fairshares(&file(&format!("table_{name}"), text), &[]), expected, "{name}");
+        assert_eq!(list_fairshares(&file(&format!("table_{name}"), text), &[]), expected, "{name}");
     }
-    assert_eq!(fairshares(&input_path("f13-nbsp.txt"), &[]), "root,1");
+    assert_eq!(list_fairshares(&input_path("f13-nbsp.txt"), &[]), "root,1");
     // An incomplete row is refused.
-    let ran = show(&file("table_cut", TABLE.trim_end_matches("|u2|1|0\n")), &[]);
+    let ran = run_show(&file("table_cut", TABLE.trim_end_matches("|u2|1|0\n")), &[]);
     assert!(ran.error().ends_with("line 7: 1 of 4 columns: the row is cut off"), "{ran:?}");
     let json = r#"{"shares": {"shares": [{"name": "root", "parent": "", "type": ["ASSOCIATION"]},
         {"name": "u1", "parent": "root", "shares": 1, "type": ["USER"]}]}}"#;
-    show(&file("json_fence", format!("```json\n$ sshare -a --json\n{json}\n```\n")), &[]).ok();
+    run_show(&file("json_fence", format!("```json\n$ sshare -a --json\n{json}\n```\n")), &[]).ok();
 }
 
 #[test]
 fn latin_1_is_read_with_a_note() {
     let dump = b"Cluster - 'c'\nParent - 'root'\nAccount - 'a':Description='M\xfcller':Organization='x':Fairshare=7\n";
-    let ran = show(&file("latin_1", dump), &["--csv", "-o", "bank,shares", "--no-header"]);
+    let ran = run_show(&file("latin_1", dump), &["--csv", "-o", "bank,shares", "--no-header"]);
     assert!(ran.status == 0 && ran.out.contains("a,7\n"), "{ran:?}");
     assert!(ran.err.contains("not UTF-8: read as Latin-1"), "{ran:?}");
-    let ran = show(&file("latin_1_binary", b"\x01\x02\xff\xfe\0"), &[]);
+    let ran = run_show(&file("latin_1_binary", b"\x01\x02\xff\xfe\0"), &[]);
     assert!(ran.error().ends_with("not text (UTF-8)"), "{ran:?}");
 }
 
 #[test]
-fn a_part_of_a_tree_names_the_option_that_made_it_one() {
+fn the_error_about_a_partial_tree_names_the_option() {
     let part = "Account|User|RawShares|RawUsage\na||1|5\n a|u1|1|5\nb||1|0\n b|u2|1|0\n";
     let assoc = "Cluster|Account|User|Partition|Share\nc|a|x||1\nc|b|x||1\n";
     let group = "# name id parent shares\n# u1 60 root 10\n";
@@ -417,31 +420,31 @@ fn a_part_of_a_tree_names_the_option_that_made_it_one() {
         ),
         ("config", "unknown_shares: 10\nfairshare_usage_res: cput\n", "PBS's sched_config", "resource_group"),
     ] {
-        let ran = show(&file(&format!("part_{name}"), text), &[]);
+        let ran = run_show(&file(&format!("part_{name}"), text), &[]);
         assert!(ran.error().contains(what) && ran.error().contains(how), "{name}: {ran:?}");
     }
     let path = directory("part_named").join("resource_group");
     std::fs::write(&path, group).expect("written");
-    let ran = show(path.to_str().expect("text"), &[]);
+    let ran = run_show(path.to_str().expect("text"), &[]);
     assert!(ran.error().contains("has only comments"), "{ran:?}");
-    let ran = show(&input_path("f13-sreport.txt"), &[]);
+    let ran = run_show(&input_path("f13-sreport.txt"), &[]);
     assert!(
         ran.error().contains("a report of sreport") && ran.error().contains("\"sshare -a -l -P\""),
         "{ran:?}"
     );
-    let ran = show(&input_path("f07-dump.txt"), &["--usage-file", &input_path("f13-sreport.txt")]);
+    let ran = run_show(&input_path("f07-dump.txt"), &["--usage-file", &input_path("f13-sreport.txt")]);
     assert!(ran.error().contains("a report of sreport"), "{ran:?}");
 }
 
 #[test]
-fn an_association_per_partition_is_named_where_its_user_is_asked_for() {
+fn the_error_about_a_user_names_the_associations_per_partition() {
     let text = "Account|User|Partition|RawShares|RawUsage\nroot||||5\n lab|||1|5\n  lab|u1|cpu|1|5\n  lab|u1|gpu|1|0\n";
     let path = file("why_partitions", text);
     let ran = fairshare(["why", "u1/lab", "--tree", &path]);
     let said = "u1 has an association per partition in bank lab: say u1:cpu/lab or u1:gpu/lab\n";
     assert!(ran.status == 1 && ran.err.ends_with(said), "{ran:?}");
     fairshare(["why", "u1:cpu/lab", "--tree", &path]).ok();
-    let ran = show(&path, &["--user", "u1", "--bank", "lab"]);
+    let ran = run_show(&path, &["--user", "u1", "--bank", "lab"]);
     assert!(ran.err.contains("one per partition: u1:cpu, u1:gpu"), "{ran:?}");
 }
 
@@ -471,10 +474,10 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
         ("again", "User - 'u1':Fairshare=7\nUser - 'u1':Fairshare=3", "u1,7"),
     ] {
         let text = format!("Cluster - 'c'\nAccount - 'root':Fairshare=5\nPARENT - 'Root'\n{line}\n");
-        assert_eq!(shares(&file(&format!("dump_{name}"), text)), expected, "{name}");
+        assert_eq!(list_shares(&file(&format!("dump_{name}"), text)), expected, "{name}");
     }
     let text = "Machine - 'c'\nProject - 'Chem':Description='Bob's lab':Organization='o'x':Fair=7\nAccount - 'chem':Fairshare=3\nParent - 'CHEM'\nUser - 'u1':Fairsare=9\n";
-    let ran = show(
+    let ran = run_show(
         &file("dump_project", text),
         &["--csv", "-o", "bank,user,shares", "--sort", "list", "--no-header"],
     );
@@ -493,7 +496,7 @@ fn a_dump_is_read_as_sacctmgr_load_reads_it() {
         ("Group - 'u1'", "line 2: expected Cluster, Parent, Account or User - 'name'"),
         ("User - 'u1':Fairshare", "line 2: \"Fairshare\": an option ends in \"=\" and its value"),
     ] {
-        let ran = show(&file("dump_wrong", format!("Cluster - 'c'\n{line}\n")), &[]);
+        let ran = run_show(&file("dump_wrong", format!("Cluster - 'c'\n{line}\n")), &[]);
         assert!(ran.error().ends_with(expected), "{ran:?}");
     }
 }

@@ -53,23 +53,23 @@ pub const PROGRAM: &str = env!("CARGO_BIN_EXE_flux-fairshare");
 
 /// The result of a run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct RunResult {
     pub status: i32,
     pub out: String,
     pub err: String,
 }
 
 /// Runs the command and waits for it.
-pub fn fairshare<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Ran {
-    finish(Command::new(PROGRAM).args(arguments).env_remove("FLUX_URI"), "")
+pub fn fairshare<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> RunResult {
+    run_with_input(Command::new(PROGRAM).args(arguments).env_remove("FLUX_URI"), "")
 }
 
 /// Runs the command with an input.
-pub fn fairshare_reading(input: &str, arguments: &[&str]) -> Ran {
-    finish(Command::new(PROGRAM).args(arguments), input)
+pub fn run_fairshare_with_input(input: &str, arguments: &[&str]) -> RunResult {
+    run_with_input(Command::new(PROGRAM).args(arguments), input)
 }
 
-pub fn finish(command: &mut Command, input: &str) -> Ran {
+pub fn run_with_input(command: &mut Command, input: &str) -> RunResult {
     let mut child = command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -80,14 +80,14 @@ pub fn finish(command: &mut Command, input: &str) -> Ran {
     let fed = child.stdin.take().expect("piped").write_all(input.as_bytes());
     assert!(fed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true), "it reads");
     let output = child.wait_with_output().expect("it ends");
-    Ran {
+    RunResult {
         status: output.status.code().expect("an exit status"),
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),
     }
 }
 
-impl Ran {
+impl RunResult {
     /// Returns the output of a successful run without complaints.
     #[track_caller]
     pub fn ok(&self) -> &str {
@@ -95,7 +95,7 @@ impl Ran {
         &self.out
     }
 
-    /// Returns [`Ran::ok`], parsed as JSON.
+    /// Returns [`RunResult::ok`], parsed as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(self.ok()).expect("JSON")

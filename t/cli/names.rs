@@ -2,7 +2,7 @@
 //! Names that look like SQL count only as names, in the database and in arguments.
 
 use super::fairshare;
-use super::site::{Site, rows_of};
+use super::site::{Site, read_rows};
 
 const BANK: &str = "B'); DELETE FROM association_table; --";
 const USER: &str = "x' OR '1'='1";
@@ -17,15 +17,15 @@ fn read_input_tables(site: &Site) -> Vec<String> {
              CREATE TEMP VIEW whose AS SELECT username, bank, userid, shares FROM association_table",
         )
         .expect("views");
-    rows_of(&connection, ["schema", "whose", "jobs", "queue_table", "project_table"])
+    read_rows(&connection, ["schema", "whose", "jobs", "queue_table", "project_table"])
 }
 
 #[test]
-fn names_that_are_sql_are_names() {
+fn names_that_contain_sql_are_only_names() {
     let banks = [("root", "", 1), ("A", "root", 1), (BANK, "root", 3)];
     let site =
         Site::new("names", &banks, &[("ann", "A", 1, 40.0), (USER, BANK, 1, 0.0), ("cat", BANK, 2, 30.0)]);
-    super::pipeline::with_jobs(&site);
+    super::pipeline::add_jobs(&site);
     let now = (super::pipeline::END + 900.0).to_string();
     site.open().execute("UPDATE jobs SET project = ?1 WHERE bank = ?2", [PROJECT, BANK]).expect("projects");
     let before = read_input_tables(&site);

@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::site::{Site, rows_of};
+use super::site::{Site, read_rows};
 use super::{PROGRAM, fairshare};
 
 /// A half-life.
@@ -17,7 +17,7 @@ const R: &str =
     r#"{"version": 1, "execution": {"R_lite": [{"rank": "0-1", "children": {"core": "0-3", "gpu": "0"}}]}}"#;
 
 /// Adds the tables that counting needs besides those of [`Site`], and a few jobs.
-pub fn with_jobs(site: &Site) {
+pub fn add_jobs(site: &Site) {
     site.sql(&format!(
         "ALTER TABLE bank_table ADD COLUMN ignore_older_than int DEFAULT 0;
          UPDATE association_table SET job_usage = 0, default_bank = bank, userid = 1000 + rowid;
@@ -38,14 +38,14 @@ pub fn with_jobs(site: &Site) {
     ));
 }
 
-fn small(test: &str) -> Site {
+fn make_site_with_jobs(test: &str) -> Site {
     let site = Site::small(test);
-    with_jobs(&site);
+    add_jobs(&site);
     site
 }
 
 /// Runs `sync` without a fetch at this time.
-fn sync(site: &Site, now: f64, more: &[&str]) -> super::Ran {
+fn run_sync(site: &Site, now: f64, more: &[&str]) -> super::RunResult {
     let now = now.to_string();
     let head = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
     fairshare(head.iter().chain(more))
@@ -61,7 +61,7 @@ fn read_associations(site: &Site) -> Vec<(String, f64, f64)> {
 }
 
 /// Returns all data that counting writes.
-fn dump(site: &Site) -> Vec<String> {
+fn read_counted_tables(site: &Site) -> Vec<String> {
     let tables = [
         "association_table",
         "bank_table",
@@ -70,13 +70,13 @@ fn dump(site: &Site) -> Vec<String> {
         "t_half_life_period_table",
         "jobs",
     ];
-    rows_of(&site.open(), tables)
+    read_rows(&site.open(), tables)
 }
 
 #[test]
-fn sync_counts_and_ranks_in_one_go() {
-    let site = small("sync_one_go");
-    assert_eq!(sync(&site, END + 100.0, &[]).ok(), "");
+fn sync_counts_and_ranks_in_one_transaction() {
+    let site = make_site_with_jobs("sync_one_go");
+    assert_eq!(run_sync(&site, END + 100.0, &[]).ok(), "");
     // Two nodes for 10, 20, 30 and 40 s; ann is alone in A, ben has one share of five in B.
     let expected = [("ann", 20.0), ("ben", 40.0), ("cat", 60.0), ("dan", 80.0)];
     let usages: Vec<(String, f64)> = read_associations(&site).into_iter().map(|row| (row.0, row.1)).collect();
@@ -96,69 +96,69 @@ fn sync_counts_and_ranks_in_one_go() {
         );
     }
     let before = site.bytes();
-    assert_eq!(sync(&site, END + 101.0, &[]).ok(), "");
+    assert_eq!(run_sync(&site, END + 101.0, &[]).ok(), "");
     assert_eq!(site.bytes(), before, "a second run finds nothing to write");
-    sync(&site, END + H + 1.0, &[]).ok();
+    run_sync(&site, END + H + 1.0, &[]).ok();
     let usages: Vec<f64> = read_associations(&site).into_iter().map(|row| row.1).collect();
     assert_eq!(usages, [10.0, 20.0, 30.0, 40.0]);
 }
 
 #[test]
-fn a_step_that_fails_leaves_nothing_of_those_before_it() {
-    let site = small("sync_fails");
+fn a_failed_step_undoes_the_steps_before_it() {
+    let site = make_site_with_jobs("sync_fails");
     site.sql("UPDATE bank_table SET parent_bank = 'nowhere' WHERE bank = 'B'");
-    let before = dump(&site);
-    let ran = sync(&site, END + 100.0, &[]);
+    let before = read_counted_tables(&site);
+    let ran = run_sync(&site, END + 100.0, &[]);
     assert!(ran.error().contains("nowhere"), "{ran:?}");
-    assert_eq!(dump(&site), before);
+    assert_eq!(read_counted_tables(&site), before);
     site.sql("UPDATE bank_table SET parent_bank = 'root' WHERE bank = 'B'");
-    sync(&site, END + 100.0, &[]).ok();
+    run_sync(&site, END + 100.0, &[]).ok();
     assert_eq!(read_associations(&site)[3].1, 80.0);
 }
 
 #[test]
-fn dry_run_shows_and_stores_nothing() {
-    let site = small("sync_dry");
+fn dry_run_shows_changes_and_stores_nothing() {
+    let site = make_site_with_jobs("sync_dry");
     let before = site.bytes();
-    let ran = sync(&site, END + 100.0, &["--dry-run", "--json"]);
+    let ran = run_sync(&site, END + 100.0, &["--dry-run", "--json"]);
     let json = ran.json();
     assert_eq!((json["counted"].as_u64(), json["boundaries"].as_u64()), (Some(4), Some(0)));
     let dan = &json["changes"][0];
     assert_eq!((dan["user"].as_str(), dan["usage"].as_f64()), (Some("dan"), Some(80.0)));
-    assert!(sync(&site, END + 100.0, &["--dry-run"]).ok().contains("nothing was stored or sent"));
+    assert!(run_sync(&site, END + 100.0, &["--dry-run"]).ok().contains("nothing was stored or sent"));
     assert_eq!(site.bytes(), before);
 }
 
 #[test]
-fn the_clock_going_back_and_a_lock_are_errors() {
-    let site = small("sync_errors");
-    sync(&site, END + 100.0, &[]).ok();
+fn a_clock_that_went_back_and_a_lock_are_errors() {
+    let site = make_site_with_jobs("sync_errors");
+    run_sync(&site, END + 100.0, &[]).ok();
     let before = site.bytes();
-    let ran = sync(&site, END - 5000.0, &[]);
+    let ran = run_sync(&site, END - 5000.0, &[]);
     assert!(ran.error().contains("the clock went back"), "{ran:?}");
     assert!(!ran.error().contains("is stored"), "{ran:?}");
     let connection = site.open();
     connection.execute_batch("BEGIN IMMEDIATE").expect("a lock");
-    let ran = sync(&site, END + 200.0, &["--wait", "0.1"]);
+    let ran = run_sync(&site, END + 200.0, &["--wait", "0.1"]);
     assert!(ran.error().contains("locked by another process"), "{ran:?}");
     drop(connection);
     assert_eq!(site.bytes(), before);
     // Edited associations are ranked nevertheless.
     let fairshares = read_associations(&site);
     site.sql("UPDATE association_table SET shares = 50 WHERE username = 'dan'");
-    let ran = sync(&site, END - 5000.0, &[]);
+    let ran = run_sync(&site, END - 5000.0, &[]);
     assert!(ran.error().contains("all changes are stored"), "{ran:?}");
     assert_ne!(read_associations(&site), fairshares);
 }
 
 #[test]
 fn missing_columns_of_a_schema_are_named() {
-    let site = small("sync_schema");
+    let site = make_site_with_jobs("sync_schema");
     site.sql(
         "DROP TABLE t_half_life_period_table; ALTER TABLE bank_table DROP COLUMN job_usage;
          ALTER TABLE jobs DROP COLUMN R; ALTER TABLE jobs DROP COLUMN t_run",
     );
-    let ran = sync(&site, END + 100.0, &[]);
+    let ran = run_sync(&site, END + 100.0, &[]);
     for missing in [
         "no table t_half_life_period_table",
         "bank_table has no column job_usage",
@@ -170,7 +170,7 @@ fn missing_columns_of_a_schema_are_named() {
 
 #[test]
 fn an_older_schema_keeps_its_bins_in_columns() {
-    let site = small("sync_columns");
+    let site = make_site_with_jobs("sync_columns");
     site.sql(
         "DROP TABLE job_usage_per_association_table; DROP TABLE config_table;
          ALTER TABLE bank_table DROP COLUMN ignore_older_than; ALTER TABLE jobs DROP COLUMN project;
@@ -182,11 +182,11 @@ fn an_older_schema_keeps_its_bins_in_columns() {
          ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_1 real DEFAULT 0;
          ALTER TABLE job_usage_factor_table ADD COLUMN usage_factor_period_2 real DEFAULT 0",
     );
-    sync(&site, END + 100.0, &[]).ok();
+    run_sync(&site, END + 100.0, &[]).ok();
     let usages = || read_associations(&site).into_iter().map(|row| row.1).collect::<Vec<f64>>();
     assert_eq!(usages(), [20.0, 40.0, 60.0, 80.0]);
     // The half-life is flux-accounting's own, a week.
-    sync(&site, END + 604_800.0, &[]).ok();
+    run_sync(&site, END + 604_800.0, &[]).ok();
     assert_eq!(usages(), [10.0, 20.0, 30.0, 40.0]);
     let bins: (f64, f64, f64) = site
         .open()
@@ -197,8 +197,8 @@ fn an_older_schema_keeps_its_bins_in_columns() {
 }
 
 #[test]
-fn usage_adds_up_hours() {
-    let site = small("usage_hours");
+fn usage_sums_hours_by_user_bank_and_project() {
+    let site = make_site_with_jobs("usage_hours");
     let usage = |more: &[&str]| fairshare(["usage", "-p", site.path(), "--json"].iter().chain(more)).json();
     let all = usage(&["--by", "user"]);
     let hours = |row: &serde_json::Value, key: &str| row[key].as_f64().expect("hours") * 3600.0;
@@ -225,7 +225,7 @@ fn usage_adds_up_hours() {
         csv.ok().starts_with("bank,jobs,node_hours,core_hours,gpu_hours,part,bar\nB,3,0.05,0.2,0.05,0.9,"),
         "{csv:?}"
     );
-    sync(&site, END + 100.0, &[]).ok();
+    run_sync(&site, END + 100.0, &[]).ok();
     let periods = usage(&["--by", "period", "--user", "dan"]);
     assert_eq!(
         (periods["periods"][0]["usage"].as_f64(), periods["next_boundary"].as_f64()),
@@ -241,8 +241,8 @@ fn usage_adds_up_hours() {
 }
 
 #[test]
-fn a_missing_name_is_reported() {
-    let site = small("usage_names");
+fn unknown_users_and_banks_are_reported() {
+    let site = make_site_with_jobs("usage_names");
     site.sql("INSERT INTO jobs SELECT '1', 4321, 0, 0, 10, '0', R, '{}', '', 'gone', 0, 0 FROM jobs LIMIT 1");
     for by in ["user", "period"] {
         for (option, name) in [("--user", "nobody-here"), ("--bank", "nowhere")] {
@@ -262,7 +262,7 @@ fn a_missing_name_is_reported() {
 
 #[test]
 fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
-    let site = small("recount_write");
+    let site = make_site_with_jobs("recount_write");
     site.sql("UPDATE association_table SET job_usage = 7 WHERE username = 'ann'");
     let now = (END + 100.0).to_string();
     let recount = |more: &[&str]| fairshare(["recount", "-p", site.path(), "--now", &now].iter().chain(more));
@@ -277,20 +277,20 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     assert_eq!((values, ann["due"].as_bool()), ([7.0, 20.0, 13.0], Some(true)));
     // Removed records can only make the recount lower than the stored usage.
     assert!(!text.contains("the oldest record ended on"), "{text}");
-    sync(&site, END + 100.0, &[]).ok();
+    run_sync(&site, END + 100.0, &[]).ok();
     site.sql("UPDATE association_table SET job_usage = 70 WHERE username = 'ann'");
     let text = recount(&[]).ok().to_owned();
     assert!(text.contains("the oldest record ended on") && !text.contains("due:"), "{text}");
     recount(&["--write"]).ok();
     assert_eq!(read_associations(&site)[0].1, 20.0);
     assert!(recount(&[]).ok().contains("usage of 0 associations and 0 banks differs"));
-    assert_eq!(sync(&site, END + 101.0, &["--dry-run", "--json"]).json()["counted"], 0);
+    assert_eq!(run_sync(&site, END + 101.0, &["--dry-run", "--json"]).json()["counted"], 0);
 }
 
 #[test]
 fn scrub_reports_removed_records() {
-    let site = small("scrub");
-    sync(&site, END + 100.0, &[]).ok();
+    let site = make_site_with_jobs("scrub");
+    run_sync(&site, END + 100.0, &[]).ok();
     let scrub = |now: f64, more: &[&str]| {
         fairshare(["scrub", "0", "-p", site.path(), "--now", &now.to_string()].iter().chain(more))
             .ok()
@@ -299,7 +299,7 @@ fn scrub_reports_removed_records() {
     assert_eq!(scrub(END + 100.0, &[]), "removed 0 records; 4 records as old stay, usage still needs them\n");
     assert_eq!(scrub(END + 9.0 * H, &["--dry-run"]), "would remove 4 records\n");
     assert_eq!(scrub(END + 9.0 * H, &[]), "removed 4 records\n");
-    assert_eq!(sync(&site, END + 9.0 * H, &[]).ok(), "");
+    assert_eq!(run_sync(&site, END + 9.0 * H, &[]).ok(), "");
     assert_eq!(read_associations(&site)[0].1, 0.0);
 }
 
@@ -313,8 +313,8 @@ fn read_watermarks(site: &Site) -> Vec<f64> {
 
 #[test]
 fn jobs_that_never_count_again_are_pushed_as_counted() {
-    let site = small("push_cut_off");
-    sync(&site, END + 100.0, &[]).ok();
+    let site = make_site_with_jobs("push_cut_off");
+    run_sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
     assert_eq!(read_watermarks(&site), newest);
     // As clear-usage does.
@@ -336,7 +336,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     ));
     assert_eq!(read_watermarks(&site), [END + 300.0; 4]);
     // `sync` recounts from the records and sets the watermarks; the cleared bank stays cleared.
-    assert!(sync(&site, END + 400.0, &[]).err.contains("all usage was recounted"));
+    assert!(run_sync(&site, END + 400.0, &[]).err.contains("all usage was recounted"));
     assert_eq!(read_watermarks(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
     assert_eq!(read_watermarks(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
@@ -350,9 +350,9 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
 /// Kills a sync at 25 moments. Each time the data are all old or all new, and the next run completes them.
 fn kill_syncs(site: &Site) {
     let backup = site.path.with_extension("backup");
-    with_jobs(site);
+    add_jobs(site);
     std::fs::copy(&site.path, &backup).expect("a copy");
-    let before = dump(site);
+    let before = read_counted_tables(site);
     let begin = || {
         let now = (END + 100.0).to_string();
         let arguments = ["sync", "--only", "usage", "--only", "fairshare", "--now", &now, "-p", site.path()];
@@ -361,7 +361,7 @@ fn kill_syncs(site: &Site) {
     let started = Instant::now();
     assert!(begin().wait().expect("it ends").success());
     let whole = started.elapsed();
-    let after = dump(site);
+    let after = read_counted_tables(site);
     assert_ne!(before, after);
     let (mut kept, mut seed) = (0, 1_u64);
     for round in 0..25 {
@@ -378,25 +378,25 @@ fn kill_syncs(site: &Site) {
         // SIGKILL; an error means that the process has ended by itself.
         let _ = child.kill();
         child.wait().expect("it ends");
-        let found = dump(site);
+        let found = read_counted_tables(site);
         if found == before {
             kept += 1;
         } else {
             assert!(found == after, "a mix of old and new after a kill at {moment:?}");
         }
         assert!(begin().wait().expect("it ends").success());
-        assert!(dump(site) == after, "the next run makes it good");
+        assert!(read_counted_tables(site) == after, "the next run makes it good");
     }
     assert!(kept > 0, "no kill came early enough ({whole:?})");
 }
 
 #[test]
-fn killed_with_a_rollback_journal() {
+fn a_killed_sync_leaves_no_mix_with_a_rollback_journal() {
     kill_syncs(&Site::large("sync_kill_journal", 20, 150));
 }
 
 #[test]
-fn killed_with_a_write_ahead_log() {
+fn a_killed_sync_leaves_no_mix_with_a_write_ahead_log() {
     let site = Site::large("sync_kill_wal", 20, 150);
     site.sql("PRAGMA journal_mode = WAL");
     kill_syncs(&site);

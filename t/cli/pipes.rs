@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use super::site::Site;
-use super::{PROGRAM, fairshare, fairshare_reading, file};
+use super::{PROGRAM, fairshare, file, run_fairshare_with_input};
 
 const EXPORT: &str = r#"{"associations": [], "queues": [], "projects": [], "banks": [{"bank": "A", "priority": 0.0}],
     "config": {}, "priority_factors": []}"#;
@@ -44,28 +44,28 @@ fn wait_until_stuck(child: &mut Child, what: &dyn std::fmt::Debug) {
     panic!("{what:?} never came to print");
 }
 
-fn full() -> File {
+fn open_full_device() -> File {
     OpenOptions::new().write(true).open("/dev/full").expect("/dev/full")
 }
 
-fn run(arguments: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>) -> Output {
+fn run_with_streams(arguments: &[&str], out: impl Into<Stdio>, err: impl Into<Stdio>) -> Output {
     Command::new(PROGRAM).args(arguments).stdout(out).stderr(err).output().expect("it runs")
 }
 
 #[test]
-fn a_closed_pipe_is_quiet_everywhere() {
+fn a_closed_pipe_is_not_an_error_in_any_format() {
     let site = Site::small("closed_pipes");
     for command in [["push", "--dry-run"], ["update", "--dry-run"], ["push", "--help"], ["show", "-P"]] {
         let arguments = [command[0], command[1], "-p", site.path()];
-        let output = run(&arguments, closed_pipe(), Stdio::piped());
+        let output = run_with_streams(&arguments, closed_pipe(), Stdio::piped());
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{command:?}");
     }
 }
 
 #[test]
-fn readers_of_a_list_do_not_block_writers() {
+fn a_paused_reader_does_not_block_writers() {
     let site = Site::small("list_in_a_pager");
-    super::pipeline::with_jobs(&site);
+    super::pipeline::add_jobs(&site);
     let (path, now) = (site.path(), (super::pipeline::END + 900.0).to_string());
     let begun = ["sync", "--only", "usage", "--now", &now, "-p", path];
     fairshare(begun).ok();
@@ -109,32 +109,41 @@ fn readers_of_a_list_do_not_block_writers() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_no_panic() {
+fn a_full_disk_is_an_error() {
     let site = Site::small("full_disks");
-    let output = run(&["push", "--dry-run", "-p", site.path()], full(), Stdio::piped());
+    let output =
+        run_with_streams(&["push", "--dry-run", "-p", site.path()], open_full_device(), Stdio::piped());
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(text, "flux-fairshare: can't write the output: No space left on device\n");
 }
 
 #[test]
-fn a_standard_error_that_takes_nothing_does_not_change_the_outcome() {
+fn a_full_standard_error_does_not_change_the_exit_status() {
     let site = Site::small("full_error");
     let path = site.path();
-    for err in [Stdio::from(full()), closed_pipe()] {
-        let output = run(&["update", "-v", "-p", path], Stdio::piped(), err);
+    for err in [Stdio::from(open_full_device()), closed_pipe()] {
+        let output = run_with_streams(&["update", "-v", "-p", path], Stdio::piped(), err);
         assert_eq!(output.status.code(), Some(0), "the values are stored");
     }
     assert_eq!(site.fairshares().first().expect("ann").1, 0.25);
     site.sql("DROP TABLE config_table");
-    assert_eq!(run(&["push", "--dry-run", "-p", path], Stdio::piped(), full()).status.code(), Some(0));
-    assert_eq!(run(&["update", "-p", "/none"], Stdio::piped(), full()).status.code(), Some(2));
+    assert_eq!(
+        run_with_streams(&["push", "--dry-run", "-p", path], Stdio::piped(), open_full_device())
+            .status
+            .code(),
+        Some(0)
+    );
+    assert_eq!(
+        run_with_streams(&["update", "-p", "/none"], Stdio::piped(), open_full_device()).status.code(),
+        Some(2)
+    );
 }
 
 #[test]
-fn an_error_behind_a_change_says_that_it_is_stored() {
+fn an_output_error_after_a_change_says_that_the_change_is_stored() {
     let site = Site::small("stored_all_the_same");
-    super::pipeline::with_jobs(&site);
+    super::pipeline::add_jobs(&site);
     let (path, now) = (site.path(), (super::pipeline::END + 900.0).to_string());
     for (arguments, stored) in [
         (&["recount", "--write", "--now", &now][..], "SELECT sum(job_usage) = 200 FROM association_table"),
@@ -150,7 +159,7 @@ fn an_error_behind_a_change_says_that_it_is_stored() {
         ),
     ] {
         let arguments = [arguments, &["-p", path]].concat();
-        let output = run(&arguments, full(), Stdio::piped());
+        let output = run_with_streams(&arguments, open_full_device(), Stdio::piped());
         let text = String::from_utf8(output.stderr).expect("text");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         assert!(text.ends_with("; all changes are stored\n"), "{arguments:?}: {text}");
@@ -160,40 +169,40 @@ fn an_error_behind_a_change_says_that_it_is_stored() {
     // A command that stores nothing prints no message about stored data.
     let reads = ["sync", "--only", "push", "--uri", "local:///nonexistent", "-p", path];
     for arguments in [&reads[..], &["recount", "--now", &now, "-p", path], &["limit", "-p", path]] {
-        let output = run(arguments, full(), Stdio::piped());
+        let output = run_with_streams(arguments, open_full_device(), Stdio::piped());
         let text = String::from_utf8(output.stderr).expect("text");
         assert!(output.status.code() == Some(2) && !text.contains("stored"), "{arguments:?}: {text}");
     }
 }
 
 #[test]
-fn documents_through_standard_input() {
+fn documents_are_read_from_standard_input() {
     let would = "would send 0 associations, 0 queues, 0 projects, 1 bank, 0 factors, the config\n";
     for path in ["-", "/dev/stdin"] {
-        assert_eq!(fairshare_reading(EXPORT, &["push", "--dry-run", "-p", path]).ok(), would);
+        assert_eq!(run_fairshare_with_input(EXPORT, &["push", "--dry-run", "-p", path]).ok(), would);
         let tree = r#"{"banks": [{"name": "r"}], "associations": [{"user": "u", "bank": "r", "shares": 1}]}"#;
-        let shown = fairshare_reading(tree, &["show", "--tree", path, "-P", "-o", "name"]);
+        let shown = run_fairshare_with_input(tree, &["show", "--tree", path, "-P", "-o", "name"]);
         assert_eq!(shown.ok(), "name\nr\nu\n");
         let groups = file("piped_usage", "g 1 root 1\nu 2 g 1\n");
         let arguments =
             ["show", "--tree", &groups, "--usage-file", path, "-P", "-o", "name,usage", "--bank", "g"];
-        assert_eq!(fairshare_reading("u 7\n", &arguments).ok(), "name|usage\nroot|8\ng|8\nu|7\n");
-        let ran = fairshare_reading("u 7\n", &["show", "--tree", path, "--usage-file", path]);
+        assert_eq!(run_fairshare_with_input("u 7\n", &arguments).ok(), "name|usage\nroot|8\ng|8\nu|7\n");
+        let ran = run_fairshare_with_input("u 7\n", &["show", "--tree", path, "--usage-file", path]);
         assert_eq!(
             ran.error(),
             format!("flux-fairshare: {path}: can't be both the tree and the list of usages")
         );
     }
-    let ran = fairshare_reading("SQLite format 3\0", &["push", "--dry-run", "-p", "-"]);
+    let ran = run_fairshare_with_input("SQLite format 3\0", &["push", "--dry-run", "-p", "-"]);
     assert!(ran.error().contains("a database is read from its own file, not through a pipe"), "{ran:?}");
     let ran = fairshare(["push", "--dry-run", "-p", "/none"]);
     assert!(ran.error().starts_with("flux-fairshare: /none: no such file; -p FILE or "), "{ran:?}");
 }
 
 #[test]
-fn a_usage_of_a_group_is_reported_apart_from_the_output() {
+fn the_usage_of_a_group_is_noted_on_standard_error() {
     let groups = file("group_usage_tree", "g 1 root 1\nu 2 g 1\n");
-    let ran = fairshare_reading(
+    let ran = run_fairshare_with_input(
         "g 5\nu 7\n",
         &["show", "--tree", &groups, "--usage-file", "-", "-P", "-o", "usage"],
     );
@@ -211,9 +220,9 @@ fn a_tree_of_another_system_is_ranked_by_its_rule() {
         (r#"{"banks": [{"name": "r"}], "associations": []}"#, &["--tree", "-"], "weighted-walk"),
         (sshare, &["--tree", "-", "--policy", "classic"], "classic"),
     ] {
-        let shown = fairshare_reading(tree, &[&["show", "--json"], arguments].concat()).json();
+        let shown = run_fairshare_with_input(tree, &[&["show", "--json"], arguments].concat()).json();
         assert_eq!(shown["policy"], policy);
     }
-    let told = fairshare_reading(sshare, &["why", "u", "--tree", "-"]);
+    let told = run_fairshare_with_input(sshare, &["why", "u", "--tree", "-"]);
     assert!(told.ok().contains("(fair-tree)"), "{told:?}");
 }

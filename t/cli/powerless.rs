@@ -8,31 +8,31 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::site::Site;
-use super::{PROGRAM, Ran, finish};
+use super::{PROGRAM, RunResult, run_with_input};
 
 /// A directory with a database and the program, which an unprivileged user can read.
-pub struct Powerless {
+pub struct UnprivilegedDirectory {
     pub directory: PathBuf,
     pub database: PathBuf,
 }
 
-impl Powerless {
-    pub fn new(test: &str, site: &Site) -> Powerless {
+impl UnprivilegedDirectory {
+    pub fn new(test: &str, site: &Site) -> UnprivilegedDirectory {
         let directory = std::env::temp_dir().join(format!("flux-fairshare-{test}-{}", std::process::id()));
         fs::create_dir_all(&directory).expect("a directory");
-        let view = Powerless { database: directory.join("site.db"), directory };
+        let view = UnprivilegedDirectory { database: directory.join("site.db"), directory };
         for suffix in ["", "-journal", "-wal"] {
-            let (from, to) = (with(&site.path, suffix), with(&view.database, suffix));
+            let (from, to) = (with_suffix(&site.path, suffix), with_suffix(&view.database, suffix));
             if from.exists() {
                 fs::copy(from, &to).expect("copied");
-                mode(&to, 0o444);
+                set_mode(&to, 0o444);
             }
         }
         // A separate process copies the program: a file that this process writes would be busy in children of other tests.
         let copied = Command::new("cp").arg(PROGRAM).arg(view.directory.join("program")).status();
         assert!(copied.expect("cp runs").success());
-        mode(&view.directory.join("program"), 0o755);
-        mode(&view.directory, 0o555);
+        set_mode(&view.directory.join("program"), 0o755);
+        set_mode(&view.directory, 0o555);
         view
     }
 
@@ -45,14 +45,14 @@ impl Powerless {
         program
     }
 
-    pub fn run(&self, command: &str) -> Ran {
+    pub fn run(&self, command: &str) -> RunResult {
         let mut line = self.program();
         line.arg(command).args((command == "why").then_some("ann")).arg("-p").arg(&self.database);
-        finish(&mut line, "")
+        run_with_input(&mut line, "")
     }
 }
 
-impl Drop for Powerless {
+impl Drop for UnprivilegedDirectory {
     fn drop(&mut self) {
         let _ = fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755));
         let _ = fs::remove_dir_all(&self.directory);
@@ -74,12 +74,12 @@ pub fn is_root_for(test: &str) -> bool {
 }
 
 /// Returns a path with a suffix.
-pub fn with(path: &Path, suffix: &str) -> PathBuf {
+pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-pub fn mode(path: &Path, mode: u32) {
+pub fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("mode");
 }

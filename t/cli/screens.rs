@@ -7,11 +7,11 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::site::Site;
-use super::table::on_screen;
+use super::table::run_on_screen;
 use super::{fairshare, file};
 
 /// Returns a site of three levels with usage in node-hours and in bins.
-fn site(test: &str) -> Site {
+fn make_site(test: &str) -> Site {
     let site = Site::new(
         test,
         &[
@@ -83,10 +83,10 @@ fn check_screens(name: &str, path: &str, arguments: &str) {
     for colour in ["never", "always"] {
         for columns in [80, 120, 200] {
             let command = format!("PROGRAM {arguments} --color {colour}");
-            let Some(ran) = on_screen((columns, 200), "xterm", &command) else { return };
+            let Some(ran) = run_on_screen((columns, 200), "xterm", &command) else { return };
             assert_eq!(ran.status, 0, "{name}: {ran:?}");
             let text = mask_text(&ran.out, path);
-            check(name, columns, colour == "always", &text);
+            check_lines(name, columns, colour == "always", &text);
             screens.push_str(&format!("\n===== {columns} columns, colour {colour}\n{text}"));
         }
     }
@@ -103,7 +103,7 @@ fn check_screens(name: &str, path: &str, arguments: &str) {
 
 /// Checks that no line is wider than the screen, and that the colours are readable on any background: bold, faint, red, green.
 #[track_caller]
-fn check(name: &str, columns: u32, colour: bool, text: &str) {
+fn check_lines(name: &str, columns: u32, colour: bool, text: &str) {
     assert_eq!(text.contains("ESC"), colour, "{name}: {text}");
     for line in text.lines() {
         let mut parts = line.split("ESC[");
@@ -121,8 +121,8 @@ fn check(name: &str, columns: u32, colour: bool, text: &str) {
 }
 
 #[test]
-fn screens_of_a_database() {
-    let site = site("screens");
+fn screens_of_a_database_equal_the_golden_files() {
+    let site = make_site("screens");
     let path = site.path();
     for (name, arguments) in [
         ("show", "show -p SITE"),
@@ -141,14 +141,14 @@ fn screens_of_a_database() {
 }
 
 #[test]
-fn screens_of_a_simulation() {
+fn screens_of_a_simulation_equal_the_golden_files() {
     let trace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../t/data/week.swf");
     let arguments = format!("simulate --trace {trace} --policy fair-tree --sweep half-life=1d,14d");
     check_screens("simulate", trace, &arguments);
 }
 
 #[test]
-fn screens_of_a_pbs_site() {
+fn screens_of_a_pbs_site_equal_the_golden_files() {
     let (groups, usages) = (file("screens_groups", GROUPS), file("screens_usages", USAGES));
     let tree = format!("{groups} --usage-file {usages}");
     for (name, arguments) in [
@@ -162,30 +162,32 @@ fn screens_of_a_pbs_site() {
 }
 
 #[test]
-fn colour_is_a_matter_of_option_and_environment() {
+fn option_and_environment_decide_about_colours() {
     let path = file("screens_colour", super::what_if::TREE);
     let rows =
         [("", true), ("NO_COLOR=1", false), ("CLICOLOR=0", false), ("TERM=dumb", false), ("NO_COLOR=", true)];
     for (setting, colour) in rows {
-        let Some(ran) = on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path}")) else {
+        let Some(ran) = run_on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path}")) else {
             return;
         };
         assert_eq!(ran.out.contains('\x1b'), colour, "{setting}: {ran:?}");
-        let ran = on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path} --color always"));
+        let ran =
+            run_on_screen((80, 50), "xterm", &format!("{setting} PROGRAM show -t {path} --color always"));
         assert!(ran.expect("a terminal").out.contains('\x1b'), "{setting}");
-        let ran = on_screen(
+        let ran = run_on_screen(
             (80, 50),
             "xterm",
             &format!("CLICOLOR_FORCE=1 {setting} PROGRAM show -t {path} --color never"),
         );
         assert!(!ran.expect("a terminal").out.contains('\x1b'), "{setting}");
     }
-    let ran = on_screen((80, 50), "xterm", &format!("PROGRAM show -t {path} | cat")).expect("a terminal");
+    let ran = run_on_screen((80, 50), "xterm", &format!("PROGRAM show -t {path} | cat")).expect("a terminal");
     assert!(!ran.out.contains('\x1b'), "{ran:?}");
-    let ran = on_screen((80, 50), "xterm", &format!("CLICOLOR_FORCE=1 PROGRAM show -t {path} | cat"));
+    let ran = run_on_screen((80, 50), "xterm", &format!("CLICOLOR_FORCE=1 PROGRAM show -t {path} | cat"));
     assert!(ran.expect("a terminal").out.contains('\x1b'));
     // A locale without box-drawing characters gets none.
-    let ran = on_screen((80, 50), "xterm", &format!("LC_ALL=C PROGRAM show -t {path}")).expect("a terminal");
+    let ran =
+        run_on_screen((80, 50), "xterm", &format!("LC_ALL=C PROGRAM show -t {path}")).expect("a terminal");
     assert!(ran.out.is_ascii(), "{ran:?}");
 }
 
@@ -195,7 +197,7 @@ fn output_longer_than_the_terminal_goes_to_a_pager() {
     let path = file("screens_pager", super::what_if::TREE);
     let paged = |rows, setting: &str, arguments: &str| {
         let command = format!("PAGER=\"sed 's/^/paged /'\" {setting} PROGRAM {arguments} -t {path}");
-        on_screen((80, rows), "xterm", &command)
+        run_on_screen((80, rows), "xterm", &command)
     };
     let Some(ran) = paged(4, "", "show") else { return };
     let lines: Vec<&str> = ran.out.lines().collect();
@@ -217,6 +219,6 @@ fn output_longer_than_the_terminal_goes_to_a_pager() {
     assert_eq!((ran.status, ran.out.as_str()), (0, ""), "{ran:?}");
     // With a missing pager no text is lost. PATH has no less.
     let command = format!("env -u PAGER PATH=/nonexistent PROGRAM show -t {path}");
-    let ran = on_screen((80, 4), "xterm", &command.replace("env", "/usr/bin/env")).expect("a terminal");
+    let ran = run_on_screen((80, 4), "xterm", &command.replace("env", "/usr/bin/env")).expect("a terminal");
     assert!(ran.out.contains("root") && ran.status == 0, "{ran:?}");
 }

@@ -17,7 +17,7 @@ const THREE: &str = "; MaxProcs: 4\n; UnixStartTime: 1000000000\n\
     2 10 5 100 4 -1 -1 4 100 -1 1 1 1 -1 1 -1 -1 -1\n\
     3 20 -1 50 2 -1 -1 2 50 -1 1 1 1 -1 1 -1 -1 -1\n";
 
-fn simulated(path: &str, more: &str) -> Value {
+fn run_simulation(path: &str, more: &str) -> Value {
     let arguments = ["simulate", "--trace", path, "--json"].into_iter().chain(more.split_whitespace());
     fairshare(arguments).json()
 }
@@ -41,9 +41,9 @@ fn busy_trace() -> String {
 }
 
 #[test]
-fn a_history_worked_out_by_hand() {
+fn results_of_a_small_history_equal_those_computed_by_hand() {
     let path = file("simulate_three", THREE);
-    let told = simulated(&path, "--sweep scheduler=fcfs,easy");
+    let told = run_simulation(&path, "--sweep scheduler=fcfs,easy");
     assert_eq!((&told["jobs"], &told["cores"]), (&3.into(), &4.into()));
     assert_eq!(told["recorded_wait_mean"], 5.0);
     let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| told[key].as_f64().unwrap());
@@ -83,7 +83,7 @@ fn a_history_worked_out_by_hand() {
 }
 
 #[test]
-fn the_same_bytes_twice_on_one_core_and_on_many_and_out_of_a_compressed_file() {
+fn results_do_not_depend_on_threads_or_compression() {
     let text = busy_trace();
     let plain = file("simulate_busy", &text);
     let packed = directory("simulate_packed").join("busy.swf.gz");
@@ -134,7 +134,7 @@ fn the_scheduler_equals_a_simple_implementation() {
         let Ok(oracle) = oracle else { return };
         assert!(oracle.status.success(), "{oracle:?}");
         let wanted = String::from_utf8(oracle.stdout).unwrap();
-        let told = simulated(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
+        let told = run_simulation(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
         let row = &told["scenarios"][0];
         let keys =
             ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
@@ -148,7 +148,7 @@ fn the_scheduler_equals_a_simple_implementation() {
 
 /// Under full load banks get resources by their shares; a limit on a bank reduces its part.
 #[test]
-fn shares_and_limits_decide_the_parts_of_banks() {
+fn shares_and_limits_decide_the_waits_of_banks() {
     let path = file("simulate_shares", busy_trace());
     let tree = file(
         "simulate_tree",
@@ -164,7 +164,7 @@ fn shares_and_limits_decide_the_parts_of_banks() {
             ),
     );
     let waits = |more: &str| -> Vec<(f64, f64)> {
-        let told = simulated(&path, &format!("--tree {tree} --policy fair-tree {more}"));
+        let told = run_simulation(&path, &format!("--tree {tree} --policy fair-tree {more}"));
         let rows = told["groups"].as_array().unwrap().iter().filter(|row| row["by"] == "bank");
         rows.map(|row| (row["promised"].as_f64().unwrap(), row["wait_mean"].as_f64().unwrap())).collect()
     };
@@ -209,10 +209,10 @@ fn make_database(test: &str) -> Site {
 }
 
 #[test]
-fn a_databases_jobs_on_its_own_site() {
+fn jobs_of_a_database_are_replayed_on_its_site() {
     let site = make_database("simulate_database");
     let before = site.bytes();
-    let told = simulated(site.path(), "--nodes 2 --cores-per-node 4");
+    let told = run_simulation(site.path(), "--nodes 2 --cores-per-node 4");
     // The cluster has two nodes of four cores. User 9 has no association, and one job never ran.
     let row = &told["scenarios"][0];
     assert_eq!(
@@ -238,12 +238,12 @@ fn a_databases_jobs_on_its_own_site() {
     // Bank B requested resources from 1001 to 1090 s, and got 60 of 89.
     assert_eq!(delivered, [("A", 0.25, 1.0), ("B", 0.75, 480.0 / 712.0)]);
     assert_eq!(site.bytes(), before, "nothing is changed");
-    let held = simulated(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");
+    let held = run_simulation(site.path(), "--nodes 2 --cores-per-node 4 --sweep max-running-jobs=0");
     assert_eq!((&held["scenarios"][0]["jobs"], &held["scenarios"][0]["never"]), (&0.into(), &2.into()));
 }
 
 #[test]
-fn tables_and_lists_for_people_and_programs() {
+fn tables_and_csv_list_scenarios_and_groups() {
     let path = file("simulate_forms", THREE);
     let table = fairshare(["simulate", "--trace", &path, "--sweep", "scheduler=fcfs,easy"]);
     let lines: Vec<&str> = table.ok().lines().collect();

@@ -139,7 +139,7 @@ pub fn fairshares(path: &Path) -> Vec<(String, f64)> {
 }
 
 /// Returns all rows of these tables as text.
-pub fn rows_of<'a>(connection: &Connection, tables: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+pub fn read_rows<'a>(connection: &Connection, tables: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     let mut rows = Vec::new();
     for table in tables {
         let mut statement = connection.prepare(&format!("SELECT * FROM {table}")).expect("a table");

@@ -2,10 +2,10 @@
 //! The exit statuses and the shape of errors, over all commands.
 
 use super::site::Site;
-use super::{Ran, fairshare};
+use super::{RunResult, fairshare};
 
 /// Returns the commands that the help lists.
-fn commands() -> Vec<String> {
+fn list_commands() -> Vec<String> {
     let help = fairshare(["--help"]);
     let groups = help.ok().split("\nOptions:").next().expect("a text").to_owned();
     let names = groups.lines().filter_map(|line| line.strip_prefix("  "));
@@ -14,24 +14,24 @@ fn commands() -> Vec<String> {
 }
 
 #[track_caller]
-fn is_error(ran: &Ran) {
+fn assert_error(ran: &RunResult) {
     assert!(ran.error().starts_with("flux-fairshare: "), "{ran:?}");
     assert!(!ran.err.contains("os error") && !ran.err.contains("error:"), "{ran:?}");
 }
 
 #[test]
 fn an_unknown_option_is_an_error_in_each_command() {
-    let commands = commands();
+    let commands = list_commands();
     assert!(commands.len() > 20, "{commands:?}");
     for command in commands {
         let ran = fairshare([command.as_str(), "--no-such-option"]);
-        is_error(&ran);
+        assert_error(&ran);
         assert!(ran.err.contains("unexpected argument '--no-such-option'"), "{ran:?}");
     }
 }
 
 /// Arguments that a command needs before it reads anything.
-fn needed(command: &str) -> &'static [&'static str] {
+fn required_arguments(command: &str) -> &'static [&'static str] {
     match command {
         "why" => &["ann"],
         "what-if" => &["--shares", "chem=2"],
@@ -45,9 +45,9 @@ fn needed(command: &str) -> &'static [&'static str] {
 #[test]
 fn a_missing_database_or_instance_is_an_error_in_each_command() {
     // top first checks that it runs on a terminal.
-    for command in commands().into_iter().filter(|command| command != "top") {
+    for command in list_commands().into_iter().filter(|command| command != "top") {
         let has = |option: &str| fairshare([command.as_str(), "-h"]).ok().contains(option);
-        let mut arguments = [&[command.as_str()], needed(&command)].concat();
+        let mut arguments = [&[command.as_str()], required_arguments(&command)].concat();
         if has("--path <FILE>") {
             arguments.extend(["-p", "/nonexistent"]);
         }
@@ -59,7 +59,7 @@ fn a_missing_database_or_instance_is_an_error_in_each_command() {
             // doctor reports the fault as a finding: the answer is no.
             assert!(ran.status == 1 && !ran.out.contains("os error"), "{ran:?}");
         } else {
-            is_error(&ran);
+            assert_error(&ran);
             assert!(ran.err.contains("nonexistent"), "{arguments:?}: {ran:?}");
         }
     }
@@ -68,7 +68,7 @@ fn a_missing_database_or_instance_is_an_error_in_each_command() {
 #[test]
 fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
     let site = Site::small("statuses");
-    super::pipeline::with_jobs(&site);
+    super::pipeline::add_jobs(&site);
     for arguments in [
         &["show", "-u", "nobody-here"][..],
         &["show", "-b", "nobody-here"],
@@ -88,7 +88,7 @@ fn a_command_of_slurm_or_pbs_gets_a_hint() {
     for (typed, ours) in [("sprio", "jobs"), ("sshare", "show"), ("pbsfs", "show"), ("wyh", "standing")] {
         for arguments in [&[typed][..], &["help", typed]] {
             let ran = fairshare(arguments);
-            is_error(&ran);
+            assert_error(&ran);
             assert!(ran.err.contains(&format!("did you mean: flux fairshare {ours}\n")), "{ran:?}");
         }
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::fairshare;
-use super::powerless::{Powerless, is_root_for, mode, with};
+use super::powerless::{UnprivilegedDirectory, is_root_for, set_mode, with_suffix};
 use super::site::Site;
 
 /// A user id that this machine does not have.
@@ -27,7 +27,7 @@ fn craft_journal(database: &Path, victim: &Path) -> PathBuf {
     bytes.extend_from_slice(&length.to_be_bytes());
     bytes.extend_from_slice(&sum.to_be_bytes());
     bytes.extend_from_slice(&[0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
-    let journal = with(database, "-journal");
+    let journal = with_suffix(database, "-journal");
     fs::write(&journal, bytes).expect("written");
     change_owner(&journal);
     journal
@@ -59,7 +59,7 @@ fn a_journal_of_another_user_removes_no_file() {
             if is_strangers {
                 change_owner(&site.path);
             }
-            mode(&site.path, 0o666);
+            set_mode(&site.path, 0o666);
             let link = site.path.with_file_name("link.db");
             std::os::unix::fs::symlink("site.db", &link).expect("a link");
             let files = || [&site.path, &journal, &victim].map(|path| read_with_owner(path));
@@ -93,9 +93,9 @@ fn files_next_to_a_database_keep_their_owner() {
             }
             change_owner(&site.path);
             // A user that may write in a directory can rename files of root there.
-            let secret = with(&site.path, suffix);
+            let secret = with_suffix(&site.path, suffix);
             fs::write(&secret, "x".repeat(600)).expect("written");
-            mode(&secret, 0o600);
+            set_mode(&secret, 0o600);
             let before = read_with_owner(&secret);
             for command in ["show", "update"] {
                 let ran = fairshare([command, "--wait", "0.1", "-p", site.path()]);
@@ -108,7 +108,7 @@ fn files_next_to_a_database_keep_their_owner() {
 }
 
 #[test]
-fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
+fn an_update_waits_for_a_write_of_the_owner() {
     if !is_root_for("a write of somebody else") {
         return;
     }
@@ -116,7 +116,7 @@ fn a_writer_waits_for_a_write_of_the_owners_that_goes_on() {
     change_owner(&site.path);
     let other = site.open();
     other.execute_batch("BEGIN IMMEDIATE; UPDATE association_table SET shares = 9").expect("begun");
-    assert!(fs::metadata(with(&site.path, "-journal")).expect("a journal").len() > 0);
+    assert!(fs::metadata(with_suffix(&site.path, "-journal")).expect("a journal").len() > 0);
     // Readers are not disturbed.
     fairshare(["show", "-p", site.path()]).ok();
     site.update_waits_for(&other);
@@ -129,12 +129,13 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
     }
     let site = Site::small("log_of_another");
     site.sql("PRAGMA journal_mode = WAL");
-    let view = Powerless::new("log-of-another", &site);
+    let view = UnprivilegedDirectory::new("log-of-another", &site);
     change_owner(&view.database);
-    mode(&view.database, 0o644);
-    mode(&view.directory, 0o777);
+    set_mode(&view.database, 0o644);
+    set_mode(&view.directory, 0o777);
     let beside = || {
-        ["-wal", "-shm"].map(|suffix| fs::metadata(with(&view.database, suffix)).ok().map(|file| file.uid()))
+        ["-wal", "-shm"]
+            .map(|suffix| fs::metadata(with_suffix(&view.database, suffix)).ok().map(|file| file.uid()))
     };
     assert!(view.run("show").ok().contains("ann"));
     assert_eq!(beside(), [None; 2]);
@@ -151,18 +152,19 @@ fn a_reader_of_the_log_of_another_user_leaves_no_files() {
         .expect("written into the log");
     for ran in [fairshare(["show", "-p", path, "-P", "-o", "name,shares"]), {
         let mut line = view.program();
-        super::finish(line.args(["show", "-p", path, "-P", "-o", "name,shares"]), "")
+        super::run_with_input(line.args(["show", "-p", path, "-P", "-o", "name,shares"]), "")
     }] {
         assert!(ran.ok().contains("ann|7\n"), "{ran:?}");
     }
     // A crash leaves the log without its index, which a reader would create.
-    fs::copy(with(&view.database, "-wal"), view.directory.join("left.db-wal")).expect("copied");
+    fs::copy(with_suffix(&view.database, "-wal"), view.directory.join("left.db-wal")).expect("copied");
     fs::copy(&view.database, view.directory.join("left.db")).expect("copied");
-    let left = Powerless { database: view.directory.join("left.db"), directory: view.directory.clone() };
+    let left =
+        UnprivilegedDirectory { database: view.directory.join("left.db"), directory: view.directory.clone() };
     for suffix in ["", "-wal"] {
-        change_owner(&with(&left.database, suffix));
+        change_owner(&with_suffix(&left.database, suffix));
     }
     let ran = left.run("show");
     assert!(ran.error().contains("its owner must first roll back an interrupted write"), "{ran:?}");
-    assert!(!with(&left.database, "-shm").exists());
+    assert!(!with_suffix(&left.database, "-shm").exists());
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::json;
 
 use super::site::Site;
-use super::{PROGRAM, Ran, fairshare, file, finish};
+use super::{PROGRAM, RunResult, fairshare, file, run_with_input};
 
 const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A", "parent": "root", "shares": 1},
      {"name": "B", "parent": "root", "shares": 3}],
@@ -14,12 +14,12 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "A",
      {"user": "cat", "bank": "B", "shares": 2, "usage": 30}]}"#;
 
 /// Runs the command on a terminal with `columns` columns. Returns `None` without the program `script`, which NO_SCRIPT must allow.
-fn on_terminal(columns: u32, term: &str, command: &str) -> Option<Ran> {
-    on_screen((columns, 50), term, command)
+fn run_on_terminal(columns: u32, term: &str, command: &str) -> Option<RunResult> {
+    run_on_screen((columns, 50), term, command)
 }
 
 /// Runs the command as [`on_terminal`], with columns and rows.
-pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<Ran> {
+pub(super) fn run_on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<RunResult> {
     let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");
     script.args(["-qec", &shell, "/dev/null"]).env("TERM", term).env("LC_ALL", "C.UTF-8");
@@ -33,7 +33,7 @@ pub(super) fn on_screen((columns, rows): (u32, u32), term: &str, command: &str) 
         there_is || std::env::var_os("NO_SCRIPT").is_some(),
         "no script(1), of bsdutils: NO_SCRIPT=1 goes without"
     );
-    there_is.then(|| finish(&mut script, ""))
+    there_is.then(|| run_with_input(&mut script, ""))
 }
 
 /// Returns a line without terminal codes.
@@ -66,10 +66,10 @@ root
         assert_eq!(ran.error(), text);
     }
     let show = format!("PROGRAM show --tree {path} -o name,bar");
-    let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+    let Some(ran) = run_on_terminal(80, "xterm", &show) else { return };
     assert!(ran.out.contains("\x1b[32m█"), "{ran:?}");
     for (term, show) in [("dumb", show.clone()), ("xterm", format!("NO_COLOR=1 {show}"))] {
-        let ran = on_terminal(80, term, &show).expect("a terminal");
+        let ran = run_on_terminal(80, term, &show).expect("a terminal");
         assert!(ran.out.contains("====|++++++") && !ran.out.contains('\x1b'), "{ran:?}");
     }
 }
@@ -78,7 +78,7 @@ root
 fn the_default_table_fits_the_terminal() {
     let path = file("fits", TREE);
     let titles = |columns, arguments: &str| {
-        let ran = on_terminal(columns, "xterm", &format!("PROGRAM show --tree {path} {arguments}"))?;
+        let ran = run_on_terminal(columns, "xterm", &format!("PROGRAM show --tree {path} {arguments}"))?;
         let widest = ran.out.lines().map(|line| strip_codes(line).chars().count()).max().expect("lines");
         Some((widest, strip_codes(ran.out.lines().next().expect("titles"))))
     };
@@ -116,7 +116,7 @@ fn the_default_table_fits_the_terminal() {
 }
 
 #[test]
-fn names_that_act_are_escaped_for_eyes_and_kept_for_programs() {
+fn control_characters_in_names_are_escaped_for_people_only() {
     let path = file("acting_names", TREE.replace("cat", "c\\u001b[31m\\n").replace("ann", "日本"));
     let columns = ["show", "--tree", &path, "-o", "name,shares"];
     let ran = fairshare(columns);
@@ -161,7 +161,7 @@ fn small_usages_keep_their_digits() {
 }
 
 #[test]
-fn columns_by_title_and_no_header() {
+fn columns_are_found_by_their_title() {
     let path = file("by_title", TREE);
     let base = ["show", "--tree", &path, "--user", "cat"];
     let by_name = fairshare(base.into_iter().chain(["--csv", "-o", "user,norm_shares,effective_usage"]));
@@ -191,25 +191,25 @@ fn stored_values_of_the_database_are_a_column() {
 
 /// A progress bar appears while the tree is being read, but only on a terminal.
 #[test]
-fn progress_shows_while_reading() {
+fn a_progress_bar_appears_while_reading() {
     let path = file("progress", TREE);
     let show = format!("(sleep 2; cat {path}) | PROGRAM show --tree /dev/stdin --csv >/dev/null");
-    let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+    let Some(ran) = run_on_terminal(80, "xterm", &show) else { return };
     assert!(ran.out.contains("reading"), "{ran:?}");
-    let ran = on_terminal(80, "dumb", &show).expect("a terminal");
+    let ran = run_on_terminal(80, "dumb", &show).expect("a terminal");
     assert_eq!(ran.out, "");
 }
 
 /// The bar stays until the last line, here with a slow reader and more output than a pipe holds.
 #[test]
-fn progress_shows_while_printing() {
+fn a_progress_bar_stays_while_printing() {
     let user = |at: u32| format!(r#"{{"user": "u{at}", "bank": "root", "shares": 1, "usage": {at}}}"#);
     let users: Vec<String> = (0..5000).map(user).collect();
     let tree = r#"{"banks": [{"name": "root", "parent": null}], "associations": ["#.to_owned();
     let path = file("progress_printing", tree + &users.join(",") + "]}");
     for form in ["", "--csv", "--json"] {
         let show = format!("PROGRAM show --tree {path} {form} | (sleep 2; cat >/dev/null)");
-        let Some(ran) = on_terminal(80, "xterm", &show) else { return };
+        let Some(ran) = run_on_terminal(80, "xterm", &show) else { return };
         assert!(ran.out.contains("printing"), "{form}: {ran:?}");
     }
 }

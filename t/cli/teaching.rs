@@ -5,13 +5,13 @@
 use std::process::Command;
 
 use super::site::Site;
-use super::{PROGRAM, directory, fairshare, file, finish};
+use super::{PROGRAM, directory, fairshare, file, run_with_input};
 
 const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "chem", "parent": "root", "shares": 1}],
  "associations": [{"user": "alice", "bank": "chem", "shares": 1, "usage": 1}, {"user": "bob", "bank": "chem", "shares": 1, "usage": 2}]}"#;
 
 #[test]
-fn options_of_other_programs_get_the_name_of_ours() {
+fn options_of_other_programs_get_a_hint() {
     let path = file("others_options", TREE);
     for (arguments, text) in [
         (
@@ -174,13 +174,13 @@ fn run_without_database(
     arguments: &[&str],
     commands: &std::path::Path,
     variable: Option<&str>,
-) -> super::Ran {
+) -> super::RunResult {
     let mut command = Command::new(PROGRAM);
     command.args(arguments).env("FLUX_EXEC_PATH", commands).env_remove("FLUX_FAIRSHARE_DATABASE");
     if let Some(variable) = variable {
         command.env("FLUX_FAIRSHARE_DATABASE", variable);
     }
-    finish(&mut command, "")
+    run_with_input(&mut command, "")
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! Output that was once unreadable or wrong: sums of PBS, inactive banks, long names, names in `-P`, terminals of no rows.
 
 use super::site::Site;
-use super::table::on_screen;
-use super::{PROGRAM, fairshare, file, finish};
+use super::table::run_on_screen;
+use super::{PROGRAM, fairshare, file, run_with_input};
 
 /// Returns the figures of a level in the table.
 fn read_figures(text: &str, name: &str) -> Vec<String> {
@@ -33,7 +33,7 @@ fn the_sums_of_pbs_add_up() {
 }
 
 #[test]
-fn no_target_is_no_formula() {
+fn why_shows_no_formula_for_a_user_without_a_target() {
     let path = file("pbs_no_target", PBS);
     for (user, why) in [("e", "it has no shares"), ("f", "a bank above it has no shares to give")] {
         let ran = fairshare(["why", user, "a", "--tree", &path, "--policy", "pbs"]);
@@ -43,7 +43,7 @@ fn no_target_is_no_formula() {
 }
 
 #[test]
-fn an_inactive_bank_is_no_inactive_user() {
+fn why_distinguishes_an_inactive_bank_from_an_inactive_user() {
     let site = Site::small("inactive_bank");
     site.sql("UPDATE bank_table SET active = 0 WHERE bank = 'A'");
     let ran = fairshare(["why", "ann", "-p", site.path()]);
@@ -66,7 +66,7 @@ fn an_inactive_bank_is_no_inactive_user() {
 
 /// Names are cut even if the line has no maximum width; programs get whole names.
 #[test]
-fn long_names_are_cut_for_eyes_only() {
+fn long_names_are_cut_in_tables_only() {
     let (user, bank) = ("u".repeat(300), "日本".repeat(150));
     let tree = PBS.replace("\"a\"", &format!("\"{user}\"")).replace("\"g2\"", &format!("\"{bank}\""));
     let path = file("long_names", tree);
@@ -88,7 +88,7 @@ fn long_names_are_cut_for_eyes_only() {
     }
     for columns in [40, 80, 120] {
         let show = format!("PROGRAM show --tree {path} --color never");
-        let Some(ran) = on_screen((columns, 50), "xterm", &show) else { return };
+        let Some(ran) = run_on_screen((columns, 50), "xterm", &show) else { return };
         let shown = ran.out.lines().take_while(|line| !line.trim().is_empty());
         for line in shown {
             assert!(
@@ -111,11 +111,11 @@ fn separators_in_names_are_quoted() {
 }
 
 #[test]
-fn names_do_not_act_on_a_terminal_in_any_form() {
+fn no_format_prints_control_characters_on_a_terminal() {
     let path = file("acting_forms", PBS.replace("\"a\"", "\"a\\u001b[31m\\u0007\""));
     for form in ["-P", "--csv", "--json", "--color=never"] {
         let show = format!("PROGRAM show --tree {path} {form}");
-        let Some(ran) = on_screen((80, 50), "xterm", &show) else { return };
+        let Some(ran) = run_on_screen((80, 50), "xterm", &show) else { return };
         assert!(!ran.out.contains('\x1b') && !ran.out.contains('\x07'), "{form}: {ran:?}");
         assert!(ran.out.contains("[31m"), "{form}: {ran:?}");
     }
@@ -123,15 +123,15 @@ fn names_do_not_act_on_a_terminal_in_any_form() {
 
 /// As in git, COLUMNS takes precedence over the width of the terminal.
 #[test]
-fn columns_of_the_environment_count() {
+fn the_variable_columns_sets_the_width() {
     let path = file("columns", PBS);
     for columns in ["60", "100"] {
         let mut command = std::process::Command::new(PROGRAM);
-        let ran = finish(command.args(["show", "--tree", &path]).env("COLUMNS", columns), "");
+        let ran = run_with_input(command.args(["show", "--tree", &path]).env("COLUMNS", columns), "");
         let widest = ran.ok().lines().map(str::len).max().expect("lines");
         assert!(widest <= columns.parse().expect("a number"), "{columns}: {ran:?}");
         let Some(ran) =
-            on_screen((200, 50), "dumb", &format!("COLUMNS={columns} PROGRAM show --tree {path}"))
+            run_on_screen((200, 50), "dumb", &format!("COLUMNS={columns} PROGRAM show --tree {path}"))
         else {
             return;
         };
@@ -139,15 +139,15 @@ fn columns_of_the_environment_count() {
         assert!(widest <= columns.parse().expect("a number"), "{columns}: {ran:?}");
     }
     let mut command = std::process::Command::new(PROGRAM);
-    let ran = finish(command.args(["show", "--tree", &path]).env("COLUMNS", "0"), "");
+    let ran = run_with_input(command.args(["show", "--tree", &path]).env("COLUMNS", "0"), "");
     assert!(ran.ok().contains("NormUsage"), "0 is no width: {ran:?}");
 }
 
 /// A terminal without a number of rows has a number of columns.
 #[test]
-fn a_terminal_of_no_rows_has_columns() {
+fn a_terminal_without_rows_keeps_its_columns() {
     let path = file("no_rows", PBS);
-    let Some(ran) = on_screen((50, 0), "dumb", &format!("PROGRAM show --tree {path}")) else { return };
+    let Some(ran) = run_on_screen((50, 0), "dumb", &format!("PROGRAM show --tree {path}")) else { return };
     let widest = ran.out.lines().map(|line| line.trim_end().chars().count()).max().expect("lines");
     assert!(widest <= 50, "{ran:?}");
 }

@@ -36,7 +36,7 @@ fn stored_fairshares(site: &Site) -> BTreeMap<(String, String), f64> {
 
 /// All changes at once, under each ranking policy: the answer equals the values that update stores after the real change.
 #[test]
-fn the_answer_equals_the_values_that_update_stores() {
+fn predictions_equal_the_values_that_update_stores() {
     for policy in ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"] {
         let site = Site::large("what_if", 7, 30);
         site.sql("UPDATE association_table SET job_usage = job_usage * 3600");
@@ -147,7 +147,7 @@ fn an_uncounted_boundary_is_part_of_the_prediction() {
 
 /// The number of rows decides how many periods are kept, not the configuration.
 #[test]
-fn the_oldest_row_is_the_last_that_counts() {
+fn the_oldest_row_decides_how_many_periods_are_kept() {
     for (test, oldest) in [("what_if_row_more", 4), ("what_if_row_less", 2)] {
         let site = make_decaying_site(test, 2.0 * 86_400.0);
         site.sql(&format!(
@@ -163,7 +163,7 @@ fn the_oldest_row_is_the_last_that_counts() {
 
 /// With any number of boundaries, the last step of the prediction is its end.
 #[test]
-fn the_way_ends_where_the_time_does() {
+fn the_last_step_of_a_forecast_is_its_end() {
     for (time, period) in [("3w", 604_800), ("2d", 3600), ("30d", 86_400), ("1h", 604_800)] {
         let site = make_decaying_site(&format!("what_if_way_{period}_{time}"), 1800.0);
         site.sql(&format!(
@@ -188,7 +188,7 @@ fn the_way_ends_where_the_time_does() {
 
 /// why predicts the boundary at which usage is back at the share: usage is at or below the share there, and above it one boundary before.
 #[test]
-fn even_again_is_when_it_is_said_to_be() {
+fn usage_is_back_at_the_share_at_the_predicted_boundary() {
     let site = make_decaying_site("even_again", 1.9 * 86_400.0);
     // The bank has a quarter of the shares and four fifths of the usage.
     site.sql(
@@ -228,7 +228,7 @@ fn suggested_changes_are_as_small_as_possible() {
 }
 
 #[test]
-fn a_meaningless_question_is_refused() {
+fn invalid_changes_are_refused() {
     let path = file("what_if_wrong", TREE);
     let rows: [(&[&str], &str); 11] = [
         (&["--submit", "0", "-N1"], "--submit: expected a number of jobs from 1 to 1,000,000"),
@@ -274,7 +274,7 @@ fn show_reports_stale_stored_values() {
 }
 
 #[test]
-fn compare_of_all_policies_and_sums_per_bank() {
+fn compare_equals_show_and_the_sums_by_bank() {
     let site = Site::large("compare_all", 3, 4);
     let json = fairshare(["compare", "-p", site.path(), "--json"]).json();
     let policies = ["weighted-walk", "fair-tree", "classic", "depth-oblivious", "pbs"];

@@ -29,9 +29,9 @@ fn a_reference_that_does_not_exist_is_reported() {
     let document = "\
 - Code: `t/cli/docs/references.rs` `find_faults`, `Kind::Enum` and `Item::name`.
 - Code: `t/cli/docs/references.rs` `find_nothing`, `Kind::find_faults`
-  and `Item::Nothing`; `t/cli/main.rs` `Ran::json`; `t/cli/main.rs` `Ran::finish`.
+  and `Item::Nothing`; `t/cli/main.rs` `RunResult::json`; `t/cli/main.rs` `RunResult::run_with_input`.
 
-`t/cli/docs/nowhere.rs` `find_faults` is not there. The method `nothing` has no path. `t/cli/main.rs` `finish`
+`t/cli/docs/nowhere.rs` `find_faults` is not there. The method `nothing` has no path. `t/cli/main.rs` `run_with_input`
 uses `ErrorKind::BrokenPipe` and `ErrorKind::Nothing`, and calls `nothing`.
 
 | `t/cli/docs/` `nothing` | `t/t1007-release.t` \"example 7: a start in a queue releases as many jobs as fit\" and \"nothing\" |
@@ -46,7 +46,7 @@ uses `ErrorKind::BrokenPipe` and `ErrorKind::Nothing`, and calls `nothing`.
             "2: t/cli/docs/references.rs has no item find_nothing",
             "2: t/cli/docs/references.rs has no item Kind::find_faults",
             "2: t/cli/docs/references.rs has no item Item::Nothing",
-            "2: t/cli/main.rs has no item Ran::finish",
+            "2: t/cli/main.rs has no item RunResult::run_with_input",
             "5: there is no t/cli/docs/nowhere.rs",
             "5: t/cli/main.rs has no item ErrorKind::Nothing",
             "5: t/cli/main.rs has no item nothing",

@@ -11,7 +11,7 @@ use fairshare::{InactiveUsage, Options, Policy};
 use fairshare_accounting::store::{Access, Database};
 
 /// Reads a database in all ways, and returns hashes of the results.
-fn read(path: &Path) -> Vec<u64> {
+fn read_in_all_ways(path: &Path) -> Vec<u64> {
     let mut features = Vec::new();
     let mut database = match Database::open(path, Access::Read, Duration::from_millis(1)) {
         Ok(database) => database,
@@ -25,7 +25,7 @@ fn read(path: &Path) -> Vec<u64> {
         Ok(count) => features.push(hash_feature((what, count.min(9)))),
         Err(text) => {
             assert!(!text.is_empty(), "{what}");
-            // A name may have any length: the command cuts its output (`a_name_of_any_length`).
+            // A name may have any length: the command cuts its output (`a_long_name_is_cut_in_messages`).
             features.push(hash_feature((what, strip_values(&text))));
         }
     };
@@ -72,11 +72,11 @@ fn make_small_site(test: &str) -> Site {
 }
 
 #[test]
-fn any_damage_to_a_file() {
+fn a_damaged_database_gives_an_error_or_a_tree() {
     let site = make_small_site("fuzz-damage");
     fuzz("database", vec![site.bytes()], mutate_bytes, |input| {
         std::fs::write(&site.path, input).unwrap();
-        let features = read(&site.path);
+        let features = read_in_all_ways(&site.path);
         assert!(std::fs::read(&site.path).unwrap() == input, "who only looked has written");
         let _ = std::fs::remove_file(site.path.with_extension("db-journal"));
         features
@@ -84,7 +84,7 @@ fn any_damage_to_a_file() {
 }
 
 /// Writes some of the values into some of the columns of up to five rows, as the input chooses.
-pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], values: &[&str]) {
+pub fn write_random_values(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], values: &[&str]) {
     let connection = site.open();
     connection.execute_batch("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY").unwrap();
     let mut changes = 0;
@@ -101,7 +101,7 @@ pub fn scribble(site: &Site, of: &mut Choices<'_>, columns: &[(&str, &str)], val
 
 /// Values of all types and sizes in any column of any row.
 #[test]
-fn any_value_in_any_column() {
+fn any_value_in_a_column_gives_an_error_or_a_tree() {
     const COLUMNS: [(&str, &str); 24] = [
         ("association_table", "username"),
         ("association_table", "userid"),
@@ -157,13 +157,13 @@ fn any_value_in_any_column() {
     let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
     fuzz("values", seeds, mutate_bytes, |input| {
         std::fs::write(&site.path, &whole).unwrap();
-        scribble(&site, &mut Choices(input), &COLUMNS, &VALUES);
-        read(&site.path)
+        write_random_values(&site, &mut Choices(input), &COLUMNS, &VALUES);
+        read_in_all_ways(&site.path)
     });
 }
 
 #[test]
-fn a_name_of_any_length() {
+fn a_long_name_is_cut_in_messages() {
     let site = make_small_site("fuzz-long-name");
     site.sql("UPDATE association_table SET bank = hex(zeroblob(500000)) WHERE username = 'ann'");
     let ran = crate::fairshare(["show", "-p", site.path()]);

@@ -12,7 +12,7 @@ use super::json;
 use crate::{golden, imports, imports_pbs};
 
 /// Returns inputs: the name of a format, or an empty line, and the file.
-fn seeds() -> Vec<Vec<u8>> {
+fn list_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut add = |format: &str, text: &str| {
         if text.len() < 20_000 {
@@ -20,17 +20,17 @@ fn seeds() -> Vec<Vec<u8>> {
             seeds.push(format!("\n{text}").into_bytes());
         }
     };
-    for (_, golden) in golden::documents("slurm") {
-        add("sshare", &imports::sshare(&golden));
-        add("sshare-json", &imports::sshare_json(&golden));
-        add("sacctmgr-dump", &imports::dump(&golden, true));
-        add("sacctmgr-dump", &imports::dump(&golden, false));
-        add("sacctmgr-assoc", &imports::assoc(&golden));
+    for (_, golden) in golden::golden_documents("slurm") {
+        add("sshare", &imports::format_sshare(&golden));
+        add("sshare-json", &imports::format_sshare_json(&golden));
+        add("sacctmgr-dump", &imports::format_dump(&golden, true));
+        add("sacctmgr-dump", &imports::format_dump(&golden, false));
+        add("sacctmgr-assoc", &imports::format_assoc_list(&golden));
     }
-    for (name, golden) in golden::documents("pbs") {
+    for (name, golden) in golden::golden_documents("pbs") {
         let recording = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
             .join(format!("t/golden/pbs/{name}.pbsfs.txt"));
-        add("pbsfs", &imports_pbs::pbsfs(&std::fs::read_to_string(recording).unwrap()));
+        add("pbsfs", &imports_pbs::extract_pbsfs_output(&std::fs::read_to_string(recording).unwrap()));
         if let Some(groups) = golden["resource_group_file"].as_str() {
             add("resource-group", groups);
         }
@@ -83,7 +83,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     lines.join(&b'\n')
 }
 
-fn shares(tree: &Tree, node: NodeId) -> Value {
+fn shares_json(tree: &Tree, node: NodeId) -> Value {
     match tree.shares(node) {
         Shares::Count(count) => json!(count),
         Shares::Parent => json!("parent"),
@@ -96,12 +96,12 @@ fn write_plain_document(tree: &Tree) -> Value {
     let list_order = tree.walk_list_order();
     let banks = list_order.iter().filter(|(node, _)| tree.banks().any(|bank| bank == *node));
     let banks = banks.map(|(node, _)| {
-        json!({"name": tree.name(*node), "parent": above(*node), "shares": shares(tree, *node), "usage": tree.own_usage(*node)})
+        json!({"name": tree.name(*node), "parent": above(*node), "shares": shares_json(tree, *node), "usage": tree.own_usage(*node)})
     });
     let mut leaves: Vec<NodeId> = tree.leaves().collect();
     leaves.sort_by_key(|leaf| tree.list_index(*leaf));
     let leaves = leaves.into_iter().map(|node| {
-        json!({"user": tree.name(node), "bank": above(node), "shares": shares(tree, node), "usage": tree.own_usage(node),
+        json!({"user": tree.name(node), "bank": above(node), "shares": shares_json(tree, node), "usage": tree.own_usage(node),
             "active": tree.is_active(node)})
     });
     json!({"banks": banks.collect::<Vec<_>>(), "associations": leaves.collect::<Vec<_>>()})
@@ -125,7 +125,7 @@ struct Files {
     document: PathBuf,
 }
 
-fn read(files: &Files, input: &[u8]) -> Vec<u64> {
+fn read_and_reread(files: &Files, input: &[u8]) -> Vec<u64> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let named = String::from_utf8_lossy(&input[..end]).parse::<Format>().ok();
     std::fs::write(&files.input, input.get(end + 1..).unwrap_or_default()).unwrap();
@@ -161,20 +161,21 @@ fn read(files: &Files, input: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn any_file_of_any_format() {
+fn an_imported_tree_equals_its_plain_document() {
     let directory = crate::directory("fuzz-formats");
     let files = Files { input: directory.join("input"), document: directory.join("document") };
-    fuzz("formats", seeds(), mutate, |input| read(&files, input));
+    fuzz("formats", list_seeds(), mutate, |input| read_and_reread(&files, input));
 }
 
 /// Usages in a separate list, also in the format of PBS's scheduler.
 #[test]
-fn any_list_of_usages() {
+fn any_list_of_usages_gives_an_error_or_a_tree() {
     let directory = crate::directory("fuzz-usages");
     let (groups, list) = (directory.join("resource_group"), directory.join("usage"));
     std::fs::write(&groups, "g1 10 root 4\nann 11 g1 1\nben 12 g1 3\n").unwrap();
     let binary =
-        std::fs::read(imports_pbs::usage_file("fuzz-usages-seed", &[("ann", 12.5), ("ben", 0.0)])).unwrap();
+        std::fs::read(imports_pbs::write_usage_file("fuzz-usages-seed", &[("ann", 12.5), ("ben", 0.0)]))
+            .unwrap();
     let seeds = vec![binary, b"ann 12\nben = 13.5\n".to_vec(), b"ann:1e300\n# none\n".to_vec()];
     fuzz("usages", seeds, mutate_bytes, |input| {
         std::fs::write(&list, input).unwrap();

@@ -9,10 +9,10 @@ use fairshare_accounting::pipeline::{Plan, Rule};
 use fairshare_accounting::store::{Access, Database};
 use serde_json::Value;
 
-use super::database::scribble;
+use super::database::write_random_values;
 use super::drive::{Choices, Rng, fuzz, hash_feature, mutate_bytes, strip_values};
-use crate::pipeline::{END, with_jobs};
-use crate::site::{Site, rows_of};
+use crate::pipeline::{END, add_jobs};
+use crate::site::{Site, read_rows};
 use crate::{PROGRAM, directory};
 
 /// Three users, one of them only as an unknown number; jobs that depend on others, partial jobs, and a job that never ran.
@@ -106,7 +106,7 @@ fn visit_numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str,
 }
 
 /// Counts lines of jobs that are not parts of other jobs.
-fn lines_of_jobs(input: &[u8]) -> usize {
+fn count_job_lines(input: &[u8]) -> usize {
     let text = String::from_utf8_lossy(input);
     let is_job = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with(';');
     let is_part = |line: &&str| {
@@ -116,7 +116,7 @@ fn lines_of_jobs(input: &[u8]) -> usize {
     text.split('\n').filter(is_job).filter(|line| !is_part(line)).count()
 }
 
-fn replay(path: &str, input: &[u8]) -> Vec<u64> {
+fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
     std::fs::write(path, input).unwrap();
     let (status, out, err) = run_simulate(path);
     if status != Some(0) {
@@ -127,7 +127,7 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
     }
     let told: Value = serde_json::from_str(&out).expect("JSON");
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
-    assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), lines_of_jobs(input), "{told}");
+    assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), count_job_lines(input), "{told}");
     visit_numbers(&told, "", &mut |name, number| {
         // Groups by size have no promised part, groups without runs have no delivered part, and means need two jobs.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
@@ -147,10 +147,10 @@ fn replay(path: &str, input: &[u8]) -> Vec<u64> {
 }
 
 #[test]
-fn any_trace() {
+fn any_trace_gives_an_error_or_valid_numbers() {
     let path = directory("fuzz-traces").join("trace.swf");
     let path = path.to_str().expect("text").to_owned();
-    fuzz("traces", vec![TRACE.into()], mutate, |input| replay(&path, input));
+    fuzz("traces", vec![TRACE.into()], mutate, |input| check_replay(&path, input));
 }
 
 const TABLES: [&str; 5] = [
@@ -185,11 +185,11 @@ fn count_usage(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
 
 /// Checks that a run stores everything or nothing, that a second run changes nothing, and that each usage is a number.
 fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
-    let before = rows_of(&site.open(), TABLES);
+    let before = read_rows(&site.open(), TABLES);
     match count_usage(site, rule, now) {
         Err(text) => {
             assert!(!text.is_empty());
-            assert_eq!(rows_of(&site.open(), TABLES), before, "{text}");
+            assert_eq!(read_rows(&site.open(), TABLES), before, "{text}");
             hash_feature((rule.to_string(), strip_values(&text)))
         }
         Ok(feature) => {
@@ -201,12 +201,12 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
                     OR job_usage NOT BETWEEN {least} AND 1e300"
             );
             let wrong: i64 = connection.query_row(&sql, [], |row| row.get(0)).expect("a count");
-            let after = rows_of(&connection, TABLES);
+            let after = read_rows(&connection, TABLES);
             assert_eq!(wrong, 0, "{after:#?}");
             drop(connection);
             if rule == Rule::Exact {
                 count_usage(site, rule, now).expect("it was counted once");
-                assert_eq!(rows_of(&site.open(), TABLES), after, "a second run");
+                assert_eq!(read_rows(&site.open(), TABLES), after, "a second run");
             }
             hash_feature((rule.to_string(), feature))
         }
@@ -215,7 +215,7 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
 
 /// Records of jobs by flux-accounting or `fetch`, and the data of counting.
 #[test]
-fn any_record_of_a_job() {
+fn any_job_record_is_counted_or_refused() {
     const COLUMNS: [(&str, &str); 12] = [
         ("jobs", "id"),
         ("jobs", "userid"),
@@ -262,7 +262,7 @@ fn any_record_of_a_job() {
     ];
     const TIMES: [f64; 5] = [END - 10.0, END + 950.0, END + 1000.0, END + 5100.0, 1.7e9];
     let site = Site::small("fuzz-records");
-    with_jobs(&site);
+    add_jobs(&site);
     site.sql("PRAGMA page_size = 512; VACUUM");
     let whole = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n / 5, n.wrapping_mul(7), n % 4, n / 3, n, 2]).collect();
@@ -271,7 +271,7 @@ fn any_record_of_a_job() {
         let mut of = Choices(input);
         let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
         let now = of.pick(&TIMES);
-        scribble(&site, &mut of, &COLUMNS, &VALUES);
+        write_random_values(&site, &mut of, &COLUMNS, &VALUES);
         vec![check_count(&site, rule, now), check_count(&site, rule, now + 1500.0)]
     });
 }
