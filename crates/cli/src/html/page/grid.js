@@ -20,7 +20,7 @@ class Grid {
     this.body = element('tbody');
     this.table = element('table', { class: 'rows', 'aria-rowcount': many + 1 },
       element('thead', null, element('tr', { 'aria-rowindex': '1' }, heads)), this.body);
-    this.box = scrolling(element('div', { class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': label }, this.table));
+    this.box = makeScrollable(element('div', { class: 'scroll tall', tabindex: '0', role: 'region', 'aria-label': label }, this.table));
     this.none = element('p', { class: 'empty', hidden: true }, none);
     put(place, this.box, this.none);
     this.box.addEventListener('scroll', () => requestAnimationFrame(() => this.render(false)), { passive: true });

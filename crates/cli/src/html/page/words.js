@@ -49,12 +49,12 @@ function cut(text, most) {
 }
 // element('a', { href }, child, ...): attributes that are functions become event listeners; children are elements or text.
 function element(tag, attributes, ...children) {
-  return furnish(document.createElement(tag), attributes, children);
+  return fillElement(document.createElement(tag), attributes, children);
 }
-function drawn(tag, attributes, ...children) {
-  return furnish(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
+function svgElement(tag, attributes, ...children) {
+  return fillElement(document.createElementNS('http://www.w3.org/2000/svg', tag), attributes, children);
 }
-function furnish(made, attributes, children) {
+function fillElement(made, attributes, children) {
   for (const [name, value] of Object.entries(attributes || {})) {
     if (typeof value === 'function') made.addEventListener(name, value);
     else if (value !== null && value !== undefined && value !== false) made.setAttribute(name, value === true ? '' : value);
@@ -79,7 +79,7 @@ function about(name, make) {
 const widths = new ResizeObserver((seen) => {
   for (const { target } of seen) target.classList.toggle('wider', target.scrollWidth > target.clientWidth + 1);
 });
-function scrolling(box) {
+function makeScrollable(box) {
   widths.observe(box);
   return box;
 }
@@ -90,7 +90,7 @@ function table(caption, columns, rows, more) {
     const kind = columns[at][1];
     return at === 0 ? element('th', { scope: 'row', class: kind }, cell) : element('td', { class: kind }, cell);
   }));
-  return scrolling(element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + labelSuffix },
+  return makeScrollable(element('div', { class: 'scroll', tabindex: '0', role: 'region', 'aria-label': caption + labelSuffix },
     element('table', more, element('caption', null, caption),
       element('thead', null, element('tr', null, head)), element('tbody', null, rows.map(line)))));
 }

@@ -36,12 +36,12 @@ function drawHeld(bank) {
   const limits = held.by_limit.map(([limit, jobs]) => [shown(limit), LIMITS[limit] || '', bar(jobs), grouped.format(jobs)]);
   put('held-jobs', lead,
     table('Held by limit; several limits may hold a job', [['Limit'], ['Counts'], ['', 'wide-cell'], ['Jobs', 'number']].map(([title, kindOf]) => [title || 'As a bar', kindOf]), limits, { class: 'bars' }),
-    jobsTable(held.jobs.filter((job) => bank === ROOT || inFocus(job.bank)), held.more));
+    jobsTable(held.jobs.filter((job) => bank === ROOT || isInFocus(job.bank)), held.more));
 }
 
-function inFocus(name) {
+function isInFocus(name) {
   const bank = banks.name.indexOf(name);
-  return bank >= 0 && within(focus.bank)[bank] === 1;
+  return bank >= 0 && findBanksWithin(focus.bank)[bank] === 1;
 }
 
 const JOBS = 100;

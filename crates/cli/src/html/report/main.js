@@ -28,7 +28,7 @@ function redraw() {
   drawLegend();
   drawHead();
   drawTiles();
-  look(focus.bank);
+  selectBank(focus.bank);
 }
 
 let drawnFor = 0;
@@ -36,7 +36,7 @@ let drawnFor = 0;
 function follow() {
   if (drawnFor === plotWidth()) return;
   drawnFor = plotWidth();
-  look(focus.bank);
+  selectBank(focus.bank);
 }
 
 // Shows the target of the address: #user=NAME, #bank=NAME, or a section.
@@ -56,7 +56,7 @@ function route(arrived) {
   const bank = what === 'bank' ? banks.name.indexOf(decoded) : ROOT;
   const wanted = bank < 0 ? ROOT : bank;
   if (what === 'bank' || what === '') {
-    if (wanted !== focus.bank) look(wanted);
+    if (wanted !== focus.bank) selectBank(wanted);
   } else document.getElementById(what)?.scrollIntoView();
   follow();
 }

@@ -46,7 +46,7 @@ function pathOf(node) {
 
 const belowCache = new Map();
 // Returns the nodes directly below a bank: banks by descending share, then associations by descending used / share.
-function below(bank) {
+function listChildren(bank) {
   if (!belowCache.has(bank)) {
     const inner = banksBelow[bank].slice().sort((a, b) => banks.share[b] - banks.share[a] || a - b);
     const leaves = [];
@@ -60,7 +60,7 @@ function below(bank) {
 
 const withinCache = new Map();
 // Returns for each bank whether it is the given bank or below it.
-function within(bank) {
+function findBanksWithin(bank) {
   if (!withinCache.has(bank)) {
     const inside = new Uint8Array(bankCount);
     inside[bank] = 1;
@@ -113,7 +113,7 @@ function binsOf(user) {
 
 // The selected bank, and the functions that are called when it changes.
 const focus = { bank: ROOT, followers: [] };
-function look(bank) {
+function selectBank(bank) {
   focus.bank = bank;
   focus.followers.forEach((follow) => follow(bank));
 }

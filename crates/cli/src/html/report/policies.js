@@ -4,9 +4,9 @@
 const MOVERS = 10;
 const FAINT = 60;
 
-function moves(from, to) {
+function findMoves(from, to) {
   const [before, after] = [users.places[from], users.places[to]];
-  const inside = focus.bank === ROOT ? null : within(focus.bank);
+  const inside = focus.bank === ROOT ? null : findBanksWithin(focus.bank);
   const list = [];
   for (let user = 0; user < userCount; user++) {
     if (!before[user] || !after[user] || (inside && !inside[users.bank[user]])) continue;
@@ -15,39 +15,39 @@ function moves(from, to) {
   return list;
 }
 
-function slopes(shownMoves, faint, [from, to], high) {
+function drawSlopes(shownMoves, faint, [from, to], high) {
   const width = Math.min(620, plotWidth());
   const label = Math.min(230, width * 0.34);
   const [left, right, top, bottom] = [label, width - label, 34, high - 14];
   const last = Math.max(2, data.ranked);
   const y = (place) => top + ((place - 1) / (last - 1)) * (bottom - top);
   const names = [from, to].map((at) => data.policies[at].policy);
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `Places by ${names[0]} on the left, by ${names[1]} on the right; the table next to it has the same data` });
+  const svg = svgElement('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `Places by ${names[0]} on the left, by ${names[1]} on the right; the table next to it has the same data` });
   svg.append(
-    drawn('text', { x: left, y: 14, 'text-anchor': 'end', class: 'strong' }, names[0]),
-    drawn('text', { x: right, y: 14, class: 'strong' }, names[1]),
-    drawn('line', { x1: left, x2: left, y1: top - 6, y2: bottom + 6, class: 'axis' }),
-    drawn('line', { x1: right, x2: right, y1: top - 6, y2: bottom + 6, class: 'axis' }),
+    svgElement('text', { x: left, y: 14, 'text-anchor': 'end', class: 'strong' }, names[0]),
+    svgElement('text', { x: right, y: 14, class: 'strong' }, names[1]),
+    svgElement('line', { x1: left, x2: left, y1: top - 6, y2: bottom + 6, class: 'axis' }),
+    svgElement('line', { x1: right, x2: right, y1: top - 6, y2: bottom + 6, class: 'axis' }),
   );
   for (const move of faint) {
-    svg.append(drawn('line', { x1: left, x2: right, y1: y(move.before), y2: y(move.after), class: 'faint' }));
+    svg.append(svgElement('line', { x1: left, x2: right, y1: y(move.before), y2: y(move.after), class: 'faint' }));
   }
   for (const [key, x, anchor, away] of [['before', left, 'end', -10], ['after', right, 'start', 10]]) {
     const labels = shownMoves.map((move) => ({ move, y: y(move[key]) }));
-    for (const { move, y: place, at } of apart(labels, 15, bottom + 4)) {
+    for (const { move, y: place, at } of separateLabels(labels, 15, bottom + 4)) {
       const kindOf = move.gain > 0 ? 'gain' : move.gain < 0 ? 'loss' : 'faint';
       const name = cut(shown(users.name[move.user]), label > 180 ? 18 : 9);
       const text = key === 'before' ? `${name}  ${grouped.format(move[key])}` : `${grouped.format(move[key])}  ${name}`;
       svg.append(
-        drawn('circle', { cx: x, cy: place, r: 3, class: kindOf }),
-        drawn('line', { x1: x + away * 0.35, x2: x + away * 0.85, y1: place, y2: at, class: 'grid' }),
-        drawn('text', { x: x + away, y: at + 4, 'text-anchor': anchor, class: 'strong' }, text),
+        svgElement('circle', { cx: x, cy: place, r: 3, class: kindOf }),
+        svgElement('line', { x1: x + away * 0.35, x2: x + away * 0.85, y1: place, y2: at, class: 'grid' }),
+        svgElement('text', { x: x + away, y: at + 4, 'text-anchor': anchor, class: 'strong' }, text),
       );
     }
   }
   for (const move of shownMoves) {
     const kindOf = move.gain > 0 ? 'gain' : move.gain < 0 ? 'loss' : 'faint';
-    svg.append(drawn('path', { d: `M${left} ${y(move.before)}L${right} ${y(move.after)}`, class: kindOf }));
+    svg.append(svgElement('path', { d: `M${left} ${y(move.before)}L${right} ${y(move.after)}`, class: kindOf }));
   }
   return svg;
 }
@@ -57,7 +57,7 @@ const change = (gain) => element('span', { class: gain > 0 ? 'up' : gain < 0 ? '
 
 function drawPolicies() {
   const [from, to] = ['policy-from', 'policy-to'].map((id) => Number(document.getElementById(id).value));
-  const list = moves(from, to);
+  const list = findMoves(from, to);
   const moved = list.filter((move) => move.gain !== 0).sort((a, b) => b.gain - a.gain || a.user - b.user);
   const winners = moved.filter((move) => move.gain > 0);
   const losers = moved.filter((move) => move.gain < 0).reverse();
@@ -67,7 +67,7 @@ function drawPolicies() {
     `${grouped.format(list.length - moved.length)} keep their place${tau}`);
   if (moved.length === 0) {
     const text = list.length ? 'No association moves: both policies give the same places.' : 'No association is ranked.';
-    put('slopes', element('p', { class: 'empty' }, text), without());
+    put('slopes', element('p', { class: 'empty' }, text), listUnrankedPolicies());
     return;
   }
   const most = [...winners.slice(0, MOVERS), ...losers.slice(0, MOVERS).reverse()];
@@ -79,8 +79,8 @@ function drawPolicies() {
   const rows = most.map((move) => [userLink(move.user), shown(banks.name[users.bank[move.user]]),
     grouped.format(move.before), grouped.format(move.after), change(move.gain)]);
   const movers = table('The largest moves', [['User', 'name'], ['Bank', 'name'], ['From', 'number'], ['To', 'number'], ['Places', 'number']], rows);
-  put('slopes', element('div', { class: 'pair' }, element('div', null, slopes(drawnMoves, faint, [from, to], high)), element('div', null, movers)),
-    bankMoves(list), without());
+  put('slopes', element('div', { class: 'pair' }, element('div', null, drawSlopes(drawnMoves, faint, [from, to], high)), element('div', null, movers)),
+    bankMoves(list), listUnrankedPolicies());
 }
 
 // Returns the table of the banks directly below the selected bank: how many associations gain and lose, and the mean move.
@@ -111,7 +111,7 @@ function bankMoves(list) {
     table(caption, [['Bank', 'name'], ['Users', 'number'], ['Gain', 'number'], ['Lose', 'number'], ['Places', 'number']], rows));
 }
 
-function without() {
+function listUnrankedPolicies() {
   const missing = Object.entries(data.without);
   return missing.length === 0 ? element('div')
     : element('p', { class: 'hint' }, missing.map(([policy, why]) => `Without ${policy}: ${shown(why)}.`).join(' '));

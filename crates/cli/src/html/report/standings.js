@@ -19,10 +19,10 @@ const COLUMNS = [
   { key: 'shares', title: 'Shares', kind: 'number', width: '9%', down: true, value: (user) => users.shares[user] ?? -1, cell: (user) => (users.shares[user] === null ? 'parent' : grouped.format(users.shares[user])) },
   { key: 'usage', title: inHours ? 'Node-hours' : 'Usage', kind: 'number', width: '14%', down: true, value: (user) => users.usage[user], cell: (user) => figure(users.usage[user]) },
   { key: 'ratio', title: 'Used / share', kind: 'number', width: '12%', down: true, value: (user) => ratios[user], cell: (user) => element('span', { class: side(ratios[user]) }, times(ratios[user])) },
-  { key: 'even', title: 'Back at share', kind: 'number', width: '11%', down: true, value: (user) => users.even_in[user] ?? (users.lost[user] === null ? -1 : Infinity), cell: (user) => evenDay(user) },
+  { key: 'even', title: 'Back at share', kind: 'number', width: '11%', down: true, value: (user) => users.even_in[user] ?? (users.lost[user] === null ? -1 : Infinity), cell: (user) => formatEvenDay(user) },
 ];
 
-function evenDay(user) {
+function formatEvenDay(user) {
   if (users.lost[user] === null) return '–';
   return users.even_in[user] === null ? 'unknown' : decayDate(data.generated + users.even_in[user]);
 }
@@ -30,7 +30,7 @@ function evenDay(user) {
 let filter = 'all';
 function passing() {
   if (filter === 'all' && focus.bank === ROOT) return null;
-  const inside = focus.bank === ROOT ? null : within(focus.bank);
+  const inside = focus.bank === ROOT ? null : findBanksWithin(focus.bank);
   const passes = FILTERS.find(([key]) => key === filter)[2];
   return (user) => (!inside || inside[users.bank[user]]) && passes(ratios[user], users.usage[user]);
 }

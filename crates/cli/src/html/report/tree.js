@@ -8,8 +8,8 @@ const THIN = 52; // narrower ones have no text
 const NARROW = 110; // narrower ones have no figures
 const LEAST = 4; // pixels; narrower ones are joined
 
-const describe = (node) => `${nodeLabel(node)}: ${details(node)}`;
-function details(node) {
+const describe = (node) => `${nodeLabel(node)}: ${describeNode(node)}`;
+function describeNode(node) {
   const used = column(node, 'usage');
   if (node === ROOT) return `${amount(used)} used by ${count(usersBelow[ROOT], 'association')} in all`;
   const above = nodeLabel(parentOf(node));
@@ -30,12 +30,12 @@ function standing(user) {
 }
 
 // Returns the boxes, level by level. Their left edge and width are parts of the whole width.
-function layout(root, width) {
+function layOutBoxes(root, width) {
   const cells = [{ node: root, left: 0, width: 1, level: 0, parent: null }];
   for (let at = 0; at < cells.length; at++) {
     const cell = cells[at];
     if (cell.nodes || !isBank(cell.node) || cell.level + 1 >= LEVELS || cell.width * width < 2 * LEAST) continue;
-    const children = below(cell.node);
+    const children = listChildren(cell.node);
     let sum = 0;
     for (const child of children) sum += column(child, 'share');
     const scale = cell.width / Math.max(sum, 1);
@@ -92,13 +92,13 @@ function makeCell(cell) {
   return element('button', {
     type: 'button', tabindex: '-1', 'data-node': node,
     // The label begins with the visible text, which users of speech input say.
-    'aria-label': `${shown(nameOf(node))} ${figures}, ${isBank(node) ? 'bank' : 'user'}: ${details(node)}`,
+    'aria-label': `${shown(nameOf(node))} ${figures}, ${isBank(node) ? 'bank' : 'user'}: ${describeNode(node)}`,
   }, element('b', null, shown(nameOf(node))), ' ', element('span', null, figures));
 }
 
 function drawIcicle() {
   const width = icicle.box.clientWidth || 1100;
-  const cells = layout(focus.bank, width);
+  const cells = layOutBoxes(focus.bank, width);
   const drawnCells = new Map();
   const list = [];
   let levels = 1;
@@ -116,18 +116,18 @@ function drawIcicle() {
   icicle.box.replaceChildren(...drawnCells.values());
   icicle.box.style.height = `${levels * ROW}px`;
   const at = list.find(({ node }) => node === icicle.current) || list[0];
-  choose(at.node, held);
+  makeFocusable(at.node, held);
 }
 
 // Makes a node the one that the Tab key reaches, and focuses it if `take` is set.
-function choose(node, take) {
+function makeFocusable(node, take) {
   icicle.current = node;
   for (const cell of icicle.list) cell.made.tabIndex = cell.node === node ? 0 : -1;
   const cell = icicle.list.find((other) => other.node === node);
   if (take && cell) cell.made.focus({ preventScroll: true });
 }
 
-function open(node) {
+function openNode(node) {
   if (!isBank(node)) location.hash = `user=${encodeURIComponent(nameOf(node))}`;
   else if (node === focus.bank) zoomOut();
   else zoom(node);
@@ -154,7 +154,7 @@ function step(key) {
     ArrowUp: () => list.find(({ node }) => node === cell.parent),
     ArrowDown: () => list.find(({ parent }) => parent === current),
   }[key]();
-  if (to) choose(to.node, true);
+  if (to) makeFocusable(to.node, true);
 }
 
 function startTree() {
@@ -166,11 +166,11 @@ function startTree() {
     const node = nodeAt(event);
     if (node !== null) put('description', describe(node));
   };
-  icicle.box.addEventListener('click', (event) => nodeAt(event) !== null && open(nodeAt(event)));
+  icicle.box.addEventListener('click', (event) => nodeAt(event) !== null && openNode(nodeAt(event)));
   icicle.box.addEventListener('pointerover', showDescription);
   icicle.box.addEventListener('focusin', (event) => {
     const node = nodeAt(event);
-    if (node !== null && node !== icicle.current) choose(node, false);
+    if (node !== null && node !== icicle.current) makeFocusable(node, false);
     showDescription(event);
   });
   icicle.box.addEventListener('keydown', (event) => {
@@ -207,7 +207,7 @@ function drawCrumbs(bank) {
 const LISTED = 12;
 // Lists the banks and users directly below a bank: the first of them, or all.
 function drawBelow(bank, all = false) {
-  const children = below(bank);
+  const children = listChildren(bank);
   if (children.length === 0) {
     put('below', element('p', { class: 'empty' }, 'The bank is empty.'));
     return;

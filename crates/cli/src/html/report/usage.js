@@ -73,7 +73,7 @@ function drawUsage(bank) {
     return;
   }
   const colour = (at) => kind(list[at][2] ? SERIES : at);
-  const svg = stacked({
+  const svg = drawStackedBars({
     label: `Usage of ${name} over time; the table below has the same data`,
     list: list.map(([title, values]) => [title, values.map(amountOf)]),
     total: total.map(amountOf),
@@ -84,7 +84,7 @@ function drawUsage(bank) {
   // The newest row comes first, because people look for it.
   const rows = total.map((all, at) => [history.spans[at], figure(all), ...list.map(([, values]) => figure(values[at]))]).reverse();
   const columns = [[history.title], ['All', 'number'], ...list.map(([title]) => [title, 'number'])];
-  put('usage-chart', element('p', { class: 'lead' }, history.lead(name)), keys(list.map(([title]) => title), colour), svg,
+  put('usage-chart', element('p', { class: 'lead' }, history.lead(name)), makeLegend(list.map(([title]) => title), colour), svg,
     element('details', null, element('summary', null, 'The figures'), table(`${unitName} over time`, columns, rows)));
 }
 

@@ -24,12 +24,12 @@ function association(user) {
   ].map(([title, text]) => element('div', null, element('dt', null, title), element('dd', null, text)));
   return element('section', { 'aria-label': `In ${where}` },
     element('h3', null, `In ${where}`), element('dl', { class: 'tiles facts' }, facts),
-    outlook(user), levels(path, user),
-    element('div', { class: 'pair' }, element('div', null, recorded(user)), element('div', null, places(user))), heldOf(user));
+    describeOutlook(user), listLevels(path, user),
+    element('div', { class: 'pair' }, element('div', null, listRecordedUsage(user)), element('div', null, listPlaces(user))), listHeldJobs(user));
 }
 
 // Returns the sentence about the level at which most was lost, and the chart of its decaying usage.
-function outlook(user) {
+function describeOutlook(user) {
   const lost = users.lost[user];
   if (lost === null) {
     const text = !ranks[user] ? 'An inactive association has no place.'
@@ -47,11 +47,11 @@ function outlook(user) {
   return element('div', null,
     element('p', { class: 'even-again' }, seconds === null ? null : element('strong', null, `Back at share on ${decayDate(data.generated + seconds)}. `),
       `Most was lost at ${name}: it used ${amount(column(node, 'usage'))}. Compared with the others, ${amount(even)} would be its share; ${when}.`),
-    course(node, user, even, seconds));
+    drawDecay(node, user, even, seconds));
 }
 
 // Draws a decaying usage: in steps at the boundaries of periods, or continuously.
-function course(node, user, even, seconds) {
+function drawDecay(node, user, even, seconds) {
   const { forgetting } = data;
   // The chart of a user needs the user's recorded usage by period.
   const known = isBank(node) || !data.usage || data.usage.users.length > 0;
@@ -77,13 +77,13 @@ function course(node, user, even, seconds) {
   const crossed = seconds > 0 ? Math.round((seconds - first) / forgetting.period) + 1 : 0;
   const width = plotWidth();
   const [high, from, bottom, top, right] = [230, 64, 196, 14, width - 20];
-  const marks = ticks(amountOf(Math.max(used, even)));
+  const marks = findRoundNumbers(amountOf(Math.max(used, even)));
   const x = (at) => from + (at / end) * (right - from);
   const y = (usage) => bottom - (amountOf(usage) / marks[marks.length - 1]) * (bottom - top);
   let line = `M${x(0)} ${y(used)}`;
   points.slice(1).forEach(([at, usage]) => { line += stepped ? `H${x(at)}V${y(usage)}` : `L${x(at)} ${y(usage)}`; });
   if (stepped) line += `H${x(end)}`;
-  const svg = drawn('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `The decay of the usage of ${shown(nameOf(node))}, and when it is back at its share` },
+  const svg = svgElement('svg', { viewBox: `0 0 ${width} ${high}`, class: 'plot', role: 'img', 'aria-label': `The decay of the usage of ${shown(nameOf(node))}, and when it is back at its share` },
     scale(marks, { left: from, right, y: (mark) => bottom - (mark / marks[marks.length - 1]) * (bottom - top) }));
   const days = stepped ? points.slice(1).map(([at]) => at) : [0.25, 0.5, 0.75, 1].map((part) => end * part);
   // Dates that would overlap are left out.
@@ -91,17 +91,17 @@ function course(node, user, even, seconds) {
   for (const at of days) {
     if (x(at) < free || x(at) > right - 20) continue;
     free = x(at) + 110;
-    svg.append(drawn('text', { x: x(at), y: bottom + 20, 'text-anchor': 'middle' }, decayDate(data.generated + at)));
+    svg.append(svgElement('text', { x: x(at), y: bottom + 20, 'text-anchor': 'middle' }, decayDate(data.generated + at)));
   }
-  svg.append(drawn('text', { x: from, y: bottom + 20 }, 'now'),
-    drawn('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
-    drawn('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `share: ${figure(even)}`),
-    drawn('path', { d: line, class: 'course' }),
-    drawn('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? usageLeft(bins, crossed, periods) : even)), r: 4, class: 'gain' }));
+  svg.append(svgElement('text', { x: from, y: bottom + 20 }, 'now'),
+    svgElement('line', { x1: from, x2: right, y1: y(even), y2: y(even), class: 'even' }),
+    svgElement('text', { x: right, y: y(even) - 6, 'text-anchor': 'end', class: 'strong' }, `share: ${figure(even)}`),
+    svgElement('path', { d: line, class: 'course' }),
+    svgElement('circle', { cx: x(seconds), cy: y(Math.min(even, stepped ? usageLeft(bins, crossed, periods) : even)), r: 4, class: 'gain' }));
   return svg;
 }
 
-function levels(path, user) {
+function listLevels(path, user) {
   const rows = path.slice(1).map((node) => {
     const ratio = ratioOf(node);
     const name = isBank(node)
@@ -113,7 +113,7 @@ function levels(path, user) {
   return table('From the bank below the root down; the mark is at the share', [['Level', 'name'], ['Kind'], ['Share', 'number'], ['Used', 'number'], ['Used, with the share', 'wide-cell'], ['Used / share', 'number'], ['Remark']], rows, { class: 'bars' });
 }
 
-function recorded(user) {
+function listRecordedUsage(user) {
   const bins = binsOf(user);
   if (!data.usage || bins.length === 0) return element('p', { class: 'empty' }, 'No usage is recorded by period.');
   const whole = bins.reduce((sum, [, usage]) => sum + usage, 0);
@@ -121,7 +121,7 @@ function recorded(user) {
   return table('The usage by period, after decay', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
 }
 
-function places(user) {
+function listPlaces(user) {
   const rows = data.policies.map(({ policy }, at) => {
     const place = users.places[at][user];
     const gain = at && place && ranks[user] ? change(ranks[user] - place) : '';
@@ -130,7 +130,7 @@ function places(user) {
   return table('By policy', [['Policy'], ['Place', 'number'], ['Places', 'number']], rows);
 }
 
-function heldOf(user) {
+function listHeldJobs(user) {
   const held = data.held && data.held.answer;
   const jobs = held ? held.jobs.filter((job) => job.user === users.name[user] && job.bank === banks.name[users.bank[user]]) : [];
   return jobs.length ? element('div', null, element('h3', null, count(jobs.length, 'held job')), jobsTable(jobs, 0)) : null;

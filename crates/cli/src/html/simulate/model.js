@@ -32,11 +32,11 @@ const written = (of, value) => (value === null ? '–' : of(value));
 
 const finely = new Intl.NumberFormat('en-US', { maximumSignificantDigits: 6 });
 // Returns round marks for the axis of a measure, and their format. Durations have the same unit.
-function axis(of, most, least = 0) {
+function findMarks(of, most, least = 0) {
   const [size, unit] = of === span ? unitOf(most) : [of === part ? 0.01 : 1, of === part ? '%' : ''];
   const [from, to] = [least / size, most / size];
-  const step = from > 0 ? ticks(to - from)[1] : 0;
-  const marks = from > 0 ? ticks(to - from).map((mark) => mark + Math.floor(from / step) * step) : ticks(to);
+  const step = from > 0 ? findRoundNumbers(to - from)[1] : 0;
+  const marks = from > 0 ? findRoundNumbers(to - from).map((mark) => mark + Math.floor(from / step) * step) : findRoundNumbers(to);
   if (marks[marks.length - 1] < to - 1e-9) marks.push(marks[marks.length - 1] + step);
   return { marks: marks.map((mark) => mark * size), text: (mark) => `${finely.format(mark / size)}${unit && ` ${unit}`}` };
 }
@@ -47,11 +47,11 @@ const compared = { scenarios: [], followers: [] };
 const colour = (at) => kind(at);
 const nameOf = (row) => shown(scenarios[row].scenario);
 // Returns a name with its full text as tooltip, because a narrow column shows only the beginning.
-const whole = (name) => element('span', { title: shown(name) }, shown(name));
-const keysOfCompared = () => (scenarios.length > 1 ? keys(compared.scenarios.map(nameOf), colour) : null);
+const nameWithTooltip = (name) => element('span', { title: shown(name) }, shown(name));
+const keysOfCompared = () => (scenarios.length > 1 ? makeLegend(compared.scenarios.map(nameOf), colour) : null);
 
 // Returns a function that finds the row of a scenario and a group.
-function byScenario(rows) {
+function findRowsByScenario(rows) {
   const found = new Map(scenarios.map(({ scenario }) => [scenario, new Map()]));
   rows.forEach((row) => found.get(row.scenario).set(row.group, row));
   return (scenario, group) => found.get(scenarios[scenario].scenario).get(group);
