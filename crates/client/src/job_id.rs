@@ -27,7 +27,7 @@ impl Flux {
         if status < 0 {
             return id.to_string();
         }
-        // SAFETY: it was written by the call above, with its end.
+        // SAFETY: the call above wrote the string and its terminating NUL.
         unsafe { CStr::from_ptr(buffer.as_ptr()) }.to_string_lossy().into_owned()
     }
 }

@@ -115,7 +115,7 @@ impl Flux {
             let error = std::io::Error::last_os_error();
             return Err(fail(future.error_text(&error), error.raw_os_error().unwrap_or(0)));
         }
-        // SAFETY: as above; copied before the future is destroyed.
+        // SAFETY: as above. The string is copied before the future is destroyed.
         Ok(unsafe { library::copy_text(answer) })
     }
 

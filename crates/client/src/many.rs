@@ -165,7 +165,7 @@ impl Answer<'_> {
         if status < 0 || text.is_null() {
             return None;
         }
-        // SAFETY: a C string of the message, which outlives the borrow of `self`.
+        // SAFETY: the C string belongs to the message, which outlives the borrow of `self`.
         unsafe { CStr::from_ptr(text) }.to_str().ok()
     }
 }
