@@ -232,7 +232,7 @@ fn an_interrupted_write_is_rolled_back_by_a_permitted_user() {
     other
         .execute_batch("PRAGMA cache_size = 2; BEGIN; UPDATE association_table SET fairshare = 0.9")
         .expect("begun");
-    // As after a crash: the half-written file and its journal.
+    // A crash leaves the half-written file and its journal.
     let left = Site { path: super::directory("cut_off_left").join("site.db") };
     for suffix in ["", "-journal"] {
         fs::copy(with_suffix(&site.path, suffix), with_suffix(&left.path, suffix)).expect("copied");
@@ -271,7 +271,7 @@ fn a_log_without_its_index_needs_a_writable_directory() {
     writer
         .execute_batch("PRAGMA journal_mode = WAL; UPDATE association_table SET shares = 9")
         .expect("written into the log");
-    // As after a crash: a log without its index, which a reader would have to create.
+    // A crash leaves a log without its index, which a reader would have to create.
     let view = UnprivilegedDirectory::new("wal-log", &site);
     let path = view.database.display();
     let text = "can't be read: it is in WAL mode, and reading that needs a writable directory";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Complaints about input that cannot be right and about options that do not apply.
+//! Errors about invalid input and about options that do not apply.
 
 use std::process::{Command, Stdio};
 
@@ -15,7 +15,8 @@ const TREE: &str = r#"{"banks": [{"name": "root", "parent": null}, {"name": "che
 fn norm_shares_reveal_that_users_of_sshare_are_missing() {
     for (name, golden) in golden_documents("slurm") {
         let whole = format_sshare(&golden);
-        // The output that a user gets: all accounts, but only the user's own rows. A user that is alone on a level would not be visible.
+        // Without -a, sshare lists all accounts but only the rows of the calling user. The test needs a user with siblings, because
+        // NormShares reveal only missing siblings.
         let users: Vec<&str> =
             whole.lines().filter_map(|line| line.split('|').nth(1)).filter(|user| !user.is_empty()).collect();
         let mine = users.get(3).expect("a user");
@@ -258,7 +259,7 @@ fn faults_of_a_resource_group_name_their_line() {
         let ran = fairshare(["show", "--tree", &path]);
         assert_eq!(ran.error(), format!("flux-fairshare: {path}: {expected}"));
     }
-    // A member of PBS's own group for users that no file lists.
+    // "unknown" is PBS's own group for users that no file lists. A file may add members to it.
     let path = file("groups_unknown", "g1 50 root 40\neve 52 unknown 50\n");
     fairshare(["show", "--tree", &path]).ok();
 }

@@ -56,7 +56,7 @@ fn inactive_associations_and_banks_keep_their_values() {
     fairshare(["update", "-p", site.path()]).ok();
     let expected = [("ann", 0.5), ("ben", 1.0), ("cat", 0.123), ("dan", 0.5)];
     assert_eq!(site.fairshares(), expected.map(|(user, value)| (user.to_owned(), value)));
-    // As in flux-accounting, the sums leave them out too.
+    // With inactive_usage=ignore, the sums leave out inactive usage, as in flux-accounting.
     let ignore = fairshare(["show", "-p", site.path(), "--json", "--set", "inactive_usage=ignore"]).json();
     let root = &ignore["nodes"][0];
     assert_eq!((root["bank"].as_str(), root["usage"].as_f64()), (Some("root"), Some(30.0)));
@@ -429,7 +429,7 @@ fn a_push_contains_the_tree_its_usages_and_watermarks() {
     assert_eq!((cat.username.as_deref(), cat.shares), (Some("cat"), Some(2)));
     assert_eq!((cat.usage, cat.counted_until), (Some(30.0), Some(0.0)));
     assert_eq!(data.associations[0].counted_until, Some(1700.25));
-    // The data are the same after printing and reading.
+    // The data do not change when they are written as JSON and read again.
     let text = serde_json::to_string(&data).expect("JSON");
     assert_eq!(serde_json::from_str::<PolicyData>(&text).expect("as it was"), data);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A disk that fails on request: a SQLite layer over the system's files that counts operations.
 //!
-//! It becomes the default layer of the process that calls [`install`]. Databases, journals, logs and their shared memory all go
-//! through it.
+//! The layer becomes the default of the process that calls [`install_failing_disk`]. All access to databases, journals, logs and their
+//! shared memory passes through the layer.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -125,7 +125,7 @@ macro_rules! method {
                 return $error;
             }
             let (method, real) = real!(file.$method);
-            // SAFETY: what SQLite gave is handed on.
+            // SAFETY: the arguments are those of SQLite.
             unsafe { method(real $(, $argument)*) }
         }
     };
@@ -148,7 +148,7 @@ method!(shm_unmap, xShmUnmap, None::<Kind>, 0, deletes: c_int);
 unsafe extern "C" fn write(file: *mut sqlite3_file, from: *const c_void, size: c_int, at: i64) -> c_int {
     let (write, real) = real!(file.xWrite);
     if !must_fail(Kind::Writes) {
-        // SAFETY: what SQLite gave is handed on.
+        // SAFETY: the arguments are those of SQLite.
         return unsafe { write(real, from, size, at) };
     }
     if GOES_ON.load(Ordering::SeqCst) {
@@ -165,17 +165,17 @@ unsafe extern "C" fn shm_lock(file: *mut sqlite3_file, offset: c_int, count: c_i
         return ffi::SQLITE_IOERR_SHMLOCK;
     }
     let (method, real) = real!(file.xShmLock);
-    // SAFETY: what SQLite gave is handed on.
+    // SAFETY: the arguments are those of SQLite.
     unsafe { method(real, offset, count, flags) }
 }
 
 unsafe extern "C" fn shm_barrier(file: *mut sqlite3_file) {
     let (method, real) = real!(file.xShmBarrier);
-    // SAFETY: the system's own file.
+    // SAFETY: `real` is the system's file.
     unsafe { method(real) }
 }
 
-/// Version 2 has no memory maps, whose reads could not be counted.
+/// Version 2 has no memory maps. Reads of a memory map could not be counted.
 static METHODS: sqlite3_io_methods = sqlite3_io_methods {
     iVersion: 2,
     xClose: Some(close),
@@ -205,18 +205,18 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite gives room for `szOsFile` bytes: ours, and the system's behind it.
+    // SAFETY: SQLite allocates `szOsFile` bytes: our structure, followed by the system's file.
     let real = unsafe { file.cast::<u8>().add(size_of::<File>()) }.cast::<sqlite3_file>();
-    // SAFETY: as above. Without methods it is a file that was not opened.
+    // SAFETY: as above. A file without methods counts as not opened.
     unsafe { file.cast::<File>().write(File { base: sqlite3_file { pMethods: std::ptr::null() }, real }) };
     let kind = if flags & ffi::SQLITE_OPEN_CREATE == 0 { Kind::Reads } else { Kind::Writes };
     if must_fail(kind) {
         return ffi::SQLITE_CANTOPEN;
     }
     let open = find_system_method(|vfs| vfs.xOpen);
-    // SAFETY: what SQLite gave is handed on, with room for the system's file.
+    // SAFETY: the arguments are those of SQLite, with space for the system's file.
     let status = unsafe { open(system_layer(), name, real, flags, out) };
-    // SAFETY: as above; the system sets methods where there is something to close.
+    // SAFETY: as above. The system sets methods only for files that must be closed.
     if unsafe { !(*real).pMethods.is_null() } {
         // SAFETY: `file` was written above.
         unsafe { (*file).pMethods = &raw const METHODS };
@@ -230,7 +230,7 @@ unsafe extern "C" fn delete(_: *mut sqlite3_vfs, name: *const c_char, syncs: c_i
         return ffi::SQLITE_IOERR_DELETE;
     }
     let delete = find_system_method(|vfs| vfs.xDelete);
-    // SAFETY: what SQLite gave is handed on.
+    // SAFETY: the arguments are those of SQLite.
     unsafe { delete(system_layer(), name, syncs) }
 }
 
@@ -244,7 +244,7 @@ unsafe extern "C" fn access(
         return ffi::SQLITE_IOERR_ACCESS;
     }
     let access = find_system_method(|vfs| vfs.xAccess);
-    // SAFETY: what SQLite gave is handed on.
+    // SAFETY: the arguments are those of SQLite.
     unsafe { access(system_layer(), name, flags, out) }
 }
 

@@ -39,7 +39,7 @@ fn read_database(path: &Path) -> Vec<String> {
     read_rows(&connection, tables.iter().map(String::as_str).chain(["sqlite_schema"]))
 }
 
-/// Runs the command in this process, and returns its output on standard error too.
+/// Returns an action that runs the command in this process. The message is the output on standard error.
 fn make_command_action(arguments: &'static [&'static str]) -> Action {
     Box::new(move |path| {
         let said = path.with_extension("said");
@@ -48,7 +48,7 @@ fn make_command_action(arguments: &'static [&'static str]) -> Action {
         let mut all: Vec<OsString> = vec!["flux-fairshare".into()];
         all.extend(arguments.iter().map(OsString::from));
         all.extend(["-p".into(), path.into(), "--wait".into(), "0.01".into()]);
-        // SAFETY: this process runs one test, in one thread; both are put back.
+        // SAFETY: this process runs one test in one thread, and both descriptors are restored below.
         let (out, err) = unsafe { (libc::dup(1), libc::dup(2)) };
         // SAFETY: the descriptors are open.
         unsafe { (libc::dup2(nowhere.as_raw_fd(), 1), libc::dup2(file.as_raw_fd(), 2)) };
@@ -60,7 +60,8 @@ fn make_command_action(arguments: &'static [&'static str]) -> Action {
     })
 }
 
-/// Writes records in batches and in one transaction, as a fetch does. They come from an archive, whose reads may fail too.
+/// Returns an action that writes records in batches and in one transaction, as a fetch does. The records come from an archive, whose reads
+/// may fail too.
 fn make_fetch_action(archive: PathBuf) -> Action {
     Box::new(move |path| {
         let wait = Duration::from_millis(10);
@@ -128,7 +129,7 @@ fn run_with_fault(
     let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
     let found = read_database(path);
     match status {
-        // The operation was repeated or was not needed.
+        // SQLite repeated the operation, or did not need it.
         0 => assert!(found == after, "{what}: done, and not all of it is there"),
         2 => {
             // The commit is in the log, but the system did not confirm that it is on the disk.

@@ -49,7 +49,7 @@ fn manual_pages_and_completions_are_up_to_date() {
     }
 }
 
-/// A setting without its row fails the test, and so does a row of a setting that is gone.
+/// The test fails if a setting has no row, or if a row names a setting that does not exist.
 #[test]
 fn the_reference_has_the_table_of_settings() {
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md"));
@@ -66,7 +66,7 @@ fn the_reference_has_the_table_of_settings() {
     }
 }
 
-/// The defaults that the documents name are those of the plugin.
+/// The defaults in the sample are those of the plugin.
 #[test]
 fn the_sample_sets_each_setting_to_its_default() {
     let sample = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../etc/flux-fairshare.toml"));
@@ -95,7 +95,7 @@ fn the_short_help_fits_a_screen() {
         assert!(fairshare([command, "--help"]).ok().len() >= ran.out.len());
     }
     for command in ["show", "update", "push", "compare", "why", "what-if"] {
-        // The default of flux-accounting's tools.
+        // --wait has the default of flux-accounting's tools.
         assert!(fairshare([command, "--help"]).ok().contains("[default: 30]"), "{command}");
     }
     let ran = fairshare(["--help"]);
@@ -160,7 +160,7 @@ fn shells_complete_users_banks_queues_and_jobs_by_the_answer_of_the_command() {
         (&["flux-fairshare", "why", "ann,b"], "subjects"),
         (&["flux-fairshare", "standing", "ann,b"], "users"),
     ] {
-        // A command in place of flux, which prints its arguments as one name that continues the word.
+        // A shell function replaces flux. It prints names only if its arguments are those of a completion of this kind.
         let flux = r#"flux() { [[ "$*" == "fairshare complete KIND -- ann,b" ]] && echo ann,ben; }"#
             .replace("KIND", asked);
         let shell = fresh.join("flux.bash");

@@ -202,7 +202,7 @@ fn a_pbs_entity_may_be_called_root() {
         run_show(&input_path("f05-pbsfs.txt"), &["--csv", "-o", "user,bank,usage,fairshare", "--users-only"]);
     assert_eq!(table.ok(), listed.out);
     assert_all_agree("pbsfs", &fairshare(["check-import", "--tree", &input_path("f05-pbsfs.txt")]));
-    // The file has a root with shares.
+    // This file lists an entity that is called root.
     let path = file("pbs_root_listed", "phys 50 root 60\nroot 51 phys 10\nu1 60 phys 10\n");
     assert_eq!(list_shares(&path), "root,10 u1,10");
 }
@@ -232,7 +232,7 @@ fn white_space_ends_a_name_in_a_list_of_usages() {
         ],
     );
     assert_eq!(ran.ok().replace('\n', " "), "a:b,10 c,20 d=e,30 f,40 g,50 h:i,60 ");
-    // Our names of associations of partitions.
+    // An association per partition is named USER:PARTITION.
     let dump = file(
         "usage_partitions",
         "Cluster - 'c'\nParent - 'root'\nUser - 'u1':Partition='cpu'\nUser - 'u1':Partition='gpu'\n",

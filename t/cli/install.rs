@@ -21,7 +21,7 @@ fn make_installer_command(from: &Path, dest: &Path, more: &[&str]) -> Command {
     let script = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("etc/install.sh");
     let mut command = Command::new("bash");
     command.arg(script).arg("--from").arg(from).arg("--destdir").arg(dest).args(more);
-    // As on a machine without flux-core.
+    // pkg-config finds no flux-core, as on a machine without Flux.
     command.env("PKG_CONFIG_LIBDIR", "/nonexistent").env_remove("PKG_CONFIG_PATH");
     command
 }

@@ -317,7 +317,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     run_sync(&site, END + 100.0, &[]).ok();
     let newest = [10.0, 20.0, 30.0, 40.0].map(|later| END + later);
     assert_eq!(read_watermarks(&site), newest);
-    // As clear-usage does.
+    // Clears the usage of bank A as `flux account clear-usage` does.
     site.sql(&format!(
         "UPDATE association_table SET job_usage = 0 WHERE bank = 'A';
          UPDATE job_usage_per_association_table SET value = 0 WHERE bank = 'A';
@@ -327,7 +327,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     ));
     let cleared = [END + 200.0, newest[1], newest[2], newest[3]];
     assert_eq!(read_watermarks(&site), cleared);
-    // As a change of the half-life does: usages stay, and earlier jobs do not count again.
+    // Stores a change of the half-life: usages stay, and earlier jobs do not count again.
     site.sql(&format!(
         "INSERT INTO config_table VALUES ('reconfigure_time', '{}');
          UPDATE job_usage_per_association_table SET value = 0;
@@ -340,7 +340,7 @@ fn jobs_that_never_count_again_are_pushed_as_counted() {
     assert_eq!(read_watermarks(&site), cleared);
     site.sql("DROP TABLE fairshare_usage_marks");
     assert_eq!(read_watermarks(&site), [END + 300.0; 4], "whatever counted them, it was not `sync`");
-    // A cut-off that is no valid time covers all jobs, and the push is not refused.
+    // A cut-off that is not a valid time covers all jobs, and the plugin accepts the push.
     site.sql("UPDATE bank_table SET ignore_older_than = 1e300 WHERE bank = 'A'");
     assert_eq!(read_watermarks(&site)[0], 1e12);
     site.sql("ALTER TABLE bank_table DROP COLUMN ignore_older_than; DROP TABLE config_table");

@@ -185,7 +185,7 @@ fn option_and_environment_decide_about_colours() {
     assert!(!ran.out.contains('\x1b'), "{ran:?}");
     let ran = run_on_screen((80, 50), "xterm", &format!("CLICOLOR_FORCE=1 PROGRAM show -t {path} | cat"));
     assert!(ran.expect("a terminal").out.contains('\x1b'));
-    // A locale without box-drawing characters gets none.
+    // In a locale without box-drawing characters, the output is ASCII.
     let ran =
         run_on_screen((80, 50), "xterm", &format!("LC_ALL=C PROGRAM show -t {path}")).expect("a terminal");
     assert!(ran.out.is_ascii(), "{ran:?}");
@@ -214,7 +214,7 @@ fn output_longer_than_the_terminal_goes_to_a_pager() {
     not(4, "FLUX_FAIRSHARE_PAGER=cat", "show");
     not(4, "PAGER=", "show");
     assert!(paged(4, "", "why u/a").expect("a terminal").out.contains("paged"));
-    // A pager that ends early is no error.
+    // A pager that ends early is not an error.
     let ran = paged(4, "FLUX_FAIRSHARE_PAGER=true", "show").expect("a terminal");
     assert_eq!((ran.status, ran.out.as_str()), (0, ""), "{ran:?}");
     // With a missing pager no text is lost. PATH has no less.

@@ -146,7 +146,7 @@ fn the_scheduler_equals_a_simple_implementation() {
     }
 }
 
-/// Under full load banks get resources by their shares; a limit on a bank reduces its part.
+/// Under full load, jobs of a bank with more shares wait less. A limit on a bank makes its jobs wait longer.
 #[test]
 fn shares_and_limits_decide_the_waits_of_banks() {
     let path = file("simulate_shares", busy_trace());
@@ -177,7 +177,7 @@ fn shares_and_limits_decide_the_waits_of_banks() {
     assert!((flat[0].1 - flat[2].1).abs() < (by_shares[0].1 - by_shares[2].1).abs(), "{flat:?}");
 }
 
-/// Returns a database with jobs of the users 1 and 2; the second has no default bank of that name.
+/// Returns a database with jobs of the users 1, 2 and 9. User 9 has no association.
 fn make_database(test: &str) -> Site {
     let site = Site::new(
         test,

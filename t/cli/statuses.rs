@@ -30,7 +30,7 @@ fn an_unknown_option_is_an_error_in_each_command() {
     }
 }
 
-/// Arguments that a command needs before it reads anything.
+/// Returns the arguments that a command requires before it reads anything.
 fn required_arguments(command: &str) -> &'static [&'static str] {
     match command {
         "why" => &["ann"],
@@ -44,7 +44,7 @@ fn required_arguments(command: &str) -> &'static [&'static str] {
 
 #[test]
 fn a_missing_database_or_instance_is_an_error_in_each_command() {
-    // top first checks that it runs on a terminal.
+    // `top` fails before it connects, because the test has no terminal.
     for command in list_commands().into_iter().filter(|command| command != "top") {
         let has = |option: &str| fairshare([command.as_str(), "-h"]).ok().contains(option);
         let mut arguments = [&[command.as_str()], required_arguments(&command)].concat();
@@ -56,7 +56,7 @@ fn a_missing_database_or_instance_is_an_error_in_each_command() {
         }
         let ran = fairshare(&arguments);
         if command == "doctor" {
-            // doctor reports the fault as a finding: the answer is no.
+            // doctor reports the missing database and instance as findings, with exit status 1.
             assert!(ran.status == 1 && !ran.out.contains("os error"), "{ran:?}");
         } else {
             assert_error(&ran);

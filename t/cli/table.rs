@@ -18,7 +18,7 @@ fn run_on_terminal(columns: u32, term: &str, command: &str) -> Option<RunResult>
     run_on_screen((columns, 50), term, command)
 }
 
-/// Runs the command as [`on_terminal`], with columns and rows.
+/// Like [`run_on_terminal`], but with the given number of rows.
 pub(super) fn run_on_screen((columns, rows): (u32, u32), term: &str, command: &str) -> Option<RunResult> {
     let shell = format!("stty cols {columns} rows {rows}; {}", command.replace("PROGRAM", PROGRAM));
     let mut script = Command::new("script");

@@ -11,7 +11,7 @@ use super::drive::{Rng, fuzz, hash_feature, mutate_bytes, strip_values};
 use super::json;
 use crate::{golden, imports, imports_pbs};
 
-/// Returns inputs: the name of a format, or an empty line, and the file.
+/// Returns the seeds. The first line of a seed names a format or is empty; the file follows.
 fn list_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     let mut add = |format: &str, text: &str| {

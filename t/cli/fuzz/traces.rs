@@ -213,7 +213,7 @@ fn check_count(site: &Site, rule: Rule, now: f64) -> u64 {
     }
 }
 
-/// Records of jobs by flux-accounting or `fetch`, and the data of counting.
+/// Changes job records of flux-accounting or `fetch`, and the data of earlier counts.
 #[test]
 fn any_job_record_is_counted_or_refused() {
     const COLUMNS: [(&str, &str); 12] = [
