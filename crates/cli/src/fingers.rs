@@ -54,7 +54,7 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("scrub-old-jobs", "scrub"),
 ];
 
-/// Returns the command here that answers what the command `name` of another system answers. The case is ignored.
+/// Returns the subcommand that answers the same question as `name`, a command of another system. The case is ignored.
 pub(super) fn translate_command(name: &str) -> Option<&'static str> {
     let known = COMMANDS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
     known.map(|(_, ours)| *ours)

@@ -116,7 +116,7 @@ fn describe_uncomputed(number: usize) -> String {
     format!("{values} that Slurm had not computed yet: it does so once in PriorityCalcPeriod (5 minutes)")
 }
 
-/// Returns the policies and options to try: the one in `args`, or those that the system may have used.
+/// Returns the policies to try, with their options: the policy that `args` name, or all that the other system may have used.
 fn list_candidates(args: &Args, loaded: &Loaded) -> Vec<(Policy, Options)> {
     let options = loaded.options;
     let policies = match (args.policy.given(), loaded.policy) {
@@ -212,7 +212,7 @@ fn compare_value(claim: &Claim, ours: Option<f64>, rounding: impl FnOnce() -> f6
     }
 }
 
-/// Returns by how much our value may differ because usages were printed as whole numbers. Each usage may be up to one unit too
+/// Returns the largest difference between the values that usages printed as whole numbers can cause. Each usage may be up to one unit too
 /// small.
 fn bound_rounding(
     tree: &Tree,

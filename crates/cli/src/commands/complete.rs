@@ -15,7 +15,7 @@ use crate::ui::messages::say;
 use crate::ui::words::caller;
 use fairshare_client::Flux;
 
-/// The time after which a shell gets no names.
+/// How long the command waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How many jobs are offered at most.
 const JOBS: usize = 2000;
@@ -42,7 +42,7 @@ enum Kind {
     Subjects,
 }
 
-/// Prints nothing if there is no answer in time: a shell can't show an error.
+/// Prints nothing if the names do not arrive in time, because a shell can't show an error.
 pub(super) fn run(args: &Args) -> Outcome {
     let (sender, receiver) = mpsc::channel();
     let kind = args.kind;
@@ -53,7 +53,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Returns the names that continue `word`, of which only the part after the last comma is a name.
+/// Returns the completions of `word`: each is the text up to the last comma of `word`, followed by a name that starts with the text after
+/// the comma.
 fn complete_word(word: &str, mut names: Vec<String>) -> Vec<String> {
     let (before, typed) = match word.rfind(',') {
         Some(comma) => word.split_at(comma + 1),
@@ -70,7 +71,7 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.@+/".contains(letter))
 }
 
-/// Returns the names that the caller may see. Kinds are independent: users have jobs to complete even if they may not see the tree.
+/// Returns the names of a kind that the caller may see. A caller who may not see the tree still gets the ids of their jobs.
 fn list_names(kind: Kind) -> Vec<String> {
     let Ok(flux) = Flux::connect(None) else { return Vec::new() };
     let mut names = Vec::new();

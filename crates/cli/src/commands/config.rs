@@ -80,8 +80,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
 }
 
-/// Reads files and directories as one configuration and returns all that would be refused. It is an error if one can't be
-/// read.
+/// Reads files and directories as one configuration and returns its faults. Fails if a file can't be read.
 pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
     let mut faults = Vec::new();
     let mut read: Vec<(PathBuf, Map<String, Value>)> = Vec::new();
@@ -173,7 +172,7 @@ fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
     ))
 }
 
-/// Parses a file as Flux does: .json as JSON, any other as TOML. The error is in words.
+/// Parses a file as Flux does: .json as JSON, any other as TOML. The error is a sentence for the user.
 fn parse(file: &Path, text: &str) -> Result<Map<String, Value>, String> {
     if file.extension().is_some_and(|extension| extension == "json") {
         return serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"));

@@ -162,11 +162,11 @@ fn show(args: &Args) -> Outcome {
     Ok(if is_found { Answer::Yes } else { Answer::No })
 }
 
-/// A limit of the list.
+/// A limit that `limit show` lists.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct ListedLimit {
     limit: StoredLimit,
-    /// Where it is set: `database`, `queue` or `config`.
+    /// Where the limit is set: `database`, `queue` or `config`.
     source: &'static str,
 }
 
@@ -261,7 +261,7 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
     args.measures.iter().map(one).collect()
 }
 
-/// Parses scope and name. Any user gets the id 0, because only the form is checked.
+/// Parses scope and name. Every user gets the id 0, because only the form of the name is checked.
 fn parse_target(scope: &str, name: &str) -> Result<Target, Failure> {
     let with_id = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => name.to_owned(),

@@ -87,7 +87,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let is_parkable = |job: &HandedOver| !job.is_kept && (args.all_held || is_lost(job));
     let parked = park_jobs(&flux, jobs.into_iter().filter(is_parkable).collect())?;
-    // For some jobs the plugin finds only now that others block them.
+    // Only now the plugin reports that other plugins block some of these jobs.
     let kept: Vec<HandedOver> =
         list_held_jobs(&flux)?.into_iter().filter(|job| is_beyond_help(job, args.all_held)).collect();
     let words = Words::for_instance(&flux, 0.0);
@@ -101,7 +101,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if kept.is_empty() { parked } else { Answer::No })
 }
 
-/// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. It is an error if neither is.
+/// Returns the name of flux-accounting's plugin, or `None` if this project's is loaded. Fails if neither plugin is loaded.
 fn find_upstream(flux: &Flux) -> Result<Option<String>, Failure> {
     match flux.rpc("job-manager.mf_priority.hand_over", "{}") {
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) if let Some(name) = find_loaded_plugin(flux)? => {
@@ -222,7 +222,7 @@ fn park_jobs(flux: &Flux, jobs: Vec<HandedOver>) -> Outcome {
         parked_jobs.iter().filter(|job| !job.names.is_empty()).map(|job| job.id).collect();
     for ids in named.chunks(1000) {
         let answer: Resting = ask(flux, "rest", &json!({ "ids": ids })).map_err(|refusal| {
-            // If the script were overwritten now, the urgencies would be lost.
+            // A user who overwrites the script now would lose the urgencies.
             remark(format_args!(
                 "{} at urgency 0; keep the script, and run this again with >> to add to it",
                 describe_parked(parked_jobs.len())

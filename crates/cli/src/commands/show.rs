@@ -129,7 +129,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     };
     // Columns that are selected by name are never left out.
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
-    // Only a database can be stale: its pace is known.
+    // Only a database stores fair-shares, and only a database has a pace.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
     let mut facts = facts(policy, &options);
     facts.extend(stale.map(|stale| ("stale", stale.into())));

@@ -210,7 +210,7 @@ fn describe_more(rows: usize, limit: usize) -> Option<String> {
     (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
 }
 
-/// Returns the usage that bars and parts show, in node-seconds.
+/// Returns the usage that bars and percentages show, in node-seconds.
 fn shown_usage(used: &Used) -> f64 {
     used.nodes
 }

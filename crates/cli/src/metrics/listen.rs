@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Metrics over HTTP for Prometheus: GET of /metrics, one request a connection. Without encryption and passwords.
+//! Metrics over HTTP for Prometheus: GET of /metrics, one request per connection. There is no encryption and no password.
 //!
 //! Each client has a thread, so that a slow client does not delay the others. The metrics are collected on the calling thread, for
 //! one client after the other.
@@ -17,12 +17,12 @@ use clients::{Clients, Seat};
 
 /// The media type of the text.
 const MEDIA: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-/// How long a client may take to ask, and then to read.
+/// How long a client may take to send its request, and then to read the answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The greatest length of a request line and its headers, in bytes.
 const LONGEST_REQUEST: u64 = 16 * 1024;
 
-/// The text of the metrics, or the error.
+/// The text of the metrics, or the text of an error.
 type Collected = Result<String, String>;
 
 /// Parses an address and a port.

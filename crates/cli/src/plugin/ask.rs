@@ -42,7 +42,7 @@ pub(crate) const NO_DATA: &str = "the plugin has no data: nothing was pushed sin
 pub(crate) enum Refusal {
     /// The job, user or bank does not exist, or the caller may not see it. The text is the plugin's.
     No(String),
-    /// Anything else.
+    /// Any other failure.
     Failed(Failure),
 }
 
@@ -81,7 +81,8 @@ pub(crate) fn ask_flux<T: DeserializeOwned>(flux: &Flux, topic: &str, payload: &
     serde_json::from_str(&answer).ok()
 }
 
-/// Warns once if another priority plugin decides. Then Flux does not use the priorities in the answer. Returns the answer.
+/// Returns the answer. Warns once if another priority plugin overrules the plugin, because Flux then does not use the priorities in the
+/// answer.
 fn check_overruled<'a>(flux: &Flux, answer: &'a str) -> &'a str {
     #[derive(Deserialize)]
     struct Heading {
@@ -177,7 +178,7 @@ pub(crate) fn configured_queues(flux: &Flux) -> BTreeSet<String> {
 /// Returns the resources that `flux resource list` shows, or `None` if Flux does not answer.
 pub(crate) fn scheduler_status<T: DeserializeOwned>(flux: &Flux) -> Option<T> {
     let ask = |topic: &str| ask_flux(flux, topic, &json!({}));
-    // The scheduler answered this request before resource did.
+    // In older versions of Flux, the scheduler answers this request instead of the module `resource`.
     ask("resource.sched-status").or_else(|| ask("sched.resource-status"))
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asks Flux about pending jobs: the scheduler's estimates of their starts, stopped queues, and the resources of queues. What Flux
-//! does not answer is unknown.
+//! Asks Flux about pending jobs: the scheduler's estimates of their starts, stopped queues, and the resources of queues. A value that Flux
+//! does not report is unknown.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -87,7 +87,7 @@ struct QueueConfiguration {
 
 #[derive(Deserialize)]
 struct ConfiguredQueue {
-    /// The properties of its nodes; a leading `^` negates one.
+    /// The properties of the queue's nodes; a leading `^` negates a property.
     requires: Option<Vec<String>>,
 }
 
@@ -176,20 +176,20 @@ fn describe_misfit(
     too_few(job.nodes, nodes, "node").or_else(|| too_few(job.cores, cores, "core"))
 }
 
-/// The state of a queue, as Flux reports it. What Flux does not report is unknown.
+/// The state of a queue, as Flux reports it. A value that Flux does not report is unknown.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(crate) struct QueueState {
-    /// Whether it takes new jobs.
+    /// Whether the queue accepts new jobs.
     #[serde(rename = "enable")]
     pub(crate) is_enabled: Option<bool>,
-    /// Whether the scheduler starts its jobs.
+    /// Whether the scheduler starts jobs of the queue.
     #[serde(rename = "start")]
     pub(crate) is_started: Option<bool>,
-    /// Why it is disabled.
+    /// Why the queue is disabled.
     pub(crate) disable_reason: Option<String>,
     stop_reason: Option<String>,
-    /// What stops it although it is started itself.
+    /// What stops the queue although the queue itself is started.
     blocked: Option<String>,
 }
 

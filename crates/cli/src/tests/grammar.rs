@@ -50,7 +50,7 @@ fn an_option_has_one_letter_and_one_value_in_all_commands() {
     let commands = commands();
     for (long, mut spellings) in spellings(&commands) {
         if long == "no-header" {
-            // Their -n is a hidden alias of --dry-run for a release.
+            // In these commands, -n is a hidden alias of --dry-run for one release.
             assert_eq!(spellings.remove("--no-header"), Some(vec!["update", "sync"]));
         }
         assert_eq!(spellings.len(), 1, "--{long}: {spellings:?}");
@@ -115,7 +115,7 @@ fn each_hint_for_a_command_of_another_system_names_a_command() {
     }
 }
 
-/// A new option without its row fails the test, and so does a row of an option that is gone.
+/// The test fails if an option has no row, or if a row names an option that does not exist.
 #[test]
 fn the_reference_has_the_table_of_options() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference.md");

@@ -46,7 +46,7 @@ impl Unit {
     /// Formats a usage with the unit's name.
     pub(crate) fn amount(self, usage: f64) -> String {
         match self {
-            // It would be 0.00 in hours.
+            // In hours, the usage would be shown as 0.00.
             Unit::NodeSeconds if usage != 0.0 && usage.abs() < HOUR / 100.0 => {
                 format!("{} node-seconds", plain(usage))
             }

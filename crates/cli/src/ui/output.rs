@@ -108,7 +108,8 @@ impl OutputArgs {
     /// Prints the report to standard output with the given look, and continues the progress bar of the command.
     pub(crate) fn print_as(self, report: Report<'_>, look: Look<'_>, progress: Progress) -> io::Result<()> {
         let terminal = stdout().is_terminal();
-        // Rows that appear on the terminal need no progress bar. A table does, because it formats all rows before it prints one.
+        // Rows that are printed one by one on the terminal need no progress bar. A table needs one, because it formats all rows before it
+        // prints the first.
         let progress = if terminal && !self.is_table() { Progress::none() } else { progress };
         let screen = self.screen();
         let mut out = if self.is_table() { Paper::for_people(&screen) } else { Paper::plain() };
@@ -138,7 +139,7 @@ impl Output for Table<'_> {
         for line in &report.before {
             self.screen.wrapped(&printable(line), "", "  ", out)?;
         }
-        // An empty line separates the parts.
+        // An empty line separates the lines above the table, the tables and the notes.
         let mut begun = !report.before.is_empty();
         for rows in std::iter::once(report.rows).chain(report.more) {
             begun |= self.print(rows, begun, &mut progress, out)?;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Starts a pager for output that is longer than the terminal. It is chosen as in git.
+//! Starts a pager for output that is longer than the terminal. The pager is chosen as in git.
 
 use std::env;
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
@@ -7,7 +7,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::screen::Screen;
 
-/// Standard output, through a pager if the output does not fit the terminal. The text is kept until that is known.
+/// Standard output, through a pager if the output does not fit the terminal. The text is stored until it is known whether the output fits.
 pub(crate) struct Paper {
     state: PagerState,
 }
@@ -48,7 +48,8 @@ impl Paper {
         self.flush()
     }
 
-    /// Starts a pager if the output is `long`, and writes the kept text. Does nothing if that is done already.
+    /// Directs the output to a pager if the output is `long`, otherwise to standard output, and writes the stored text. Later calls do
+    /// nothing.
     fn choose_writer(&mut self, long: bool) -> io::Result<&mut PagerState> {
         if let PagerState::Waiting { text, .. } = &mut self.state {
             let text = std::mem::take(text);

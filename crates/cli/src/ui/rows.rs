@@ -52,7 +52,7 @@ pub(crate) enum Style {
     Id,
     /// Six decimals, as in sshare.
     Fraction,
-    /// As [`Style::Ratio`], but infinity is shown as "no target".
+    /// Like [`Style::Ratio`], but infinity is shown as "no target".
     Quotient,
     /// One decimal.
     Mean,

@@ -132,8 +132,8 @@ impl<'a> Table<'a> {
         Ok(true)
     }
 
-    /// Names the columns that are left out for lack of width, and the width that shows all. Bars are not named, because other columns
-    /// show the same numbers.
+    /// Prints which columns are left out because the table is too wide, and the width that shows all columns. Bars are not named, because
+    /// other columns show the same numbers.
     fn print_left_out(
         &self,
         columns: &[Column<'_>],
@@ -323,7 +323,7 @@ impl<'a> Table<'a> {
         self.indent_step() * depth.min(DEEPEST_INDENT) + width(&level) + width(&name)
     }
 
-    /// Explains the parts of a bar.
+    /// Prints the meaning of the marks in a bar.
     fn print_legend(&self, out: &mut dyn Write) -> io::Result<()> {
         let blocks = self.screen.colour && self.screen.unicode;
         let mark = |paint, block, letter| self.screen.paint(paint, if blocks { block } else { letter });
@@ -336,7 +336,8 @@ impl<'a> Table<'a> {
         )
     }
 
-    /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours letters show the parts.
+    /// Draws the usage within the share and beyond it, and a stroke at the share. Without colours, letters mark the usage within and beyond
+    /// the share.
     fn draw_bar(&self, usage: usize, share: usize, width: usize) -> String {
         let blocks = self.screen.colour && self.screen.unicode;
         let mut runs: Vec<(Paint, String)> = Vec::new();

@@ -93,7 +93,7 @@ impl SubmitArgs {
         SubmitArgs::try_parse_from(words).map_err(plain)
     }
 
-    /// Returns the job of these options, or that of the jobspec that they name.
+    /// Returns the job that these options describe. If no option describes the job, the first word is the path of its jobspec.
     pub(crate) fn job(&self) -> Result<JobToCheck, Failure> {
         let jobspec = match self.words.first().filter(|_| self.has_no_shape()) {
             Some(path) => read_jobspec(path)?,
@@ -137,7 +137,8 @@ impl SubmitArgs {
     }
 }
 
-/// Sets an attribute as `flux submit --setattr` does: below `system` unless its name says otherwise, to a JSON value or else a text.
+/// Sets the attribute `NAME=VALUE` as `flux submit --setattr` does. A name without a leading dot, `system.` or `user.` is below `system`. A
+/// value that is not JSON is a text.
 fn set_attribute(attributes: &mut Value, text: &str) {
     let (name, value) = text.split_once('=').unwrap_or((text, "1"));
     let value = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
@@ -272,7 +273,7 @@ mod tests {
         let job = read(&["-n", "5", "-t", "10", "-S", "system.project=p", "./a.out", "-N", "x"]).unwrap();
         assert_eq!(job.jobspec["resources"][0]["count"], 5);
         assert_eq!(job.jobspec["attributes"]["system"], json!({"duration": 600.0, "project": "p"}));
-        // As flux submit does, a remainder of tasks takes a slot on each node.
+        // As in flux submit, the number of tasks per node is rounded up.
         assert_eq!(read(&["-N2", "-n3"]).unwrap().jobspec["resources"][0]["with"][0]["count"], 2);
         assert_eq!(read(&["-N4"]).unwrap().jobspec["resources"][0]["with"][0]["count"], 1);
     }

@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
         let rest = changed.saturating_sub(counted.len());
-        // If the plugin counts no change, it stores equal records that look different here.
+        // If the plugin counts no change of this kind, its records equal those of the database, although their texts differ here.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }
@@ -121,7 +121,7 @@ fn compare(
             plugin: Some(plugin),
             flux: None,
         };
-        // The plugin also has the factors that keep their default weight.
+        // The plugin also has the factors that are not in the database. They keep their default weights.
         if kind == RecordKind::Factor && !stored.contains_key(id) {
             continue;
         }

@@ -99,7 +99,8 @@ fn serialize_fields(record: &impl Serialize, left_out: &[&str]) -> Record {
     fields
 }
 
-/// The name of an association, from its user id: the database and the plugin may store different user names.
+/// Returns the name of an association. The name is made from the user id, because the database and the plugin may store different user
+/// names.
 fn association_name(userid: i64, bank: &str) -> String {
     let user = u32::try_from(userid).map_or_else(|_| userid.to_string(), user_or_id);
     format!("{user}/{bank}")

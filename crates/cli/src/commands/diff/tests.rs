@@ -41,7 +41,7 @@ fn make_site() -> PolicyData {
     }
 }
 
-/// The state of a plugin that got [`site`] by a push.
+/// Returns the state of a plugin after a push of [`make_site`].
 fn plugin_state() -> Value {
     let queue = |name: &str| {
         let mut queue = serde_json::to_value(QueueRecord::unlimited(name)).expect("JSON");
@@ -84,12 +84,12 @@ fn make_standings(is_default: bool) -> Vec<AssociationStanding> {
     }]
 }
 
-/// Compares [`site`] with the plugin's state after `edit`, and returns a line per difference.
+/// Compares [`make_site`] with the plugin's state after `edit`, and returns a line per difference.
 fn list_differences(edit: impl FnOnce(&mut Value)) -> Vec<String> {
     compare_with_default(edit, true)
 }
 
-/// As [`differences`]. `is_default` is true if the plugin has bank A as the default bank of the user.
+/// Like [`list_differences`]. `is_default` is true if bank A is the user's default bank in the plugin.
 fn compare_with_default(edit: impl FnOnce(&mut Value), is_default: bool) -> Vec<String> {
     let mut state = plugin_state();
     edit(&mut state);

@@ -19,7 +19,7 @@ use fairshare_protocol::records::{AssociationRecord, FactorRecord, LimitRecord, 
 
 /// The highest priority of a job that is not expedited.
 const TOP: f64 = 4_294_967_294.0;
-/// Names that are listed for one finding.
+/// The most names that a finding lists.
 const MOST: usize = 5;
 /// A factor has no visible effect if its range is less than this part of the widest range.
 const UNSEEN: f64 = 1e-3;
@@ -32,7 +32,7 @@ const CLOCK: f64 = 60.0;
 pub(super) enum Weight {
     /// Users or jobs are affected.
     Action,
-    /// It may be intended.
+    /// The state may be intended.
     Notice,
 }
 
@@ -61,7 +61,7 @@ impl Finding {
         Finding { weight: Weight::Notice, ..Finding::action(code, text, remedy) }
     }
 
-    /// Returns the finding for these names, or `None` if there are none.
+    /// Returns the finding with the names `whom`, or `None` if there are no names.
     fn with_names(self, whom: impl IntoIterator<Item = String>) -> Option<Finding> {
         let mut whom: Vec<String> = whom.into_iter().collect();
         let count = whom.len();
@@ -307,7 +307,7 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
     all.into_iter().map(one).collect()
 }
 
-/// Returns the lowest and the highest term of each factor: the factor's value is between 0 or the site's lowest and the site's highest.
+/// Returns each factor with the lowest and the highest term that it can add to a priority.
 fn find_factor_ranges(data: &PolicyData) -> Vec<(&str, f64, f64)> {
     let span = |values: &mut dyn Iterator<Item = f64>| {
         values.fold((0.0f64, 0.0f64), |(low, high), value| (low.min(value), high.max(value)))
@@ -396,7 +396,7 @@ pub(super) fn check_instance(
     }
     let check = instance.loaded.as_ref().and_then(|loaded| loaded.check.as_ref());
     let overruled = check.and_then(|check| check.overruled).filter(|_| others.is_empty());
-    // The last plugin of the list may give priorities even if its name does not show it.
+    // The last plugin of the list may give priorities even if its name is not that of a priority plugin.
     let is_ours = |name: &String| Some(name.as_str()) == ours;
     let last = instance.plugins.last().filter(|last| !is_ours(last));
     if let (Some(overruled), Some(last)) = (overruled, last) {
@@ -427,7 +427,7 @@ pub(super) fn check_instance(
         data.iter().flat_map(|data| &data.associations).map(|it| (it.userid, it.bank.as_str())).collect();
     let of_pair = |(user, bank): &(i64, &str)| format!("{} in {bank}", user_label(*user));
     let missing = wanted.difference(&known).filter(|_| has_data).map(of_pair);
-    // A push adds a record of the instance owner if the database has none, so one more is normal.
+    // A push adds a record of the instance owner if the database has none, so one more record in the plugin is normal.
     let gone = known.difference(&wanted).count();
     let drift = check.as_ref().map_or(0, |check| check.drift.len());
     let version = state.version.clone().unwrap_or_default();

@@ -57,7 +57,7 @@ pub(super) fn exit_status_1_text<'a>(command: &str, usual: &'a str) -> Option<&'
     match command {
         "update" | "push" | "sync" | "policy" | "recount" | "scrub" | "compare" | "what-if" | "simulate"
         | "top" | "metrics" | "report" => None,
-        // Their descriptions explain it.
+        // The descriptions of these commands explain exit status 1.
         "doctor" | "diff" | "status" | "check-import" | "migrate" | "config" => Some("see above"),
         _ => Some(usual),
     }
@@ -287,7 +287,7 @@ pub(super) fn list_examples(command: &str) -> &'static [Entry] {
             ),
             ("flux fairshare policy --set inactive_usage=ignore", "Change an option."),
         ],
-        // Its help has examples.
+        // The help of `limit` has examples.
         "limit" => &[],
         "flux-fairshare" => &[
             ("flux fairshare show", "The site's tree with everyone's fair-share."),

@@ -31,7 +31,7 @@ pub(crate) struct Args {
     directory: PathBuf,
 }
 
-/// The name of the program, which is one word; as a subcommand of flux it has two.
+/// The name of the program as one word. Under flux, the name has two words.
 const PROGRAM: &str = "flux-fairshare";
 
 pub(super) fn run(args: &Args, definition: fn() -> Command) -> Outcome {
@@ -53,8 +53,8 @@ fn write_files(directory: &Path, definition: fn() -> Command) -> io::Result<()> 
     for subcommand in visible_subcommands(&command).filter(|command| command.get_name() != "help") {
         write_page(subcommand, &format!("{PROGRAM}-{}", subcommand.get_name()), &pages, definition)?;
     }
-    // clap_complete 4.6 writes the hyphen of the program's name in two ways: as one where a state is entered, as the other
-    // where it is looked up. So no state of a subcommand would ever be found.
+    // clap_complete 4.6 replaces the hyphen of the program's name by `__` where the script enters a state, and by `__subcmd__` where the
+    // script looks the state up. So the script would never find the state of a subcommand.
     let (looked_up, entered) = (PROGRAM.replace('-', "__subcmd__"), PROGRAM.replace('-', "__"));
     let script = generate_script(Shell::Bash, definition).replace(&looked_up, &entered);
     let script = shells::NAMES.iter().fold(script, |script, kind| {
@@ -100,7 +100,7 @@ fn write_page(
     let mut text = Vec::new();
     man.render_title(&mut text)?;
     man.render_name_section(&mut text)?;
-    // clap_mangen's own synopsis lists every option and loses their values; the help's does not.
+    // clap_mangen's own synopsis lists every option and omits the names of the values. The usage in the help does neither.
     let usage = command.clone().render_usage().to_string();
     writeln!(text, ".SH SYNOPSIS\n{}", escape_roff(usage.trim_start_matches("Usage: ")))?;
     man.render_description_section(&mut text)?;
@@ -256,7 +256,7 @@ fn add_value_hint(command: &str, argument: Arg, columns: &[PossibleValue]) -> Ar
                 .flat_map(|first| others(*first).map(move |second| format!("{first},{second}")));
             pairs.map(PossibleValue::new).collect()
         }
-        // This format has no tree.
+        // A document in this format contains no tree.
         "tree_format" => {
             let no_tree = Format::ExportJson.to_string();
             Format::VARIANTS.iter().filter(|name| **name != no_tree).map(PossibleValue::new).collect()

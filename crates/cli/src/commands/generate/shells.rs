@@ -52,11 +52,11 @@ _flux_fairshare_below_flux() {
 complete -F _flux_fairshare_below_flux flux
 "#;
 
-/// The first line of the zsh script, and its replacement, which also registers it for `flux`.
+/// The first line of the zsh script, and its replacement, which also registers the script for `flux`.
 pub(super) const ZSH_HEAD: (&str, &str) = ("#compdef flux-fairshare\n", "#compdef flux-fairshare flux\n");
 
-/// Flux has no zsh completion. If another one is registered for `flux`, the hook calls it. A script in `fpath` is loaded at the first
-/// completion and has to handle that one too.
+/// Flux has no zsh completion. If another completion is registered for `flux`, the hook calls that completion. zsh loads a script in
+/// `fpath` at the first completion, so the script must also handle the first completion.
 pub(super) const ZSH: &str = r#"
 _flux-fairshare_below_flux() {
     local -i at

@@ -207,7 +207,8 @@ fn select_users(args: &Args, is_owner: bool) -> Result<Option<Vec<u32>>, String>
     args.user.iter().map(|user| userid(user)).collect::<Result<_, _>>().map(Some)
 }
 
-/// Builds the request. The plugin selects by one user, bank and queue each; several are selected from its whole answer.
+/// Builds the request. The plugin selects by at most one user, one bank and one queue. If `args` name several, the command selects from the
+/// plugin's answer about all jobs.
 fn build_request(args: &Args, ids: &[u64], users: Option<&[u32]>) -> Map<String, Value> {
     let mut wanted = Map::new();
     let mut put = |key: &str, value: Option<Value>| {

@@ -65,7 +65,7 @@ struct Payload<'a, T: ?Sized> {
 pub(super) struct Push<'a> {
     /// The accounting database, or a document that stands for it.
     pub(super) found: &'a Found,
-    /// How long to wait for a locked database.
+    /// The option for the time to wait for a locked database.
     pub(super) wait: Wait,
     /// The Flux instance [default: the enclosing one, or the system's].
     pub(super) uri: Option<&'a str>,
@@ -210,7 +210,7 @@ fn read_for(push: &Push<'_>, dry_run: bool) -> Result<PolicyData, Failure> {
     Ok(data)
 }
 
-/// Reads what the database would have sent at `now`, in seconds since the epoch; refuses what update and sync refuse.
+/// Reads the data that a push would send at `now`, in seconds since the epoch. Fails if update or sync would refuse the database.
 fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failure> {
     let data = snapshot.policy_data(now).map_err(failure)?;
     if data.tree.is_some() {
@@ -220,7 +220,7 @@ fn read_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<PolicyData, Failur
     Ok(data)
 }
 
-/// Checks what the database would have sent, as the plugin would; returns what the plugin would warn of.
+/// Checks the data that a push would send at `now`, as the plugin would. Returns the plugin's warnings.
 pub(super) fn check_snapshot(snapshot: &Snapshot<'_>, now: f64) -> Result<Vec<String>, Failure> {
     let data = read_snapshot(snapshot, now)?;
     check_document(snapshot.path(), &serde_json::to_string(&data).map_err(failure)?)
@@ -316,7 +316,7 @@ impl Sending<'_> {
         self.send("rec_bank_update", &banks.collect::<Vec<_>>())?;
         self.send("rec_fac_update", &data.priority_factors)?;
         self.send("rec_config_update", &data.config)?;
-        // Before reprioritize: the owner's waiting jobs must find their record then.
+        // The owner's record is sent before reprioritize, because reprioritize looks up the record for the owner's waiting jobs.
         if let Some(owner) = owner {
             self.send("rec_update", std::slice::from_ref(owner))?;
         }

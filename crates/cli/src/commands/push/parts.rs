@@ -12,7 +12,7 @@ use fairshare_engine::engine::answers::{Preview, PushChanges};
 use fairshare_protocol::records::AssociationRecord;
 use fairshare_protocol::wire::OpenPush;
 
-/// Records of one part: fewer than the plugin accepts, because other requests are handled only between parts.
+/// The most records of one part. The plugin accepts more, but handles other requests only between parts.
 const RECORDS: usize = 500;
 
 /// Sends all records and the owner's. Returns `None` if the plugin does not accept parts.
@@ -25,7 +25,7 @@ pub(crate) fn send(
     send_push(flux, data, owner, r#"{"keep_config":true}"#)
 }
 
-/// Asks for the effects of a push without making it.
+/// Asks for the effects of a push without committing the push.
 pub(crate) fn ask(
     flux: &Flux,
     data: &PolicyData,
@@ -48,7 +48,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     let push: OpenPush = serde_json::from_str(&begun.unwrap_or_default()).map_err(failure)?;
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
-        // The plugin has already ended a push if it refused a part; it drops any other after a minute.
+        // If the plugin refused a part, it has already ended the push. It drops any other staged push after a minute.
         let _ = flux.rpc(&topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;

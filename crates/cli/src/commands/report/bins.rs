@@ -11,9 +11,9 @@ use fairshare::{NodeId, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace};
 
-/// Most numbers of all banks and periods together, which bounds the size of the page.
+/// The most numbers for all banks and periods together. The limit bounds the size of the page.
 const MOST: usize = 1_000_000;
-/// Most numbers of all associations and periods together.
+/// The most numbers for all associations and periods together.
 const MOST_OF_USERS: usize = 2_000_000;
 
 /// Recorded usage by period, as it counts now.

@@ -13,9 +13,9 @@ use fairshare::Tree;
 use fairshare_accounting::pipeline::charges::{Charge, Charges};
 use fairshare_accounting::store::Database;
 
-/// Most steps that are shown, the newest ones: more would be too thin.
+/// The most steps that the page shows, the newest ones. Bars of more steps would be too thin.
 const MOST: usize = 400;
-/// Most numbers of all associations together, three per association and step.
+/// The most numbers for all associations together. Each association takes three numbers per step.
 const MOST_OF_USERS: usize = 300_000;
 const HOUR: f64 = 3600.0;
 const DAY: f64 = 24.0 * HOUR;

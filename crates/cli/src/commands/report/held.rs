@@ -15,9 +15,9 @@ use crate::ui::words::Words;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob, Stats};
 use fairshare_engine::ids::{BankName, QueueName, Word};
 
-/// Most pending jobs that are requested.
+/// The most pending jobs that are requested.
 const MOST: usize = 20_000;
-/// Most held jobs that are listed.
+/// The most held jobs that are listed.
 const LISTED: usize = 1000;
 
 /// The plugin's answer, or the reason why it is missing.

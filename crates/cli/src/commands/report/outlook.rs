@@ -27,9 +27,9 @@ impl Forgetting {
 pub(super) struct Outlook {
     /// The level.
     pub(super) lost: NodeId,
-    /// The usage at which the level would have its share, if there is one.
+    /// The usage at which the level would have exactly its share; `None` if no usage would.
     pub(super) even_usage: Option<f64>,
-    /// Seconds until its usage has decayed to that if the level is idle; `None` if never or unknown.
+    /// Seconds until the usage of the idle level has decayed to `even_usage`; `None` if never or unknown.
     pub(super) even_in: Option<f64>,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the document with figures made by hand and with sums by SQL; checks names and files.
+//! Compares the document with figures computed by hand and with sums by SQL, and checks names and files.
 
 use std::path::Path;
 
@@ -99,10 +99,11 @@ fn figures_equal_those_computed_by_hand() {
     assert_eq!((&users["name"], &users["bank"]), (&json!(["ann", "ben", "cat"]), &json!([1, 1, 2])));
     assert_eq!(users["share"], json!([0.5, 0.5, 1]));
     assert_eq!(users["part"], json!([0.75, 0.25, 1]));
-    // The banks are even, so they count as one: ben (0.5 / 0.25) is before cat (1), cat before ann (0.5 / 0.75).
+    // The banks are equal, so their users are ranked together: ben (0.5 / 0.25), cat (1), ann (0.5 / 0.75).
     assert_eq!(users["places"][0], json!([3, 1, 2]));
     assert_eq!(users["fairshare"], json!([0.3333333, 1, 0.6666667]));
-    // ann's own level lowers the fair-share most. Given ben's 100, ann's share is 100: 300 are 150 in a day, and 75 a week later.
+    // ann's own level lowers the fair-share most. ben has used 100, so ann's share is 100. ann's usage of 300 is 150 in a day, and 75 a
+    // week later.
     assert_eq!(users["lost"], json!([-1, null, null]));
     assert_eq!(users["even_usage"], json!([100, null, null]));
     assert_eq!(users["even_in"], json!([86_400 + WEEK, null, null]));
@@ -116,11 +117,12 @@ fn the_level_that_lost_most_may_be_a_bank() {
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     make_site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
     let data = report_data(directory.path(), &[]);
-    // A quarter of the shares, given 300 of the siblings: the share is 100. 900, 450, 225, 112.5; the fourth boundary drops all.
+    // Bank A has a quarter of the shares and its sibling has used 300, so the share of A is 100. The usage of 900 is 450, 225 and 112.5
+    // after the next boundaries; the fourth boundary drops all usage.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
     assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
-    // With a half-life of a day instead: log2(9) days.
+    // With a half-life of a day, the usage is back at the share after log2(9) days.
     let data = report_data(directory.path(), &["--half-life", "1d"]);
     assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil() as i64));
     assert_eq!(data["forgetting"]["half_life"], json!(86_400));
@@ -187,7 +189,7 @@ fn predictions_include_uncounted_boundaries() {
     let database = make_three_user_site(directory.path());
     let next = NOW + 86_400.0;
     store_run(&database, next - 2.0 * WEEK as f64, next);
-    // 300 become 150 at the next count, and 75 in a day.
+    // The usage of 300 becomes 150 at the next count, and 75 in a day.
     let found = report_data(directory.path(), &[]);
     assert_eq!((&found["users"]["even_in"][0], &found["forgetting"]["due"]), (&json!(86_400), &json!(1)));
     store_run(&database, next - 3.0 * WEEK as f64, next);
@@ -287,7 +289,7 @@ fn places_under_other_policies_are_listed() {
     assert_eq!(policies, ["classic", "weighted-walk", "fair-tree", "depth-oblivious", "pbs"]);
     assert_eq!(data["users"]["places"], json!(vec![json!([2, 1, 0]); 5]), "ben, then ann; cat is not ranked");
     assert_eq!((&data["by_rank"], &data["users"]["lost"]), (&json!(false), &json!([null, null, null])));
-    // 2^-(usage / shares), both of the whole site: ben has 0.125 of one, and a quarter of the shares.
+    // The fair-share is 2^-(usage / shares), both as fractions of the whole site: ben has 0.125 of the usage and a quarter of the shares.
     assert_eq!(data["users"]["fairshare"][2], Value::Null);
     assert_eq!(data["stale"], json!(2), "none is stored as it is computed");
 }

@@ -15,7 +15,7 @@ pub(super) struct Size {
 }
 
 impl Size {
-    /// Returns nodes, cores and GPUs of a job with `cores` cores.
+    /// Returns nodes, cores and GPUs of a job that asks for `cores` cores.
     pub(super) fn fill_size(self, cores: u32) -> [u32; 3] {
         self.round_to_nodes(cores.div_ceil(self.cores_per_node.max(1)), cores, 0)
     }

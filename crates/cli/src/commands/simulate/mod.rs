@@ -200,7 +200,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Returns the extent of a history: users, banks, first and last submission, and core-seconds.
+/// Describes a history: users, banks, first and last submission, and core-seconds.
 fn describe_history(trace: &Trace) -> print::Facts {
     let (jobs, parties) = (trace.jobs(), trace.parties());
     let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
@@ -217,7 +217,8 @@ fn describe_history(trace: &Trace) -> print::Facts {
 /// Reads the history, and returns it with the cluster on which it is replayed.
 fn load_history(args: &Args, progress: &mut Progress) -> Result<(History, Cluster), Failure> {
     progress.phase("reading the history", || 0);
-    // If jobs have cores alone, the header of the trace defines the nodes; limits and weights need sizes in nodes.
+    // If the trace states only the cores of its jobs, the header of the trace defines the nodes, because limits and weights need sizes in
+    // nodes.
     let stated = read::read_cluster(args.trace())?;
     let instance = match (args.nodes, stated) {
         (None, (None, None)) => args.instance.connect().ok().and_then(|flux| site_resources(&flux)),

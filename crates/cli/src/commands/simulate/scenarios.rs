@@ -16,7 +16,7 @@ use fairshare_protocol::document;
 use fairshare_protocol::records::{FactorRecord, LimitRecord};
 use fairshare_simulate::{Scenario, Scheduler};
 
-/// Most scenarios of one simulation.
+/// The most scenarios of a simulation.
 const MOST: usize = 10_000;
 /// Limits that are columns of an association's record.
 const RECORDS: [&str; 5] =

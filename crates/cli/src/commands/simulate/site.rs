@@ -33,8 +33,8 @@ pub(super) fn from_database(database: &mut Database, rules: &Rules, now: f64) ->
 }
 
 /// Returns shares for nodes with Slurm's `fairshare=parent`, which Flux lacks (see docs/migrate.md). A bank gets the sum of the
-/// shares right below it, so that each child keeps its part of the level above. A user gets the largest shares of a user in the
-/// bank, or 1 if no user has shares.
+/// shares right below it, so that each child keeps its fraction of the shares. A user gets the largest shares of a user in the bank, or 1
+/// if no user has shares.
 pub(super) fn replace_parent_shares(tree: &Tree) -> HashMap<NodeId, u64> {
     let mut most: HashMap<NodeId, u64> = HashMap::new();
     for leaf in tree.leaves() {

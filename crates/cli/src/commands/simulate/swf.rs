@@ -25,7 +25,7 @@ const UNKNOWN: u32 = 65_534;
 /// The greatest user id: `u32::MAX` is not a valid id.
 const GREATEST_USER: f64 = (u32::MAX - 1) as f64;
 
-/// Most bytes of a line, with its end; 18 numbers need about a hundred.
+/// The most bytes of a line, with its line break. 18 numbers take about a hundred bytes.
 const LONGEST_LINE: usize = 64 * 1024;
 
 /// Reads the next line, or returns `None` at the end. Reads at most `LONGEST_LINE` bytes, because a compressed line may have any length.
@@ -109,7 +109,7 @@ fn parse_fields(line: &str) -> Option<[f64; 18]> {
 /// Adds the job of a line. An error names the invalid number.
 fn add_job(fields: &[f64; 18], start: f64, size: Size, history: &mut History) -> Result<(), String> {
     let field = |at: usize| fields.get(at).copied().unwrap_or(-1.0);
-    // Partial executions of a job, which has a summary line too.
+    // Skips partial executions, because the job has a summary line too.
     if matches!(field(STATUS) as i64, 2..=4) {
         return Ok(());
     }
@@ -181,7 +181,7 @@ mod tests {
         assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
     }
 
-    /// With such times, adding a second changes nothing, and the replay would never end.
+    /// At such times, adding a second does not change the number, so the replay would never end.
     #[test]
     fn an_invalid_number_is_reported_with_its_line() {
         let line = |submit: &str, wait: &str, run: &str, user: &str| {
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(started.trace.jobs()[0].submit, 5.0);
     }
 
-    /// Ten megabytes of compressed input needed ten gigabytes of memory.
+    /// Without the limit, ten megabytes of compressed input took ten gigabytes of memory.
     #[test]
     fn a_line_without_an_end_is_reported_and_not_stored() {
         struct Endless(u64);

@@ -23,7 +23,7 @@ fn has_headroom(association: &AssociationStanding) -> bool {
     jobs.max_active.is_none_or(|most| jobs.active < most)
         && association.limits.iter().filter(|limit| limit.queue.is_none()).all(|limit| {
             let used = limit.used.map(|used| used.saturating_add(limit.reserved.unwrap_or(0)));
-            // A job needs no GPU.
+            // A job can run without GPUs.
             limit.measure == "gpus" || limit.cap.is_none_or(|cap| used.is_some_and(|used| used < cap))
         })
 }

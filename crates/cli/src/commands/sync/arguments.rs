@@ -74,7 +74,7 @@ pub(crate) struct Args {
     pub(super) output: OutputArgs,
 }
 
-/// What can be done apart.
+/// A step of sync that --only selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Step {
     /// Bring records of ended jobs into the database
@@ -88,11 +88,11 @@ pub(super) enum Step {
 }
 
 impl Args {
-    pub(super) fn asks(&self, step: Step) -> bool {
+    pub(super) fn includes(&self, step: Step) -> bool {
         self.only.is_empty() || self.only.contains(&step)
     }
 
-    pub(super) fn stores(&self) -> bool {
-        [Step::Fetch, Step::Usage, Step::Fairshare].into_iter().any(|step| self.asks(step))
+    pub(super) fn stores_results(&self) -> bool {
+        [Step::Fetch, Step::Usage, Step::Fairshare].into_iter().any(|step| self.includes(step))
     }
 }

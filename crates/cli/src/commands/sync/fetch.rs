@@ -17,7 +17,7 @@ use fairshare_client::Flux;
 
 /// Bytes of text that are kept in memory before the database is locked.
 const MEMORY: usize = 64 << 20;
-/// Most unreadable records that are named.
+/// The most unreadable records that are named.
 const NAMED: usize = 10;
 
 /// The target of a fetch.
@@ -28,7 +28,7 @@ pub(crate) struct Fetch<'a> {
     pub(crate) now: f64,
 }
 
-/// Records in memory, and the fetch of the remaining ones.
+/// A fetch after its first phase: the records in memory, and the requests for the remaining records.
 pub(crate) struct StartedFetch<'a> {
     records: Vec<Vec<JobRecord>>,
     /// Number of jobs whose records had been removed from the database.
@@ -62,7 +62,7 @@ impl Fetch<'_> {
         if !listing.is_empty() {
             let mut database = self.wait.open(self.found, Access::Read)?;
             let snapshot = database.snapshot().map_err(failure)?;
-            // Computed on demand, because it reads all records.
+            // Computed on demand, because the computation reads all records.
             let mut removed = None;
             let stored = |id: u64, ended: f64| {
                 if snapshot.row_of_job(&id.to_string())?.is_some() {
@@ -92,7 +92,7 @@ impl Fetch<'_> {
         Ok(begun)
     }
 
-    /// Returns the end time of the newest complete record, from which Flux is asked.
+    /// Returns the end time of the newest complete record. Flux is asked for the jobs that ended after this time.
     fn newest_end(&self) -> Result<Option<f64>, Failure> {
         let mut database = self.wait.open(self.found, Access::Read)?;
         let snapshot = database.snapshot().map_err(failure)?;
@@ -115,7 +115,7 @@ impl StartedFetch<'_> {
         progress: &mut Progress,
     ) -> Result<Stored, Failure> {
         let (mut new, mut left_out) = (0, self.removed);
-        // Computed before new records are inserted, which an archive may contain too.
+        // The range of removed records is computed before new records are inserted, because the new records may be older than that range.
         let archive = match archive {
             Some(archive) => Some((archive, fetch::removed_range(snapshot, self.asked).map_err(failure)?)),
             None => None,

@@ -24,7 +24,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
         return Err(Failure::Message("--json, --csv and --parsable go with --dry-run".to_owned()));
     }
-    if args.copy.is_some() && !args.asks(Step::Fetch) {
+    if args.copy.is_some() && !args.includes(Step::Fetch) {
         return Err(Failure::Message("--copy goes with the step fetch".to_owned()));
     }
     if let Some(archive) = &args.copy
@@ -49,10 +49,10 @@ pub(super) fn run(args: &Args) -> Outcome {
         // The results are stored: a closed standard error is not a failure.
         let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
     }
-    if args.asks(Step::Push) {
+    if args.includes(Step::Push) {
         let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };
-        let pushed =
-            push::send(&push).map_err(|error| if args.stores() { after_storing(error) } else { error });
+        let pushed = push::send(&push)
+            .map_err(|error| if args.stores_results() { after_storing(error) } else { error });
         match pushed {
             Ok(pushed) if verbose => {
                 let _ = writeln!(stderr(), "{}: {pushed}", args.database.path().display());

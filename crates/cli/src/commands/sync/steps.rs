@@ -18,10 +18,10 @@ use fairshare_client::Flux;
 /// Runs the steps in the database as one transaction. Passes warnings to `note`.
 pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Done, Failure> {
     let mut done = Done::default();
-    if args.stores() {
+    if args.stores_results() {
         let mut progress = Progress::start();
         let mut flux = None;
-        let fetch = if args.asks(Step::Fetch) {
+        let fetch = if args.includes(Step::Fetch) {
             let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
             Some(fetch.begin(flux, &mut progress)?)
@@ -37,7 +37,7 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
                 &mut progress,
             )?);
         }
-        if args.asks(Step::Usage) {
+        if args.includes(Step::Usage) {
             match count_usage(args, &snapshot, &mut progress) {
                 Ok(plan) => done.usage = Some(plan),
                 // If the clock was set back, the fetched records are stored anyway, because Flux may have purged those jobs
@@ -48,11 +48,11 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
                 Err(error) => return Err(failure(error)),
             }
         }
-        if args.asks(Step::Fairshare) {
+        if args.includes(Step::Fairshare) {
             done.ranked = Some(rank_site(args, &snapshot, &mut progress)?);
         }
         if args.dry_run {
-            if args.asks(Step::Push) {
+            if args.includes(Step::Push) {
                 push::check_snapshot(&snapshot, now(args.now))?.into_iter().for_each(&mut *note);
             }
             drop(snapshot);

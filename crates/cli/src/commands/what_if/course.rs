@@ -17,9 +17,9 @@ use fairshare::{NodeId, NodeKind, Ranking, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Database, Pace, UsageBin};
 
-/// Most steps of a forecast, without the beginning.
+/// The most steps of a forecast, without the beginning.
 const STEPS: usize = 8;
-/// If the end is less than this after the last boundary, in seconds, it is not a step of its own.
+/// The end of a forecast is a step of its own only if it is at least this many seconds after the last boundary.
 const DAY: f64 = 86_400.0;
 /// Cells of the longest line of a plot.
 const PLOT: usize = 30;
@@ -51,7 +51,7 @@ impl UsageDecay {
     }
 }
 
-/// Most associations whose usage is read one by one; for more, the whole table is read.
+/// The most associations whose usage is read one by one. For more associations, the whole table is read.
 const ONE_BY_ONE: usize = 1000;
 
 /// The recorded usage of associations by period, by (user, bank).
@@ -99,8 +99,8 @@ impl Forecast {
         Ok(Forecast { named, resting, now, pace })
     }
 
-    /// Decays the usage of idle associations step by step, over `length` seconds, and ranks at each. Leaves tree and ranking at the
-    /// last step.
+    /// Decays the usage of idle associations step by step, over `length` seconds, and ranks the tree at each step. Afterwards `tree` and
+    /// `ranking` are those of the last step.
     pub(super) fn follow(
         &self,
         tree: &mut Tree,
@@ -142,7 +142,7 @@ impl Forecast {
                 // Usage changes only at boundaries.
                 let crossed = pace.count_boundaries(self.now, self.now + length);
                 let every = (f64::from(crossed) / steps).ceil().max(1.0) as usize;
-                // Slightly after the boundary, to be safe from rounding.
+                // The step is slightly after the boundary, so that rounding can't put it before the boundary.
                 let first = pace.next_boundary(self.now) - self.now + 0.001;
                 let boundary = |at: u32| first + f64::from(at) * pace.period;
                 let mut moments: Vec<f64> = (0..crossed).step_by(every).map(boundary).collect();
@@ -183,7 +183,7 @@ impl Forecast {
     }
 }
 
-/// Returns the number of boundaries that are not counted yet, and the recorded usage of these associations.
+/// Returns the number of boundaries that are not counted yet, and the recorded usage of the associations `of`.
 fn read_bins(
     mut database: Database,
     tree: &Tree,

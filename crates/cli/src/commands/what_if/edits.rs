@@ -46,11 +46,11 @@ enum Amount {
     /// In the tree's own unit.
     Plain(f64),
     NodeHours(f64),
-    /// A part of the user's present usage.
+    /// A fraction of the user's present usage.
     Part(f64),
 }
 
-/// All changes, which are made at once.
+/// All changes of a what-if.
 pub(super) struct Edits<'a> {
     pub(super) shares: &'a [Shares],
     pub(super) used: &'a [Used],

@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let source = loaded.place(args.input.source());
     progress.phase("ranking", || 0);
     let policy = args.policy.for_tree(&loaded)?;
-    // If a document does not show its policy, it is ranked by the given one.
+    // If the document does not show its policy, the unchanged tree is ranked by the given policy too.
     let policy_before = if loaded.is_undecided() { policy } else { loaded.policy };
     args.rules.apply_to(&[policy_before, policy])?;
     let before = rank(source, &loaded.tree, policy_before, &options)?;

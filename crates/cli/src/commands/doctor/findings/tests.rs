@@ -55,7 +55,7 @@ fn a_healthy_site_has_no_findings() {
     assert_eq!(check_database(&make_books(healthy_site()), NOW, STALE), []);
 }
 
-/// Sets a value in the healthy_site site, and returns the findings.
+/// Sets a value in the site of [`healthy_site`], and returns the findings.
 fn check_site_with(pointer: &str, value: Value) -> Vec<Finding> {
     let mut data = healthy_site();
     *data.pointer_mut(pointer).unwrap_or_else(|| panic!("{pointer}")) = value;
