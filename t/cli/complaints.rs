@@ -290,8 +290,8 @@ fn a_database_is_not_copied_into_itself() {
     {
         let (archive, database) = (archive.to_str().expect("text"), database.to_str().expect("text"));
         let ran = fairshare(["sync", "--copy", archive, "-p", database, "--uri", "local:///nonexistent"]);
-        let said = "--copy takes a job archive, and this is the database itself";
-        assert_eq!(ran.error(), format!("flux-fairshare: {archive}: {said}"));
+        let expected = "--copy takes a job archive, and this is the database itself";
+        assert_eq!(ran.error(), format!("flux-fairshare: {archive}: {expected}"));
     }
     assert_eq!(site.bytes(), before);
     // The fetch reports a missing archive.

@@ -22,11 +22,11 @@ fn a_refused_key_is_reported_with_file_value_range_and_remedy() {
         "{ran:?}"
     );
     let ran = fairshare(["config", "check", "--json", room.to_str().expect("text")]);
-    let told: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
-    assert_eq!((ran.status, &told["accepted"]), (1, &json!(false)));
-    assert_eq!(told["faults"][0]["file"], json!(file));
-    assert_eq!(told["faults"][0]["key"], json!("fairshare.annotate"));
-    assert_eq!(told["faults"][0]["value"], json!(0));
+    let document: serde_json::Value = serde_json::from_str(&ran.out).expect("JSON");
+    assert_eq!((ran.status, &document["accepted"]), (1, &json!(false)));
+    assert_eq!(document["faults"][0]["file"], json!(file));
+    assert_eq!(document["faults"][0]["key"], json!("fairshare.annotate"));
+    assert_eq!(document["faults"][0]["value"], json!(0));
 }
 
 /// Flux starts with a file of an earlier version, and the command names the keys that do nothing.

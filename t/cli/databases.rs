@@ -263,7 +263,7 @@ fn push_names_skipped_limits_and_the_remedy() {
     assert_eq!(fairshare(["push", "--dry-run", "-p", site.path()]).err, "");
     site.sql("DELETE FROM association_table WHERE username = 'ben'");
     let ran = fairshare(["push", "--dry-run", "-p", site.path()]);
-    let told: Vec<String> = [("association", "ben/B"), ("user", "ben")]
+    let expected: Vec<String> = [("association", "ben/B"), ("user", "ben")]
         .map(|(scope, name)| {
             format!(
                 "flux-fairshare: {}: the limits of {scope} {name} are not sent, because {name} does not exist; \
@@ -272,9 +272,9 @@ fn push_names_skipped_limits_and_the_remedy() {
             )
         })
         .into();
-    assert_eq!((ran.status, ran.err), (0, told.concat()));
+    assert_eq!((ran.status, ran.err), (0, expected.concat()));
     assert_eq!(fairshare(["limit", "unset", "user", "ben", "-p", site.path()]).status, 0);
-    assert_eq!(fairshare(["push", "--dry-run", "-p", site.path()]).err, told[0]);
+    assert_eq!(fairshare(["push", "--dry-run", "-p", site.path()]).err, expected[0]);
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn all_commands_use_the_policy_of_the_site() {
 #[test]
 fn an_unknown_policy_is_reported_and_can_be_replaced() {
     let site = Site::small("no_policy");
-    for (words, told) in [
+    for (words, expected) in [
         (vec!["fair-play"], "unknown policy \"fair-play\""),
         (vec!["fair-tree", "--set", "ties=slurm"], "--set: ties is \"slurm\", expected"),
         (vec!["pbs", "--set", "dampening=2"], "--set: dampening does not apply: the policy is pbs"),
@@ -375,7 +375,7 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
         let before = site.bytes();
         let ran = fairshare([&["policy", "-p", site.path()], words.as_slice()].concat());
         assert_eq!(ran.status, 2, "{words:?}");
-        assert!(ran.err.contains(told), "{words:?}: {}", ran.err);
+        assert!(ran.err.contains(expected), "{words:?}: {}", ran.err);
         assert_eq!(site.bytes(), before, "{words:?}");
     }
     // "flux account edit-config" may store this.
@@ -387,8 +387,8 @@ fn an_unknown_policy_is_reported_and_can_be_replaced() {
             vec![command, "-p", site.path()]
         });
         assert_eq!(ran.status, 2, "{command}");
-        let told = "config_table: fairshare.policy: unknown policy \"fairtree\"; known are weighted-walk, fair-tree, classic";
-        assert!(ran.err.contains(told), "{command}: {}", ran.err);
+        let expected = "config_table: fairshare.policy: unknown policy \"fairtree\"; known are weighted-walk, fair-tree, classic";
+        assert!(ran.err.contains(expected), "{command}: {}", ran.err);
     }
     assert_eq!(
         fairshare(["policy", "fair-tree", "-p", site.path()]).status,

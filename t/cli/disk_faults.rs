@@ -42,8 +42,8 @@ fn read_database(path: &Path) -> Vec<String> {
 /// Returns an action that runs the command in this process. The message is the output on standard error.
 fn make_command_action(arguments: &'static [&'static str]) -> Action {
     Box::new(move |path| {
-        let said = path.with_extension("said");
-        let file = File::create(&said).expect("a file");
+        let message = path.with_extension("said");
+        let file = File::create(&message).expect("a file");
         let nowhere = File::create("/dev/null").expect("nowhere");
         let mut all: Vec<OsString> = vec!["flux-fairshare".into()];
         all.extend(arguments.iter().map(OsString::from));
@@ -56,7 +56,7 @@ fn make_command_action(arguments: &'static [&'static str]) -> Action {
         // SAFETY: as above.
         unsafe { (libc::dup2(out, 1), libc::dup2(err, 2), libc::close(out), libc::close(err)) };
         let status = (0..=3).find(|status| code == ExitCode::from(*status)).expect("a status");
-        (i32::from(status), std::fs::read_to_string(&said).expect("text"))
+        (i32::from(status), std::fs::read_to_string(&message).expect("text"))
     })
 }
 
@@ -124,27 +124,28 @@ fn run_with_fault(
     after: &[String],
 ) -> bool {
     disk::fail_at(at, fault);
-    let (status, said) = act(path);
+    let (status, message) = act(path);
     let met = disk::end_fault() >= at;
-    let what = format!("{what}, {fault:?} at {at}: {status} {said:?}");
+    let what = format!("{what}, {fault:?} at {at}: {status} {message:?}");
     let found = read_database(path);
     match status {
         // SQLite repeated the operation, or did not need it.
         0 => assert!(found == after, "{what}: done, and not all of it is there"),
         2 => {
             // The commit is in the log, but the system did not confirm that it is on the disk.
-            let may_be_there = said.ends_with("; either all or nothing was stored: run the command again\n");
+            let may_be_there =
+                message.ends_with("; either all or nothing was stored: run the command again\n");
             assert!(found == before || may_be_there && found == after, "{what}: not as it was");
             assert!(!(may_be_there && what.contains("DELETE")), "{what}: a journal leaves no doubt");
             let name = path.file_stem().expect("a name").to_string_lossy();
-            assert!(said.starts_with("flux-fairshare: ") && said.contains(&*name), "{what}");
-            assert_eq!(said.lines().count(), 1, "{what}");
-            assert!(!said.contains("panic"), "{what}");
+            assert!(message.starts_with("flux-fairshare: ") && message.contains(&*name), "{what}");
+            assert_eq!(message.lines().count(), 1, "{what}");
+            assert!(!message.contains("panic"), "{what}");
         }
         _ => panic!("{what}"),
     }
-    let (status, said) = act(path);
-    assert_eq!(status, 0, "{what}; and again: {said}");
+    let (status, message) = act(path);
+    assert_eq!(status, 0, "{what}; and again: {message}");
     assert!(read_database(path) == after, "{what}: the next run does not give the undisturbed result");
     met
 }
@@ -160,8 +161,8 @@ fn check_all_faults(journal: &str) {
     let (mut runs, mut operations) = (0, Vec::new());
     for (name, act) in list_actions(make_archive(&site.path)) {
         restore_database(&site.path, &content);
-        let (status, said) = act(&site.path);
-        assert_eq!(status, 0, "{name}: {said}");
+        let (status, message) = act(&site.path);
+        assert_eq!(status, 0, "{name}: {message}");
         let after = read_database(&site.path);
         assert!(after != before, "{name} changes nothing");
         for fault in [Fault::Once, Fault::Gone, Fault::Full] {

@@ -441,8 +441,8 @@ fn the_error_about_a_user_names_the_associations_per_partition() {
     let text = "Account|User|Partition|RawShares|RawUsage\nroot||||5\n lab|||1|5\n  lab|u1|cpu|1|5\n  lab|u1|gpu|1|0\n";
     let path = file("why_partitions", text);
     let ran = fairshare(["why", "u1/lab", "--tree", &path]);
-    let said = "u1 has an association per partition in bank lab: say u1:cpu/lab or u1:gpu/lab\n";
-    assert!(ran.status == 1 && ran.err.ends_with(said), "{ran:?}");
+    let expected = "u1 has an association per partition in bank lab: say u1:cpu/lab or u1:gpu/lab\n";
+    assert!(ran.status == 1 && ran.err.ends_with(expected), "{ran:?}");
     fairshare(["why", "u1:cpu/lab", "--tree", &path]).ok();
     let ran = run_show(&path, &["--user", "u1", "--bank", "lab"]);
     assert!(ran.err.contains("one per partition: u1:cpu, u1:gpu"), "{ran:?}");

@@ -68,8 +68,8 @@ fn nothing_is_installed_for_a_flux_that_is_too_old() {
     std::fs::set_permissions(&pkg_config, Permissions::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let refused = make_installer_command(&from, &dest, &[]).env("PATH", path).output().expect("bash runs");
-    let told = String::from_utf8_lossy(&refused.stderr);
-    assert!(told.contains("flux-core 0.80.0 is too old") && !refused.status.success(), "{told}");
+    let message = String::from_utf8_lossy(&refused.stderr);
+    assert!(message.contains("flux-core 0.80.0 is too old") && !refused.status.success(), "{message}");
     assert_eq!(count_files(&dest), 0);
     for directory in [from, dest, bin] {
         std::fs::remove_dir_all(directory).unwrap();

@@ -30,7 +30,7 @@ fn names_that_contain_sql_are_only_names() {
     site.open().execute("UPDATE jobs SET project = ?1 WHERE bank = ?2", [PROJECT, BANK]).expect("projects");
     let before = read_input_tables(&site);
     let pair = format!("{USER}/{BANK}");
-    for (arguments, told) in [
+    for (arguments, expected) in [
         (&["show", "--json"][..], BANK),
         (&["usage", "--by", "project", "--json", "--since", "0", "--until", &now], PROJECT),
         (&["usage", "--by", "user", "--json", "--since", "0", "--until", &now], USER),
@@ -45,7 +45,7 @@ fn names_that_contain_sql_are_only_names() {
     ] {
         let ran = fairshare([arguments, &["-p", site.path()]].concat());
         assert_eq!(ran.status, 0, "{arguments:?}: {ran:?}");
-        let shown = serde_json::to_string(told).expect("text");
+        let shown = serde_json::to_string(expected).expect("text");
         assert!(ran.out.contains(shown.trim_matches('"')), "{arguments:?}: {}", ran.out);
         assert_eq!(read_input_tables(&site), before, "{arguments:?}");
     }

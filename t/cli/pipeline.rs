@@ -270,8 +270,9 @@ fn recount_reports_each_difference_and_stores_the_recount_only_on_request() {
     let text = recount(&[]).ok().to_owned();
     assert!(text.contains("differs; nothing was written") && text.contains("ann"), "{text}");
     assert_eq!(site.bytes(), before);
-    let told = recount(&["--json"]).json();
-    let ann = told["differences"].as_array().and_then(|rows| rows.iter().find(|row| row["user"] == "ann"));
+    let document = recount(&["--json"]).json();
+    let ann =
+        document["differences"].as_array().and_then(|rows| rows.iter().find(|row| row["user"] == "ann"));
     let ann = ann.expect("a difference");
     let values = ["stored", "recounted", "difference"].map(|key| ann[key].as_f64().unwrap_or(f64::NAN));
     assert_eq!((values, ann["due"].as_bool()), ([7.0, 20.0, 13.0], Some(true)));

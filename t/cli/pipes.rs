@@ -223,6 +223,6 @@ fn a_tree_of_another_system_is_ranked_by_its_rule() {
         let shown = run_fairshare_with_input(tree, &[&["show", "--json"], arguments].concat()).json();
         assert_eq!(shown["policy"], policy);
     }
-    let told = run_fairshare_with_input(sshare, &["why", "u", "--tree", "-"]);
-    assert!(told.ok().contains("(fair-tree)"), "{told:?}");
+    let ran = run_fairshare_with_input(sshare, &["why", "u", "--tree", "-"]);
+    assert!(ran.ok().contains("(fair-tree)"), "{ran:?}");
 }

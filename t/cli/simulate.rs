@@ -43,17 +43,17 @@ fn busy_trace() -> String {
 #[test]
 fn results_of_a_small_history_equal_those_computed_by_hand() {
     let path = file("simulate_three", THREE);
-    let told = run_simulation(&path, "--sweep scheduler=fcfs,easy");
-    assert_eq!((&told["jobs"], &told["cores"]), (&3.into(), &4.into()));
-    assert_eq!(told["recorded_wait_mean"], 5.0);
-    let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| told[key].as_f64().unwrap());
+    let document = run_simulation(&path, "--sweep scheduler=fcfs,easy");
+    assert_eq!((&document["jobs"], &document["cores"]), (&3.into(), &4.into()));
+    assert_eq!(document["recorded_wait_mean"], 5.0);
+    let means = ["interarrival_mean", "run_mean", "cores_mean"].map(|key| document[key].as_f64().unwrap());
     assert_eq!(means, [10.0, 250.0 / 3.0, 8.0 / 3.0]);
     // First come first served they run from 0, 100 and 200 s. The last job fits next to the first and delays no other job.
     let wanted = [
         ("scheduler=fcfs", 90.0, 180.0, 2.5, 0.7, 250.0),
         ("scheduler=easy", 30.0, 90.0, (1.0 + 1.9 + 1.0) / 3.0, 0.875, 200.0),
     ];
-    let scenarios = told["scenarios"].as_array().unwrap();
+    let scenarios = document["scenarios"].as_array().unwrap();
     assert_eq!(scenarios.len(), wanted.len());
     for (row, (name, mean, worst, slowdown, used, makespan)) in scenarios.iter().zip(wanted) {
         assert_eq!(row["scenario"], name);
@@ -72,7 +72,7 @@ fn results_of_a_small_history_equal_those_computed_by_hand() {
             assert!((found - value).abs() < 1e-9, "{name}: {key} is {found}, not {value}");
         }
     }
-    let sizes: Vec<(&str, u64)> = told["groups"]
+    let sizes: Vec<(&str, u64)> = document["groups"]
         .as_array()
         .unwrap()
         .iter()
@@ -101,9 +101,13 @@ fn results_do_not_depend_on_threads_or_compression() {
     for (path, threads) in [(plain.as_str(), "1"), (&plain, "4"), (packed.to_str().unwrap(), "2")] {
         assert_eq!(ran(path, threads), first, "{path} {threads}");
     }
-    let told: Value = serde_json::from_str(&first).unwrap();
-    let names: Vec<&str> =
-        told["scenarios"].as_array().unwrap().iter().map(|row| row["scenario"].as_str().unwrap()).collect();
+    let document: Value = serde_json::from_str(&first).unwrap();
+    let names: Vec<&str> = document["scenarios"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| row["scenario"].as_str().unwrap())
+        .collect();
     assert_eq!(names.len(), 8);
     assert_eq!(
         names[..3],
@@ -113,7 +117,7 @@ fn results_do_not_depend_on_threads_or_compression() {
             "fair-tree half-life=7d refresh=300"
         ]
     );
-    let settings = &told["settings"][5]["settings"];
+    let settings = &document["settings"][5]["settings"];
     assert_eq!(
         (&settings["policy"], &settings["half-life"], &settings["refresh"]),
         (&"classic".into(), &"1h".into(), &"1200".into())
@@ -134,8 +138,8 @@ fn the_scheduler_equals_a_simple_implementation() {
         let Ok(oracle) = oracle else { return };
         assert!(oracle.status.success(), "{oracle:?}");
         let wanted = String::from_utf8(oracle.stdout).unwrap();
-        let told = run_simulation(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
-        let row = &told["scenarios"][0];
+        let document = run_simulation(&path, &format!("--scheduler {how} --sweep weights.fairshare=0"));
+        let row = &document["scenarios"][0];
         let keys =
             ["wait_mean", "wait_p50", "wait_p95", "wait_p99", "slowdown_mean", "utilisation", "makespan"];
         assert_eq!(wanted.split_whitespace().count(), keys.len(), "{wanted}");
@@ -164,8 +168,8 @@ fn shares_and_limits_decide_the_waits_of_banks() {
             ),
     );
     let waits = |more: &str| -> Vec<(f64, f64)> {
-        let told = run_simulation(&path, &format!("--tree {tree} --policy fair-tree {more}"));
-        let rows = told["groups"].as_array().unwrap().iter().filter(|row| row["by"] == "bank");
+        let document = run_simulation(&path, &format!("--tree {tree} --policy fair-tree {more}"));
+        let rows = document["groups"].as_array().unwrap().iter().filter(|row| row["by"] == "bank");
         rows.map(|row| (row["promised"].as_f64().unwrap(), row["wait_mean"].as_f64().unwrap())).collect()
     };
     let by_shares = waits("");
@@ -212,17 +216,17 @@ fn make_database(test: &str) -> Site {
 fn jobs_of_a_database_are_replayed_on_its_site() {
     let site = make_database("simulate_database");
     let before = site.bytes();
-    let told = run_simulation(site.path(), "--nodes 2 --cores-per-node 4");
+    let document = run_simulation(site.path(), "--nodes 2 --cores-per-node 4");
     // The cluster has two nodes of four cores. User 9 has no association, and one job never ran.
-    let row = &told["scenarios"][0];
+    let row = &document["scenarios"][0];
     assert_eq!(
-        (&row["jobs"], &row["rejected"], &told["skipped"]),
+        (&row["jobs"], &row["rejected"], &document["skipped"]),
         (&2.into(), &1.into(), &1.into()),
-        "{told}"
+        "{document}"
     );
     assert_eq!((&row["wait_mean"], &row["makespan"]), (&(29.0 / 2.0).into(), &90.0.into()));
-    assert_eq!(told["recorded_wait_mean"], (10.0 + 39.0 + 98.0) / 3.0);
-    let delivered: Vec<(&str, f64, f64)> = told["groups"]
+    assert_eq!(document["recorded_wait_mean"], (10.0 + 39.0 + 98.0) / 3.0);
+    let delivered: Vec<(&str, f64, f64)> = document["groups"]
         .as_array()
         .unwrap()
         .iter()
@@ -271,7 +275,7 @@ fn errors_name_their_cause() {
         assert_eq!((ran.status, ran.out.as_str()), (2, ""), "{more}: {ran:?}");
         ran.err
     };
-    for (more, told) in [
+    for (more, expected) in [
         ("--sweep refesh=30", "unknown key \"refesh\"; known are policy, scheduler,"),
         ("--sweep refresh=soon", "refresh: expected 0 to 36600 days, in seconds or as a duration"),
         ("--sweep refresh", "expected KEY=VALUE,VALUE,..."),
@@ -284,7 +288,7 @@ fn errors_name_their_cause() {
         ("--scheduler best", "known are fcfs and easy"),
     ] {
         let found = complaint(&path, more);
-        assert!(found.contains(told), "{more}: {found}");
+        assert!(found.contains(expected), "{more}: {found}");
     }
     assert!(complaint(&bare, "").contains(
         "--nodes is missing: neither the history nor a Flux instance says how large the cluster is"

@@ -101,8 +101,8 @@ fn files_next_to_a_database_keep_their_owner() {
             for command in ["show", "update"] {
                 let ran = fairshare([command, "--wait", "0.1", "-p", site.path()]);
                 assert!(read_with_owner(&secret) == before, "{command}, log: {log}: {ran:?}");
-                let told = format!("user 0 owns the companion file that ends in {suffix}");
-                assert!(ran.error().contains(&told), "{command}, log: {log}: {ran:?}");
+                let expected = format!("user 0 owns the companion file that ends in {suffix}");
+                assert!(ran.error().contains(&expected), "{command}, log: {log}: {ran:?}");
             }
         }
     }

@@ -192,17 +192,18 @@ fn the_database_that_flux_accounting_was_built_for_is_the_default() {
     std::fs::create_dir_all(&commands).expect("a directory");
     std::fs::create_dir_all(&module).expect("a directory");
     std::fs::write(commands.join("flux-account.py"), "").expect("written");
-    let say = |path: &str| {
+    let set_database_path = |path: &str| {
         std::fs::write(module.join("__init__.py"), format!("DB_SCHEMA_VERSION = 38\nDB_PATH = \"{path}\"\n"))
             .expect("written");
     };
     let default_database = |commands, variable| run_without_database(&["show", "--csv"], commands, variable);
-    say(site.path());
+    set_database_path(site.path());
     let ran = run_without_database(&["push", "--dry-run"], &commands, None);
-    let said = format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
-    assert!(ran.ok().starts_with(&said), "{ran:?}");
+    let expected =
+        format!("database {} (flux-accounting's own default)\nwould send 4 associations", site.path());
+    assert!(ran.ok().starts_with(&expected), "{ran:?}");
     assert!(default_database(&commands, None).ok().contains("ann"));
-    say("/nowhere/at/all.db");
+    set_database_path("/nowhere/at/all.db");
     let ran = default_database(&commands, None);
     assert!(
         ran.error().starts_with(

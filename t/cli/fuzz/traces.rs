@@ -125,22 +125,22 @@ fn check_replay(path: &str, input: &[u8]) -> Vec<u64> {
         assert_eq!(err.trim_end().find(char::is_control), None, "{err:?}");
         return vec![hash_feature(strip_values(&err.replace(path, "")))];
     }
-    let told: Value = serde_json::from_str(&out).expect("JSON");
+    let document: Value = serde_json::from_str(&out).expect("JSON");
     let count = |value: &Value| value.as_u64().expect("a count") as usize;
-    assert_eq!(count(&told["jobs"]) + count(&told["skipped"]), count_job_lines(input), "{told}");
-    visit_numbers(&told, "", &mut |name, number| {
+    assert_eq!(count(&document["jobs"]) + count(&document["skipped"]), count_job_lines(input), "{document}");
+    visit_numbers(&document, "", &mut |name, number| {
         // Groups by size have no promised part, groups without runs have no delivered part, and means need two jobs.
         let may_lack = ["promised", "delivered", "recorded_wait_mean", "jain"].contains(&name);
-        let may_lack = may_lack || count(&told["jobs"]) < 2;
+        let may_lack = may_lack || count(&document["jobs"]) < 2;
         let is_part = ["utilisation", "jain"].contains(&name);
         let most = if is_part { 1.0 + 1e-9 } else { f64::INFINITY };
         let is_sound = number.map_or(may_lack, |number| (0.0..=most).contains(&number));
-        assert!(is_sound, "{name} is {number:?}: {told}");
+        assert!(is_sound, "{name} is {number:?}: {document}");
     });
-    let mut features = vec![hash_feature((count(&told["jobs"]), count(&told["skipped"])))];
-    for scenario in told["scenarios"].as_array().expect("a list") {
+    let mut features = vec![hash_feature((count(&document["jobs"]), count(&document["skipped"])))];
+    for scenario in document["scenarios"].as_array().expect("a list") {
         let of = |name: &str| count(&scenario[name]);
-        assert!(of("jobs") + of("rejected") + of("never") <= count(&told["jobs"]), "{told}");
+        assert!(of("jobs") + of("rejected") + of("never") <= count(&document["jobs"]), "{document}");
         features.push(hash_feature((of("jobs"), of("rejected"), of("never"))));
     }
     features
@@ -163,13 +163,13 @@ const TABLES: [&str; 5] = [
 
 /// Counts the usage of a site, or returns the error.
 fn count_usage(site: &Site, rule: Rule, now: f64) -> Result<u64, String> {
-    let told = |error: &dyn std::fmt::Display| error.to_string();
+    let message = |error: &dyn std::fmt::Display| error.to_string();
     let mut database =
-        Database::open(&site.path, Access::Write, Duration::ZERO).map_err(|error| told(&error))?;
-    let snapshot = database.snapshot().map_err(|error| told(&error))?;
-    let plan = Plan::new(&snapshot, rule, now, &mut |_| ()).map_err(|error| told(&error))?;
-    plan.write(&snapshot, &mut |_| ()).map_err(|error| told(&error))?;
-    snapshot.commit().map_err(|error| told(&error))?;
+        Database::open(&site.path, Access::Write, Duration::ZERO).map_err(|error| message(&error))?;
+    let snapshot = database.snapshot().map_err(|error| message(&error))?;
+    let plan = Plan::new(&snapshot, rule, now, &mut |_| ()).map_err(|error| message(&error))?;
+    plan.write(&snapshot, &mut |_| ()).map_err(|error| message(&error))?;
+    snapshot.commit().map_err(|error| message(&error))?;
     let tally = &plan.tally;
     Ok(hash_feature((
         tally.counted.min(9),
