@@ -88,16 +88,18 @@ pub(super) fn parse_policy(text: &str) -> Result<Policy, String> {
 /// Translates options of `pbsfs` to the commands that do the same: `-g NAME` to `why NAME`, `-c NAME NAME` to `why NAME NAME`.
 pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is = |at: usize, text: &str| arguments.get(at).is_some_and(|argument| argument == OsStr::new(text));
-    let at = if is(1, "show") { 2 } else { 1 };
-    let names = match (is(at, "-g"), is(at, "-c")) {
+    let option_index = if is(1, "show") { 2 } else { 1 };
+    let names = match (is(option_index, "-g"), is(option_index, "-c")) {
         (true, _) => 1,
         (_, true) => 2,
         _ => return arguments,
     };
     let is_name =
         |argument: &OsString| !argument.as_encoded_bytes().starts_with(b"-") && !argument.is_empty();
-    if arguments.iter().skip(at + 1).take(names).filter(|argument| is_name(argument)).count() == names {
-        arguments.splice(1..=at, [OsString::from("why")]);
+    if arguments.iter().skip(option_index + 1).take(names).filter(|argument| is_name(argument)).count()
+        == names
+    {
+        arguments.splice(1..=option_index, [OsString::from("why")]);
     }
     arguments
 }

@@ -95,9 +95,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut best: Option<Trial> = None;
     for (policy, options) in candidates {
         let ranking = rank(args.input.source(), &loaded.tree, policy, &options)?;
-        let tried = Trial { policy, options, pairs: pair_values(&loaded.tree, &ranking, &claims) };
-        if best.as_ref().is_none_or(|best| tried.count_agreeing() > best.count_agreeing()) {
-            best = Some(tried);
+        let trial = Trial { policy, options, pairs: pair_values(&loaded.tree, &ranking, &claims) };
+        if best.as_ref().is_none_or(|best| trial.count_agreeing() > best.count_agreeing()) {
+            best = Some(trial);
         }
     }
     let Some(best) = best else { return Ok(Answer::No) };

@@ -230,7 +230,7 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
         return Err(Failure::Message("--queue: limits of scope user count jobs of all queues".to_owned()));
     }
     let known = measures();
-    let one = |text: &String| {
+    let parse_measure = |text: &String| {
         let Some((measure, value)) = text.split_once('=') else {
             return Err(Failure::Message(format!("expected MEASURE=VALUE, got \"{text}\"")));
         };
@@ -258,7 +258,7 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
             is_given: args.given,
         })
     };
-    args.measures.iter().map(one).collect()
+    args.measures.iter().map(parse_measure).collect()
 }
 
 /// Parses scope and name. Every user gets the id 0, because only the form of the name is checked.

@@ -74,12 +74,12 @@ const HOUR: f64 = 3600.0;
 pub(super) fn run(args: &Args) -> Outcome {
     let zone = TimeZone::system();
     let present = now(None);
-    let at = |text: &Option<String>, otherwise: f64| -> Result<f64, Failure> {
+    let parse_bound = |text: &Option<String>, otherwise: f64| -> Result<f64, Failure> {
         text.as_ref()
             .map_or(Ok(otherwise), |text| parse_instant(text, present, &zone))
             .map_err(Failure::Message)
     };
-    let (since, until) = (at(&args.since, 0.0)?, at(&args.until, f64::INFINITY)?);
+    let (since, until) = (parse_bound(&args.since, 0.0)?, parse_bound(&args.until, f64::INFINITY)?);
     let mut progress = Progress::start();
     progress.phase("reading", || 0);
     let by = match args.by {
@@ -240,7 +240,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         {
             continue;
         }
-        let kept = bins.last().map_or(1, |bin| bin.period + 1);
+        let period_count = bins.last().map_or(1, |bin| bin.period + 1);
         for bin in bins.iter().filter(|bin| bin.value != 0.0) {
             let began = bins_of.start(bin.period);
             let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
@@ -254,7 +254,7 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
                 Cell::Number(part),
                 Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
                 Cell::Text(format_moment(bins_of.start(-1), zone)),
-                Cell::Text(format_moment(bins_of.start(bin.period - kept), zone)),
+                Cell::Text(format_moment(bins_of.start(bin.period - period_count), zone)),
             ]);
         }
     }

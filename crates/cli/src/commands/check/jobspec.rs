@@ -147,14 +147,14 @@ fn set_attribute(attributes: &mut Value, text: &str) {
         None if name.starts_with("system.") || name.starts_with("user.") => name.to_owned(),
         None => format!("system.{name}"),
     };
-    let mut at = attributes;
+    let mut target = attributes;
     for part in name.split('.') {
-        if !at.is_object() {
-            *at = json!({});
+        if !target.is_object() {
+            *target = json!({});
         }
-        at = &mut at[part];
+        target = &mut target[part];
     }
-    *at = value;
+    *target = value;
 }
 
 fn read_jobspec(path: &str) -> Result<Value, Failure> {

@@ -89,13 +89,13 @@ pub(super) fn run(args: &Args) -> Outcome {
         let is_counted = |difference: &&Difference| difference.field.as_deref() != Some(DEFAULT_BANK);
         let counted: BTreeSet<&RecordId> =
             found.iter().filter(is_counted).map(|difference| &difference.record).collect();
-        let rest = changed.saturating_sub(counted.len());
+        let remaining = changed.saturating_sub(counted.len());
         // If the plugin counts no change of this kind, its records equal those of the database, although their texts differ here.
         if changed == 0 && kind != RecordKind::Association {
             continue;
         }
-        if rest > 0 {
-            unlisted.insert(kind.name(), rest);
+        if remaining > 0 {
+            unlisted.insert(kind.name(), remaining);
         }
         differences.extend(found);
     }
@@ -174,14 +174,14 @@ fn print(
     let differs = in_plugin || is_configured_otherwise;
     let mut notes: Vec<String> = unlisted
         .iter()
-        .map(|(kind, rest)| {
-            let rest = count(*rest, kind);
+        .map(|(kind, unlisted_count)| {
+            let unlisted_count = count(*unlisted_count, kind);
             let values = if *kind == RecordKind::Association.name() {
                 "the stored fair-share"
             } else {
                 "values that the plugin does not show"
             };
-            format!("{rest} differ in {values}.")
+            format!("{unlisted_count} differ in {values}.")
         })
         .collect();
     if in_plugin {

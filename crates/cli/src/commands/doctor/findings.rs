@@ -298,13 +298,13 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
         data.lost_limits.iter().map(|limit| (limit.scope.clone(), limit.name.clone(), limit.queue.clone()));
     let all: BTreeSet<(String, String, String)> =
         data.limits.iter().filter(is_lost).map(named).chain(lost).collect();
-    let one = |(scope, name, queue): (String, String, String)| {
+    let make_finding = |(scope, name, queue): (String, String, String)| {
         let unset = mending::unset_limit_command(&scope, &name, &queue);
         let place = if queue.is_empty() { String::new() } else { format!(" in queue {queue}") };
         let text = format!("a limit on {scope} {name}{place}, which does not exist: the limit holds no jobs");
         Finding::action("lost-limits", text, format!("{unset}, or correct the name"))
     };
-    all.into_iter().map(one).collect()
+    all.into_iter().map(make_finding).collect()
 }
 
 /// Returns each factor with the lowest and the highest term that it can add to a priority.

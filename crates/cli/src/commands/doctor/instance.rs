@@ -96,13 +96,13 @@ fn describe_changes(difference: &Difference) -> Option<String> {
         ("limit", others.limits),
         ("switch", ChangeCounts { changed: others.config.changed, ..ChangeCounts::default() }),
     ];
-    let one = |(kind, counts): (&str, ChangeCounts)| {
+    let describe_kind = |(kind, counts): (&str, ChangeCounts)| {
         let texts = [("added", counts.added), ("changed", counts.changed), ("removed", counts.removed)];
         let texts = texts.into_iter().filter(|(_, number)| *number > 0);
         let texts = texts.map(|(what, number)| format!("{} {what}", count(number, kind)));
         let texts: Vec<String> = texts.collect();
         (!texts.is_empty()).then(|| texts.join(", "))
     };
-    let all: Vec<String> = kinds.into_iter().filter_map(one).collect();
+    let all: Vec<String> = kinds.into_iter().filter_map(describe_kind).collect();
     (!all.is_empty()).then(|| all.join(", "))
 }

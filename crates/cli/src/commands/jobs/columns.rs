@@ -175,13 +175,13 @@ impl Columns {
         if letter == ' ' {
             return None;
         }
-        if let Some(at) = COLUMNS.iter().position(|(_, theirs, _)| *theirs == letter) {
-            return Some(ChosenColumn::Fixed(at));
+        if let Some(index) = COLUMNS.iter().position(|(_, theirs, _)| *theirs == letter) {
+            return Some(ChosenColumn::Fixed(index));
         }
         let (_, weighted, name) =
             SPRIO.iter().find(|(normal, weighted, _)| [*normal, *weighted].contains(&letter))?;
-        let at = self.keys.iter().position(|key| key == name)?;
-        Some(ChosenColumn::Term(at, letter == *weighted))
+        let index = self.keys.iter().position(|key| key == name)?;
+        Some(ChosenColumn::Term(index, letter == *weighted))
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
@@ -222,7 +222,7 @@ pub(super) fn cell(
         time => time.into(),
     };
     let is_stopped = listing.stopped.contains(row.queue.as_deref());
-    let at = match chosen {
+    let index = match chosen {
         ChosenColumn::Term(term, weighted) => {
             let value = row.values.get(*term).copied();
             return match (value, weight(row, &listing.page, *term)) {
@@ -231,9 +231,9 @@ pub(super) fn cell(
                 _ => Cell::None,
             };
         }
-        ChosenColumn::Fixed(at) => *at,
+        ChosenColumn::Fixed(index) => *index,
     };
-    match COLUMNS.get(at).map_or("", |(column, ..)| column.key) {
+    match COLUMNS.get(index).map_or("", |(column, ..)| column.key) {
         "id" => Cell::Text(words.job(row.id.0)),
         "user" => Cell::Text(words.user(row.userid.0)),
         "bank" => text(row.bank.as_deref()),

@@ -349,8 +349,8 @@ impl Sending<'_> {
                     _ => "",
                 };
                 let error = self.name_record(&error.to_string());
-                let said = format!("{}: not all was accepted: {error}{hint}", self.path.display());
-                Err(Failure::Message(said))
+                let message = format!("{}: not all was accepted: {error}{hint}", self.path.display());
+                Err(Failure::Message(message))
             }
         }
     }

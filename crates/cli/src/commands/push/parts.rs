@@ -94,13 +94,13 @@ impl Sending<'_> {
     /// Sends an array, even if empty, so that the plugin removes all other records of this kind.
     fn send_array<T: Serialize>(&mut self, key: &str, records: &[T]) -> Result<(), Failure> {
         let size = self.push.max_records.clamp(1, RECORDS);
-        let mut rest = records;
+        let mut remaining = records;
         loop {
-            let (chunk, more) = rest.split_at(size.min(rest.len()));
+            let (chunk, more) = remaining.split_at(size.min(remaining.len()));
             self.send_chunk(key, chunk)?;
-            rest = more;
-            self.progress.set_done((records.len() - rest.len()) as u64);
-            if rest.is_empty() {
+            remaining = more;
+            self.progress.set_done((records.len() - remaining.len()) as u64);
+            if remaining.is_empty() {
                 return Ok(());
             }
         }

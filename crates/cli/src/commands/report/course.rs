@@ -139,16 +139,16 @@ fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usi
 impl TimeStep {
     /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of the zone.
     fn cut_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
-        let mut at = self.find_step_start(&zoned(begin, zone)?)?;
-        let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&at)]);
-        while epoch_seconds(&at) < end || labels.is_empty() {
-            let next = self.find_step_start(&at.checked_add(self.span()).ok()?)?;
-            if next <= at {
+        let mut step_start = self.find_step_start(&zoned(begin, zone)?)?;
+        let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&step_start)]);
+        while epoch_seconds(&step_start) < end || labels.is_empty() {
+            let next = self.find_step_start(&step_start.checked_add(self.span()).ok()?)?;
+            if next <= step_start {
                 return None;
             }
-            labels.push(self.label(&at));
+            labels.push(self.label(&step_start));
             edges.push(epoch_seconds(&next));
-            at = next;
+            step_start = next;
         }
         let old = labels.len().saturating_sub(MOST);
         labels.drain(..old);

@@ -291,11 +291,11 @@ fn replay_all(
             let (sender, next, done) = (sender.clone(), &next, &done);
             scope.spawn(move || {
                 loop {
-                    let at = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(plan) = plans.get(at) else { break };
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(plan) = plans.get(index) else { break };
                     let outcome =
                         plan.scenario(site, common).and_then(|scenario| replay(trace, scenario, done));
-                    if sender.send((at, outcome)).is_err() {
+                    if sender.send((index, outcome)).is_err() {
                         break;
                     }
                 }
@@ -304,8 +304,8 @@ fn replay_all(
         drop(sender);
         loop {
             match finished.recv_timeout(GLANCE) {
-                Ok((at, outcome)) => {
-                    if let Some(place) = measured.get_mut(at) {
+                Ok((index, outcome)) => {
+                    if let Some(place) = measured.get_mut(index) {
                         *place = Some(outcome);
                     }
                 }

@@ -70,6 +70,6 @@ pub(super) fn run(args: &Args) -> Outcome {
 
 /// Returns true if two paths lead to the same file.
 fn is_one_file(one: &Path, other: &Path) -> bool {
-    let of = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
-    of(one).is_some_and(|one| of(other) == Some(one))
+    let file_id = |path: &Path| path.metadata().ok().map(|file| (file.dev(), file.ino()));
+    file_id(one).is_some_and(|one| file_id(other) == Some(one))
 }

@@ -66,11 +66,11 @@ fn run_step(
 fn has_changed(before: Option<PolicyData>, data: &PolicyData) -> bool {
     let Some(mut before) = before else { return true };
     if let (Some(was), Some(is)) = (before.tree.as_mut(), &data.tree) {
-        let left = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
+        let decay = if is.half_life > 0.0 { ((was.at - is.at) / is.half_life).exp2() } else { 1.0 };
         was.at = is.at;
         for (was, is) in before.associations.iter_mut().zip(&data.associations) {
             let Some(usage) = is.usage else { continue };
-            if was.usage.is_some_and(|before| are_nearly_equal(before * left, usage)) {
+            if was.usage.is_some_and(|before| are_nearly_equal(before * decay, usage)) {
                 was.usage = Some(usage);
             }
         }

@@ -48,18 +48,18 @@ impl Page<'_> {
         ];
         // The parts are inserted in the order of the frame. Inserted text is not searched for placeholders again.
         let mut page = String::with_capacity(data.len() + data.len() / 8 + 200_000);
-        let mut rest = FRAME;
+        let mut remaining_frame = FRAME;
         while let Some((before, (name, value))) = parts
             .iter()
-            .filter_map(|part| Some((rest.find(part.0)?, part)))
+            .filter_map(|part| Some((remaining_frame.find(part.0)?, part)))
             .min_by_key(|(at, _)| *at)
-            .and_then(|(at, part)| Some((rest.get(..at)?, part)))
+            .and_then(|(at, part)| Some((remaining_frame.get(..at)?, part)))
         {
             page.push_str(before);
             page.push_str(value);
-            rest = rest.get(before.len() + name.len()..).unwrap_or_default();
+            remaining_frame = remaining_frame.get(before.len() + name.len()..).unwrap_or_default();
         }
-        page.push_str(rest);
+        page.push_str(remaining_frame);
         page
     }
 }

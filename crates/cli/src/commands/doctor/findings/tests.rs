@@ -154,10 +154,10 @@ fn make_instance(change: impl FnOnce(&mut Value)) -> Instance {
 #[test]
 fn each_problem_of_a_plugin_has_its_own_finding() {
     let data: PolicyData = serde_json::from_value(healthy_site()).unwrap();
-    let told = |instance: &Instance| -> Vec<&str> {
+    let list_codes = |instance: &Instance| -> Vec<&str> {
         check_instance(instance, Some(&data), NOW, STALE).iter().map(|finding| finding.code).collect()
     };
-    assert_eq!(told(&make_instance(|_| ())), Vec::<&str>::new());
+    assert_eq!(list_codes(&make_instance(|_| ())), Vec::<&str>::new());
     for (key, value, expected) in [
         ("version", json!("0.0.1"), &["other-version"][..]),
         ("version", json!(null), &["flux-accounting's"]),
@@ -176,7 +176,11 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
         ),
         ("waiting", json!(2), &["waiting"]),
     ] {
-        assert_eq!(told(&make_instance(|state| state[key] = value.clone())), expected, "{key} = {value}");
+        assert_eq!(
+            list_codes(&make_instance(|state| state[key] = value.clone())),
+            expected,
+            "{key} = {value}"
+        );
     }
     let users =
         make_instance(|state| (state["waiting"], state["waiting_users"]) = (json!(2), json!([4_000_007, 0])));
@@ -190,17 +194,17 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
     let users = make_instance(|state| {
         (state["generation"], state["waiting"], state["waiting_users"]) = (json!(0), json!(2), json!([7, 8]));
     });
-    assert_eq!(told(&users), ["no-data"]);
+    assert_eq!(list_codes(&users), ["no-data"]);
     let mut drifts = make_instance(|_| ());
     let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [{"userid": 7, "bank": "A", "what": "jobs"}]});
     drifts.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
-    assert_eq!(told(&drifts), ["drift"]);
+    assert_eq!(list_codes(&drifts), ["drift"]);
     let mut overruled = make_instance(|_| ());
     let check = json!({"jobs": 1, "waiting": 0, "associations": 1, "drift": [],
         "overruled": {"job": 7, "posted": 1234, "in_flux": 16, "since": 5.0}});
     overruled.loaded.as_mut().unwrap().check = Some(serde_json::from_value(check).unwrap());
     overruled.plugins.push("site.so".to_owned());
-    assert_eq!(told(&overruled), ["overruled"]);
+    assert_eq!(list_codes(&overruled), ["overruled"]);
     assert_eq!(check_instance(&overruled, None, NOW, STALE)[0].remedy, "flux jobtap remove site.so");
     let instance = |change: fn(&mut Instance)| {
         let mut instance = make_instance(|_| ());
@@ -208,13 +212,13 @@ fn each_problem_of_a_plugin_has_its_own_finding() {
         instance
     };
     let two = instance(|it| it.plugins.push(".priority-default".to_owned()));
-    assert_eq!(told(&two), ["two-priority-plugins"]);
+    assert_eq!(list_codes(&two), ["two-priority-plugins"]);
     assert_eq!(check_instance(&two, None, NOW, STALE)[0].remedy, "flux jobtap remove .priority-default");
-    assert_eq!(told(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
-    assert_eq!(told(&instance(|it| it.push = Some(Ok("1 bank changed".to_owned())))), ["not-pushed"]);
-    assert_eq!(told(&instance(|it| it.queues = ["batch".to_owned()].into())), Vec::<&str>::new());
+    assert_eq!(list_codes(&instance(|it| it.push = Some(Err("no".to_owned())))), ["push-refused"]);
+    assert_eq!(list_codes(&instance(|it| it.push = Some(Ok("1 bank changed".to_owned())))), ["not-pushed"]);
+    assert_eq!(list_codes(&instance(|it| it.queues = ["batch".to_owned()].into())), Vec::<&str>::new());
     assert_eq!(
-        told(&instance(|it| it.queues = ["debug".to_owned()].into())),
+        list_codes(&instance(|it| it.queues = ["debug".to_owned()].into())),
         ["queues-not-in-flux", "queues-not-stored"]
     );
 }
@@ -259,8 +263,8 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
         let found = check_database(&make_books(data), NOW, STALE);
-        let told = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
-        assert_eq!(told, remedy, "{limit}");
+        let command = found.first().map(|finding| finding.remedy.trim_end_matches(", or correct the name"));
+        assert_eq!(command, remedy, "{limit}");
     }
 }
 
