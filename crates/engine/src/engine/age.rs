@@ -121,7 +121,7 @@ pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) ->
                 others.remove(name.as_str());
             }
         }
-        eligible = eligible.turned(urgency != URGENCY_HOLD && others.is_empty(), *when);
+        eligible = eligible.with_eligibility(urgency != URGENCY_HOLD && others.is_empty(), *when);
     }
     shared.ledger.set_eligible(id, eligible);
     // The priority is posted by job id, which Flux does not accept for a job in DEPEND.

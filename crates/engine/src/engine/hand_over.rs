@@ -127,7 +127,7 @@ fn find_fate(view: &View<'_>, job: &Job) -> Fate {
     let rules = view.ledger.rules();
     let full = view.limits().exceeded_by_charges(job);
     let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
-    let is_used_up = |hold| job.names.uses(hold) > 0;
+    let is_used_up = |hold| job.names.use_count(hold) > 0;
     if rules.members(full.without(plain)).any(is_used_up) {
         Fate::Ended
     } else if job.names.outstanding().without(plain.and(full)).is_empty() {

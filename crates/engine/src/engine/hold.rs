@@ -23,7 +23,7 @@
 use super::{Effect, Shared};
 use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
-use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, rows_of_queues};
+use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, queue_scope_limits};
 
 /// Holds a job in PRIORITY that has no priority. The reason does not matter.
 pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
@@ -62,7 +62,7 @@ pub(super) fn hold_moved_from_sched(
     is_all: bool,
 ) -> bool {
     let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
-    let of_queue = shared.ledger.rules().select(Rule::is_of_queue).or(rows_of_queues());
+    let of_queue = shared.ledger.rules().select_limits(Rule::is_of_queue).or(queue_scope_limits());
     let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
     let is_late =
         shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);

@@ -94,7 +94,7 @@ impl Lives {
         effects.extend(shared.expirations.follow(&shared.ledger, id, false));
         let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A limit scope may keep headroom for a held job, although the job itself takes none.
-        let makes_room = takes_room || shared.ledger.overtaken().keep_headroom_for(id);
+        let makes_room = takes_room || shared.ledger.overtaken().is_headroom_kept_for(id);
         let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
         recovery.end_comparison_if_known(shared);
         effects.extend(accrual::record_end(shared, id, &job));
@@ -173,7 +173,7 @@ pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -
         return effects;
     };
     let (association, was_unread) = (job.association(), job.is_unread());
-    let makes_room = !job.footprint().is_idle() || shared.ledger.overtaken().keep_headroom_for(id);
+    let makes_room = !job.footprint().is_idle() || shared.ledger.overtaken().is_headroom_kept_for(id);
     shared.ledger.change(id, |job| {
         (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
     });

@@ -181,7 +181,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
 
 /// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
 pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
-    for association in shared.ledger.overtaken_mut().take_lapsed() {
+    for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
         effects.extend(shared.due.scan_later(association, Line::All));
     }
 }

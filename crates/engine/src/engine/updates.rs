@@ -10,7 +10,7 @@ use super::{
 };
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId};
-use crate::limits::{Grant, Job, Line, Phase, Project, Rule, rows_of_queues};
+use crate::limits::{Grant, Job, Line, Phase, Project, Rule, queue_scope_limits};
 
 /// Applies an update of a jobspec. The counts and reservations of the job change with it.
 pub(super) fn apply_update(
@@ -191,7 +191,7 @@ fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &st
     let wanted = QueueName::from(queue);
     let exceeded = shared.limits().exceeded_if_moved(job, association, Some(&wanted));
     let rules = shared.ledger.rules();
-    let of_queue = rules.select(Rule::is_of_queue).or(rows_of_queues());
+    let of_queue = rules.select_limits(Rule::is_of_queue).or(queue_scope_limits());
     let name = rules.members(exceeded.and(of_queue)).next()?.name();
     Some(format!(
         "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
@@ -253,6 +253,6 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
     let rules = shared.ledger.rules();
     let exceeded = shared.limits().exceeded_if_moved(job, wanted, job.queue.as_ref());
     // A job in PRIORITY or SCHED may wait there for a limit on running jobs, if that limit did not hold it before.
-    let exceeded = exceeded.without(rules.select(Rule::is_running_jobs));
+    let exceeded = exceeded.without(rules.select_limits(Rule::is_on_running_jobs));
     rules.members(exceeded).next().and_then(|hold| rejected(hold.name()))
 }

@@ -13,12 +13,12 @@ use std::sync::Arc;
 /// The accounts of all associations, and the limit scopes in which their jobs count too.
 #[derive(Clone, Debug, Default)]
 pub struct Accounts {
-    /// Parallel to the book's associations from `first` on; grown on demand.
+    /// The account of each association of the book, beginning with the index `first`. The vector grows when an association gets a job.
     all: Vec<Account>,
-    /// 0, except in an excerpt.
+    /// The index of the association of the first account; 0 except in an excerpt.
     first: usize,
     pub(super) scopes: LimitScopes,
-    /// Jobs whose eventlog is being read.
+    /// The number of jobs whose eventlog is being read.
     pub(super) unread: u64,
 }
 
@@ -33,8 +33,8 @@ impl Accounts {
         self.usage(association).map_or(0, |usage| usage.active_jobs)
     }
 
-    /// Returns the jobs of an association in DEPEND and PRIORITY with ids above `after`, or all, in the order of their ids.
-    pub fn before_sched(
+    /// Returns the jobs of an association in DEPEND and PRIORITY in the order of their ids. Begins after the id `after`, or with the first job.
+    pub fn jobs_before_sched(
         &self,
         association: AssociationId,
         after: Option<JobId>,
@@ -44,14 +44,13 @@ impl Accounts {
         account.into_iter().flat_map(move |account| account.before_sched.range(from).copied())
     }
 
-    /// Returns the jobs of an association that limits count, each with the time when it ends at the latest, if that is known. The first to
-    /// end comes first.
-    pub fn counted(
+    /// Returns the jobs of an association that limits count, sorted by their latest end. The second value is the latest end, if it is known.
+    pub fn counted_jobs(
         &self,
         association: AssociationId,
     ) -> impl DoubleEndedIterator<Item = (JobId, Option<f64>)> + '_ {
         let jobs = self.get(association).into_iter().flat_map(|account| account.counted.iter());
-        jobs.map(|(until, id)| (*id, until.time()))
+        jobs.map(|(end, id)| (*id, end.time()))
     }
 
     /// Returns the queue of the newest job of an association.
@@ -64,7 +63,7 @@ impl Accounts {
         self.get(association).is_some_and(|account| account.unread > 0)
     }
 
-    /// Returns true if eventlogs are being read of jobs that count together with those of an association in `queue`.
+    /// Returns true if eventlogs are being read of jobs that share a limit scope with the jobs of an association in `queue`.
     pub fn shares_with_unread(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
         self.unread > 0 && self.scopes_of(association, queue).any(|(_, scope)| scope.unread > 0)
     }
@@ -82,32 +81,33 @@ impl Accounts {
 
     /// Returns the number of held jobs of an association.
     pub fn held_count(&self, association: AssociationId) -> usize {
-        self.lines(association).map(|(_, line)| line.len()).sum()
+        self.held_lines(association).map(|(_, line)| line.len()).sum()
     }
 
     /// Returns the place of a job among the held jobs of its association, or `None` if it is not held.
     pub fn place_in_line(&self, id: JobId, job: &Job) -> Option<PlaceInLine> {
         let association = job.association().filter(|_| job.is_held())?;
-        let before = self.lines(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
-            std::cmp::Ordering::Less => line.len(),
-            std::cmp::Ordering::Equal => line.before(id),
-            std::cmp::Ordering::Greater => 0,
-        });
+        let before =
+            self.held_lines(association).map(|(class, line)| match class.keepers.cmp(&job.keepers) {
+                std::cmp::Ordering::Less => line.len(),
+                std::cmp::Ordering::Equal => line.count_before(id),
+                std::cmp::Ordering::Greater => 0,
+            });
         Some(PlaceInLine { place: 1 + before.sum::<usize>(), of: self.held_count(association) })
     }
 }
 
 impl Accounts {
-    /// Returns the accounts of an excerpt: that of one association, which belongs to no scope.
-    pub(super) fn with_one(association: AssociationId, account: Account) -> Accounts {
+    /// Returns the accounts of an excerpt, which has one association and no limit scopes.
+    pub(super) fn for_excerpt(association: AssociationId, account: Account) -> Accounts {
         Accounts { all: vec![account], first: association.index(), ..Accounts::default() }
     }
 
-    /// Returns the same accounts and scopes without jobs.
-    pub(super) fn emptied(self) -> Accounts {
-        let emptied = |account: Account| Account { member_of: account.member_of, ..Account::default() };
-        let all = self.all.into_iter().map(emptied).collect();
-        Accounts { all, first: self.first, scopes: self.scopes.emptied(), unread: 0 }
+    /// Returns the accounts and scopes with counters of 0. Each association stays in its scopes.
+    pub(super) fn without_jobs(self) -> Accounts {
+        let clear = |account: Account| Account { scope_ids: account.scope_ids, ..Account::default() };
+        let all = self.all.into_iter().map(clear).collect();
+        Accounts { all, first: self.first, scopes: self.scopes.without_jobs(), unread: 0 }
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (AssociationId, &Account)> {
@@ -119,8 +119,11 @@ impl Accounts {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
-    /// Returns the scopes, and the account of an association.
-    pub(super) fn entry(&mut self, association: AssociationId) -> (&mut LimitScopes, Option<&mut Account>) {
+    /// Returns all scopes, and the account of an association.
+    pub(super) fn scopes_and_account(
+        &mut self,
+        association: AssociationId,
+    ) -> (&mut LimitScopes, Option<&mut Account>) {
         let Some(at) = association.index().checked_sub(self.first) else { return (&mut self.scopes, None) };
         if self.all.len() <= at {
             self.all.resize_with(at + 1, Account::default);
@@ -129,18 +132,18 @@ impl Accounts {
     }
 
     /// Returns the held jobs of an association by class.
-    pub(super) fn lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
+    pub(super) fn held_lines(&self, association: AssociationId) -> impl Iterator<Item = (&Class, &HeldLine)> {
         self.get(association).into_iter().flat_map(|account| &account.held)
     }
 
     /// Returns the held jobs of one class of an association.
-    pub(super) fn line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
+    pub(super) fn held_line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.get(association)?.held.get(class)
     }
 
     /// Returns the ids of the scopes of an association, the narrowest first.
-    pub(super) fn member_of(&self, association: AssociationId) -> &[ScopeId] {
-        self.get(association).map(Account::member_of).unwrap_or_default()
+    pub(super) fn scope_ids(&self, association: AssociationId) -> &[ScopeId] {
+        self.get(association).map(Account::scope_ids).unwrap_or_default()
     }
 
     /// Returns the scopes that count jobs of an association, the narrowest first.
@@ -148,7 +151,7 @@ impl Accounts {
         &self,
         association: AssociationId,
     ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
-        self.member_of(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
+        self.scope_ids(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
     }
 
     /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.
@@ -157,36 +160,36 @@ impl Accounts {
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> impl Iterator<Item = (ScopeId, &LimitScope)> {
-        self.all_scopes_of(association).filter(move |(_, scope)| scope.has(queue))
+        self.all_scopes_of(association).filter(move |(_, scope)| scope.counts_queue(queue))
     }
 
     /// Stores the limit scopes of an association that is about to get a job, and creates missing scopes.
     pub(super) fn assign_scopes(&mut self, book: &Book, id: AssociationId) {
-        if self.scopes.are_none() {
+        if self.scopes.has_no_limits() {
             return;
         }
-        let (scopes, account) = self.entry(id);
-        if let Some(account) = account.filter(|account| account.member_of.is_none())
+        let (scopes, account) = self.scopes_and_account(id);
+        if let Some(account) = account.filter(|account| account.scope_ids.is_none())
             && let Some(association) = book.association(id)
         {
-            account.member_of = Some(scopes.join(association.user, &association.bank));
+            account.scope_ids = Some(scopes.find_or_add_scopes(association.user, &association.bank));
         }
     }
 
-    /// Takes over the limits over scopes. Returns true if all live jobs must be counted again in the scopes.
+    /// Adopts the limits over scopes in `book`. Returns true if the caller must count all live jobs in the scopes again.
     pub(super) fn regroup(&mut self, book: &Book) -> bool {
         if Arc::ptr_eq(self.scopes.limits(), book.site_limits()) {
             return false;
         }
-        let had_none = self.scopes.are_none();
+        let had_no_limits = self.scopes.has_no_limits();
         self.scopes = self.scopes.with_limits(book.site_limits());
-        if had_none && self.scopes.are_none() {
+        if had_no_limits && self.scopes.has_no_limits() {
             return false;
         }
         for index in self.first..self.first + self.all.len() {
             let Some(id) = AssociationId::from_index(index) else { continue };
-            let (_, Some(account)) = self.entry(id) else { continue };
-            (account.member_of, account.waiting) = Default::default();
+            let (_, Some(account)) = self.scopes_and_account(id) else { continue };
+            (account.scope_ids, account.waiting) = Default::default();
             if !account.is_idle() {
                 self.assign_scopes(book, id);
             }

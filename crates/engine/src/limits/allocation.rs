@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The resources that a job got, as its R (RFC 20) states. Most limits count the resources that a job requested instead.
+//! The resources allocated to a job, from its R (RFC 20). Most limits count the requested resources instead.
 
 use super::size::Size;
 
-/// The resources that a job got, and when.
+/// The resources allocated to a job, with the times in its R.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allocation {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// Cores over all nodes.
+    /// The number of cores on all nodes together.
     pub cores: u64,
-    /// GPUs over all nodes.
+    /// The number of GPUs on all nodes together.
     pub gpus: u64,
     /// The start in seconds since the epoch; `None` if R does not state it.
     pub start: Option<f64>,
-    /// The time when the job ends at the latest; `None` if it may run indefinitely.
+    /// The time at which the job ends at the latest, in seconds since the epoch; `None` if it may run indefinitely.
     pub expiration: Option<f64>,
 }
 
 impl Allocation {
-    /// Returns the size that the job counts as.
+    /// Returns the size of the allocated resources.
     pub fn size(&self) -> Size {
         Size::new(self.nodes, self.cores, self.gpus)
     }
@@ -38,7 +38,7 @@ pub enum Resources {
 
 impl Resources {
     /// Returns true if the job has an R.
-    pub fn are_there(&self) -> bool {
+    pub fn are_present(&self) -> bool {
         *self != Resources::None
     }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Counters of limits, and the headroom that they leave to a job.
 //!
-//! The limits in the records of associations and queues and the limits over scopes differ in where their caps come from. Every decision
-//! and every answer reads both as [`Applied`].
+//! Some limits have their caps in the records of associations and queues, others are limits over scopes. Every decision and every answer
+//! reads both kinds as [`AppliedLimit`].
 
 use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
-use super::ledger::{Account, Ledger, Until};
+use super::ledger::{Account, LatestEnd, Ledger};
 use super::overtaken::{Asker, Overtaken};
 use super::scope::{LimitScope, ScopeId, ScopeToJoin};
-use super::scope_rows::{Row, rejection};
+use super::scope_rows::{ScopeRow, rejection};
 use super::size::Size;
 use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
 use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, UserId};
@@ -21,18 +21,18 @@ pub(super) struct Counter {
     pub hold: Hold,
     pub amount: Amount,
     pub cap: Cap,
-    /// In use by jobs in SCHED and RUN.
+    /// The amount in use by jobs in SCHED and RUN.
     pub charged: u64,
-    /// Reserved for released jobs.
+    /// The amount reserved for released jobs.
     pub reserved: u64,
-    /// Suspended reservations of released jobs in stopped queues.
+    /// The suspended reservations of released jobs in stopped queues.
     suspended: u64,
 }
 
 impl Counter {
     pub fn new(hold: Hold, amount: Amount, cap: Cap, tally: &Tally) -> Counter {
-        let (charged, reserved) = tally.parts(amount, cap.is_given);
-        Counter { hold, amount, cap, charged, reserved, suspended: tally.suspended_of(amount) }
+        let (charged, reserved) = tally.charged_and_reserved(amount, cap.is_given);
+        Counter { hold, amount, cap, charged, reserved, suspended: tally.suspended_amount(amount) }
     }
 
     /// Sets the counter to 0.
@@ -40,24 +40,23 @@ impl Counter {
         (self.charged, self.reserved, self.suspended) = (0, 0, 0);
     }
 
-    /// Returns how much is in use, reservations included.
+    /// Returns the amount in use, including reservations.
     pub fn used(&self) -> u64 {
         self.charged.saturating_add(self.reserved)
     }
 
-    /// Returns the headroom.
-    pub fn left(&self) -> u64 {
+    pub fn headroom(&self) -> u64 {
         self.cap.limit.cap().saturating_sub(self.used())
     }
 
-    /// Returns true if the counter has no headroom for a job of `size`.
-    pub fn lacks(&self, size: Size) -> bool {
-        size.amount(self.amount.measure) > self.left()
+    /// Returns true if the headroom is too small for a job of `size`.
+    pub fn lacks_headroom(&self, size: Size) -> bool {
+        size.amount(self.amount.measure) > self.headroom()
     }
 
-    /// Adds or subtracts a job by `op`, and returns how much the job counts as.
-    pub fn apply(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) -> u64 {
-        let (charged, reserved, suspended) = footprint.parts(self.amount, self.cap.is_given);
+    /// Adds or subtracts the amounts of a job with `op`. Returns the amount that the job uses and reserves.
+    pub fn count_job(&mut self, footprint: Footprint, op: fn(u64, u64) -> u64) -> u64 {
+        let (charged, reserved, suspended) = footprint.amounts(self.amount, self.cap.is_given);
         (self.charged, self.reserved) = (op(self.charged, charged), op(self.reserved, reserved));
         self.suspended = op(self.suspended, suspended);
         charged.saturating_add(reserved)
@@ -66,32 +65,32 @@ impl Counter {
 
 /// A limit that applies to the jobs of an association in a queue.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Applied<'a> {
-    /// The counter, without what the job itself counts as.
+pub(super) struct AppliedLimit<'a> {
+    /// The counter without the amount of the asking job.
     pub counter: Counter,
-    /// The jobs that count together; `None` for a limit in the record of the association or of a queue.
+    /// The scope of the limit; `None` for a limit in the record of the association or of a queue.
     pub target: Option<&'a Target>,
     /// The queue whose jobs count; `None` for all queues.
     pub queue: Option<&'a QueueName>,
-    /// What the job itself counts as in the counter.
+    /// The amount that the asking job uses and reserves already.
     own: u64,
     /// The overtaken job for which the scope keeps the headroom.
     kept_for: Option<JobId>,
 }
 
-impl<'a> Applied<'a> {
+impl<'a> AppliedLimit<'a> {
     pub fn new(counter: Counter, target: Option<&'a Target>, queue: Option<&'a QueueName>) -> Self {
-        Applied { counter, target, queue, own: 0, kept_for: None }
+        AppliedLimit { counter, target, queue, own: 0, kept_for: None }
     }
 
-    /// Subtracts what a job counts as.
-    fn without(mut self, footprint: Footprint) -> Self {
-        self.own = self.counter.apply(footprint, u64::saturating_sub);
+    /// Subtracts the amount of the asking job.
+    fn without_job(mut self, footprint: Footprint) -> Self {
+        self.own = self.counter.count_job(footprint, u64::saturating_sub);
         self
     }
 
-    /// Counts suspended reservations as reserved if the asking job is in a stopped queue. When the queue starts, Flux starts its jobs
-    /// together.
+    /// If `is_stopped` is true, the asking job is in a stopped queue, and suspended reservations count as reserved: Flux starts all jobs of
+    /// a queue together when the queue starts.
     fn count_suspended(mut self, is_stopped: bool) -> Self {
         if is_stopped {
             let Counter { reserved, suspended, .. } = &mut self.counter;
@@ -100,15 +99,14 @@ impl<'a> Applied<'a> {
         self
     }
 
-    /// Returns the overtaken job for which the scope keeps headroom from a job that needs the amount `needed`. The amount that the job
-    /// counts as already is not kept from it.
-    fn kept_from(&self, needed: u64) -> Option<JobId> {
+    /// Returns the overtaken job for which the scope keeps headroom, if the asking job needs more than it already uses and reserves.
+    fn reservation_against(&self, needed: u64) -> Option<JobId> {
         self.kept_for.filter(|_| self.own < needed)
     }
 
     fn is_exceeded_by(&self, size: Size) -> bool {
         let needed = size.amount(self.counter.amount.measure);
-        self.kept_from(needed).is_some() || needed > self.counter.left()
+        self.reservation_against(needed).is_some() || needed > self.counter.headroom()
     }
 
     fn describe(&self, size: Size) -> Holding {
@@ -123,33 +121,36 @@ impl<'a> Applied<'a> {
             reserved,
             limit: cap.limit,
             needed,
-            kept_for: self.kept_from(needed),
+            kept_for: self.reservation_against(needed),
         }
     }
 }
 
-/// The limits for which a [`Room`] has space without a second allocation.
-const ROOM: usize = 16;
+/// The number of limits for which a [`Headroom`] has space without a second allocation.
+const HEADROOM_CAPACITY: usize = 16;
 
 /// The headroom that each limit leaves to one more job of an association in a queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Room(Vec<(Hold, Measure, u64)>);
+pub struct Headroom(Vec<(Hold, Measure, u64)>);
 
-impl<'a> FromIterator<Applied<'a>> for Room {
-    fn from_iter<I: IntoIterator<Item = Applied<'a>>>(limits: I) -> Room {
-        let left = |limit: &Applied<'_>| if limit.kept_for.is_some() { 0 } else { limit.counter.left() };
-        let mut room = Room(Vec::with_capacity(ROOM));
-        room.0.extend(limits.into_iter().map(|it| (it.counter.hold, it.counter.amount.measure, left(&it))));
-        room
+impl<'a> FromIterator<AppliedLimit<'a>> for Headroom {
+    fn from_iter<I: IntoIterator<Item = AppliedLimit<'a>>>(limits: I) -> Headroom {
+        let remaining =
+            |limit: &AppliedLimit<'_>| if limit.kept_for.is_some() { 0 } else { limit.counter.headroom() };
+        let mut headroom = Headroom(Vec::with_capacity(HEADROOM_CAPACITY));
+        headroom.0.extend(
+            limits.into_iter().map(|it| (it.counter.hold, it.counter.amount.measure, remaining(&it))),
+        );
+        headroom
     }
 }
 
-impl Room {
-    /// Returns the limits that one more job of `size` would exceed. A larger job never exceeds fewer.
+impl Headroom {
+    /// Returns the limits that one more job of `size` would exceed. A larger job exceeds all of them too.
     pub fn exceeded(&self, size: Size) -> HoldSet {
         self.0
             .iter()
-            .filter(|(_, measure, left)| size.amount(*measure) > *left)
+            .filter(|(_, measure, headroom)| size.amount(*measure) > *headroom)
             .map(|(hold, ..)| *hold)
             .collect()
     }
@@ -160,27 +161,28 @@ impl Room {
 pub struct Holding {
     /// The limit.
     pub hold: Hold,
-    /// Which jobs the limit counts, and what of them.
+    /// The jobs that the limit counts, and what is counted of each.
     pub amount: Amount,
-    /// Whose jobs count together; `None` for a limit in the record of the association or of a queue.
+    /// The scope of the limit; `None` for a limit in the record of the association or of a queue.
     pub target: Option<Target>,
     /// The queue whose jobs count; `None` for all queues.
     pub queue: Option<QueueName>,
-    /// How much is in use, reservations included.
+    /// The amount in use, including reservations.
     pub used: u64,
-    /// How much of that is reserved for released jobs.
+    /// The part of `used` that is reserved for released jobs.
     pub reserved: u64,
     /// The cap.
     pub limit: Limit,
-    /// How much the job would add; 0 if no job is asked about.
+    /// The amount that the asking job would add; 0 if there is no asking job.
     pub needed: u64,
     /// The overtaken job for which the scope keeps the headroom.
     pub kept_for: Option<JobId>,
 }
 
 impl Holding {
-    /// Returns how many jobs like the asking one the limit lets go now; `u64::MAX` if the job needs nothing of it.
-    pub fn fitting(&self) -> u64 {
+    /// Returns how many jobs of the size of the asking job the limit has headroom for. Returns `u64::MAX` if the job does not count under
+    /// the limit.
+    pub fn count_fitting(&self) -> u64 {
         let left = self.limit.cap().saturating_sub(self.used);
         if self.kept_for.is_some() { 0 } else { left.checked_div(self.needed).unwrap_or(u64::MAX) }
     }
@@ -191,18 +193,18 @@ impl Holding {
 pub struct ScopeUsage {
     /// The limit.
     pub limit: SiteLimit,
-    /// How much is in use, reservations included. `None` for a limit on each association, bank or user: each has a counter.
+    /// The amount in use, including reservations. `None` for a limit on each association, bank or user, because each has its own counter.
     pub used: Option<u64>,
-    /// How much of that is reserved for released jobs.
+    /// The part of `used` that is reserved for released jobs.
     pub reserved: Option<u64>,
 }
 
-/// Returns those of `limits` that one more job of `size` would exceed.
-fn list_exceeded<'a>(limits: impl Iterator<Item = Applied<'a>>, size: Size) -> HoldSet {
+/// Returns the members of `limits` that one more job of `size` would exceed.
+fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
 }
 
-/// The limits, and how much of each the live jobs use.
+/// All limits, with the amounts that the live jobs use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits<'a> {
     ledger: &'a Ledger,
@@ -210,65 +212,68 @@ pub struct Limits<'a> {
 }
 
 impl<'a> Limits<'a> {
-    /// Returns the limits in `book`, under which `ledger` counts the jobs.
+    /// Combines the limits in `book` with the counters in `ledger`.
     pub fn new(ledger: &'a Ledger, book: &'a Book) -> Limits<'a> {
         Limits { ledger, book }
     }
 
-    /// Returns the limits in the records of an association and of `queue`. What `job` counts as is not counted.
-    fn own(
+    /// Returns the limits in the records of an association and of `queue`. The amounts of `job` are not counted.
+    fn record_limits(
         self,
         association: AssociationId,
         queue: Option<&QueueName>,
         job: Option<&'a Job>,
-    ) -> impl Iterator<Item = Applied<'a>> {
+    ) -> impl Iterator<Item = AppliedLimit<'a>> {
         let job = job.filter(|job| job.association() == Some(association));
         let Limits { ledger, book } = self;
         let is_stopped = ledger.is_stopped(queue);
         let usage = ledger.accounts.usage(association);
         let record = book.association(association);
         let limits =
-            record.map(|record| ledger.rules().applied(book, record, queue, usage)).unwrap_or_default();
+            record.map(|record| ledger.rules().list_applied(book, record, queue, usage)).unwrap_or_default();
         limits.into_iter().map(move |limit| {
             let counts = |job: &&Job| {
                 book.site_limits().counts_in(limit.queue, job.queue.as_ref().map(QueueName::as_str))
             };
-            job.filter(counts).map_or(limit, |job| limit.without(job.footprint())).count_suspended(is_stopped)
+            job.filter(counts)
+                .map_or(limit, |job| limit.without_job(job.footprint()))
+                .count_suspended(is_stopped)
         })
     }
 
-    /// Returns the limits over scopes that apply to the asker. What `job` counts as is not counted.
-    fn over_scopes(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = Applied<'a>> {
+    /// Returns the limits over scopes that apply to `asker`. The amounts of `job` are not counted.
+    fn scope_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
         let ledger = self.ledger;
-        let theirs = job
+        let job_scopes = job
             .and_then(Job::association)
-            .map(|theirs| ledger.accounts.member_of(theirs))
+            .map(|association| ledger.accounts.scope_ids(association))
             .unwrap_or_default();
-        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.before(asker));
+        let (is_stopped, before) = (ledger.is_stopped(asker.queue), ledger.overtaken.list_before(asker));
         ledger.accounts.scopes_of(asker.association, asker.queue).flat_map(move |(id, scope)| {
-            let job = job.filter(|job| theirs.contains(&id) && scope.has(job.queue.as_ref()));
+            let job = job.filter(|job| job_scopes.contains(&id) && scope.counts_queue(job.queue.as_ref()));
             scope.counters.iter().map(move |counter| {
-                let limit = Applied::new(*counter, Some(&scope.target), scope.queue.as_ref());
-                let limit = job.map_or(limit, |job| limit.without(job.footprint()));
-                let kept_for = before.iter().find(|it| it.kept_in == Some(id) && counter.lacks(it.size));
-                Applied { kept_for: kept_for.map(|it| it.job), ..limit.count_suspended(is_stopped) }
+                let limit = AppliedLimit::new(*counter, Some(&scope.target), scope.queue.as_ref());
+                let limit = job.map_or(limit, |job| limit.without_job(job.footprint()));
+                let kept_for =
+                    before.iter().find(|it| it.kept_in == Some(id) && counter.lacks_headroom(it.size));
+                AppliedLimit { kept_for: kept_for.map(|it| it.job), ..limit.count_suspended(is_stopped) }
             })
         })
     }
 
-    /// Returns all limits that apply to the asker. What `job` counts as is not counted.
-    fn all(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = Applied<'a>> {
-        self.own(asker.association, asker.queue, job).chain(self.over_scopes(asker, job))
+    /// Returns all limits that apply to `asker`. The amounts of `job` are not counted.
+    fn all_limits(self, asker: Asker<'a>, job: Option<&'a Job>) -> impl Iterator<Item = AppliedLimit<'a>> {
+        self.record_limits(asker.association, asker.queue, job).chain(self.scope_limits(asker, job))
     }
 
     /// Returns the headroom that the records of an association and of `queue` leave to one more job.
-    pub(super) fn own_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        self.own(association, queue, None).collect()
+    pub(super) fn record_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
+        self.record_limits(association, queue, None).collect()
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
-    pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Room {
-        self.all(Asker { association, queue, job: None }, None).collect()
+    pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
+        self.all_limits(Asker { association, queue, job: None }, None).collect()
     }
 
     /// Returns the limits that a live job would exceed if it moved to another association or queue.
@@ -278,65 +283,65 @@ impl<'a> Limits<'a> {
         association: AssociationId,
         queue: Option<&QueueName>,
     ) -> HoldSet {
-        list_exceeded(self.all(Asker { association, queue, job: None }, Some(job)), job.size)
+        list_exceeded(self.all_limits(Asker { association, queue, job: None }, Some(job)), job.size)
     }
 
-    /// Returns the limits that a held job would exceed. A held job counts in no counter of these limits.
+    /// Returns the limits that a held job would exceed. A held job is not counted under these limits.
     pub fn exceeded_by(self, id: JobId) -> HoldSet {
         let Some(job) = self.ledger.job(id) else { return HoldSet::NONE };
         let Some(association) = job.association() else { return HoldSet::NONE };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
-        list_exceeded(self.all(asker, None), job.size)
+        list_exceeded(self.all_limits(asker, None), job.size)
     }
 
-    /// Returns true if limits over scopes alone hold a job for which headroom may be kept, and they could let it go.
+    /// Returns true if a scope may keep headroom for the job, only limits over scopes hold it, and the job fits into each cap of its scopes.
     pub(super) fn is_held_by_scopes_alone(self, id: JobId) -> bool {
         let job = self.ledger.job(id).filter(|job| job.may_be_protected());
         let Some((job, association)) = job.and_then(|job| Some((job, job.association()?))) else {
             return false;
         };
         let queue = job.queue.as_ref();
-        self.own_headroom(association, queue).exceeded(job.size).is_empty()
+        self.record_headroom(association, queue).exceeded(job.size).is_empty()
             && self.ledger.accounts.scopes_of(association, queue).all(|(_, scope)| scope.could_fit(job.size))
     }
 
-    /// Returns the limits of associations and queues that a job would exceed if there were no reservations.
+    /// Returns the limits in the records of the job's association and queue that the job would exceed if there were no reservations.
     pub fn exceeded_by_charges(self, job: &Job) -> HoldSet {
         let Some(association) = job.association() else { return HoldSet::NONE };
-        let limits = self.own(association, job.queue.as_ref(), None);
+        let limits = self.record_limits(association, job.queue.as_ref(), None);
         let charged =
-            limits.map(|limit| Applied { counter: Counter { reserved: 0, ..limit.counter }, ..limit });
+            limits.map(|limit| AppliedLimit { counter: Counter { reserved: 0, ..limit.counter }, ..limit });
         list_exceeded(charged, job.size)
     }
 
-    /// Returns the limits that hold a job, or would hold it if it were released now, in the order of their names. What the job counts as is
-    /// not counted.
+    /// Returns the limits that hold a job, or would hold it if it were released now, in the order of [`Hold`]. The amounts of the job are not
+    /// counted.
     pub fn holding(self, id: JobId) -> Vec<Holding> {
-        let mut holding = self.ledger.job(id).map(|job| self.on_job(id, job)).unwrap_or_default();
-        holding.retain(|limit| limit.fitting() == 0);
+        let mut holding = self.ledger.job(id).map(|job| self.limits_on_job(id, job)).unwrap_or_default();
+        holding.retain(|limit| limit.count_fitting() == 0);
         holding
     }
 
-    /// Returns the limits that apply to a job, in the order of their names. What the job counts as is not counted. The job need not be live.
-    pub fn on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
+    /// Returns the limits that apply to a job, in the order of [`Hold`]. The amounts of the job are not counted. The job need not be live.
+    pub fn limits_on_job(self, id: JobId, job: &Job) -> Vec<Holding> {
         let Some(association) = job.association() else { return Vec::new() };
         let asker = Asker { association, queue: job.queue.as_ref(), job: Some(id) };
         let mut limits: Vec<Holding> =
-            self.all(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
-        limits.extend(self.on_first_job(asker, job.size));
-        limits.sort_by_key(|one| one.hold);
+            self.all_limits(asker, Some(job)).map(|limit| limit.describe(job.size)).collect();
+        limits.extend(self.limits_on_first_job(asker, job.size));
+        limits.sort_by_key(|limit| limit.hold);
         limits
     }
 
-    /// Returns the limits over scopes for a job of an association that is in no scope yet, because it has had no job.
-    fn on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
+    /// Returns the limits over scopes that apply to a job of an association without scopes. The ledger assigns scopes with the first job.
+    fn limits_on_first_job(self, asker: Asker<'_>, size: Size) -> Vec<Holding> {
         let Limits { ledger, book } = self;
         let (accounts, limits) = (&ledger.accounts, book.site_limits());
-        let is_member = accounts.get(asker.association).is_some_and(|account| account.member_of.is_some());
+        let is_member = accounts.get(asker.association).is_some_and(|account| account.scope_ids.is_some());
         let Some(record) = book.association(asker.association).filter(|_| !is_member) else {
             return Vec::new();
         };
-        let (before, is_stopped) = (ledger.overtaken.before(asker), ledger.is_stopped(asker.queue));
+        let (before, is_stopped) = (ledger.overtaken.list_before(asker), ledger.is_stopped(asker.queue));
         let mut found = Vec::new();
         for scope in accounts.scopes.scopes_to_join(record.user, &record.bank) {
             let ScopeToJoin { id, target, queue, counters } = scope;
@@ -344,24 +349,25 @@ impl<'a> Limits<'a> {
                 continue;
             }
             found.extend(counters.into_iter().map(|counter| {
-                let is_kept = |it: &&Overtaken| id.is_some() && it.kept_in == id && counter.lacks(it.size);
+                let is_kept =
+                    |it: &&Overtaken| id.is_some() && it.kept_in == id && counter.lacks_headroom(it.size);
                 let kept_for = before.iter().find(is_kept).map(|it| it.job);
-                let limit = Applied::new(counter, Some(&target), queue.as_ref());
-                Applied { kept_for, ..limit.count_suspended(is_stopped) }.describe(size)
+                let limit = AppliedLimit::new(counter, Some(&target), queue.as_ref());
+                AppliedLimit { kept_for, ..limit.count_suspended(is_stopped) }.describe(size)
             }));
         }
         found
     }
 
     /// Returns the limits in the records of an association and of `queue`, in the order of the table.
-    pub fn pressures(self, association: AssociationId, queue: Option<&QueueName>) -> Vec<Holding> {
-        let limits = self.own(association, queue, None);
+    pub fn limits_in_records(self, association: AssociationId, queue: Option<&QueueName>) -> Vec<Holding> {
+        let limits = self.record_limits(association, queue, None);
         limits.map(|limit| Holding { needed: 0, ..limit.describe(Size::ONE) }).collect()
     }
 
-    /// Returns at most `most` jobs that a limit over a scope counts, each with the time when it ends at the latest, if that is known. The
-    /// first to end comes first.
-    pub fn counted_in_scope(
+    /// Returns at most `most` jobs that count in the scope of `target` and `queue`, sorted by their latest end. The second value is the latest
+    /// end, if it is known.
+    pub fn jobs_counted_in_scope(
         self,
         association: AssociationId,
         target: &Target,
@@ -369,50 +375,50 @@ impl<'a> Limits<'a> {
         most: usize,
     ) -> Vec<(JobId, Option<f64>)> {
         let accounts = &self.ledger.accounts;
-        let is_it =
+        let is_wanted =
             |(_, scope): &(ScopeId, &LimitScope)| scope.target == *target && scope.queue.as_ref() == queue;
-        let Some((scope, _)) = accounts.all_scopes_of(association).find(is_it) else { return Vec::new() };
-        let is_member = |account: &&Account| account.member_of().contains(&scope);
+        let Some((scope, _)) = accounts.all_scopes_of(association).find(is_wanted) else { return Vec::new() };
+        let is_member = |account: &&Account| account.scope_ids().contains(&scope);
         let members = accounts.iter().map(|(_, account)| account).filter(is_member);
         let jobs = members.flat_map(|account| account.counted.iter().copied());
         let limits = accounts.scopes.limits();
         let counts_in = |job: &Job| limits.counts_in(queue, job.queue.as_ref().map(QueueName::as_str));
         let is_here =
-            |(_, id): &(Until, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
-        let mut jobs: Vec<(Until, JobId)> = jobs.filter(is_here).take(most).collect();
+            |(_, id): &(LatestEnd, JobId)| queue.is_none() || self.ledger.job(*id).is_some_and(counts_in);
+        let mut jobs: Vec<(LatestEnd, JobId)> = jobs.filter(is_here).take(most).collect();
         jobs.sort_unstable();
         jobs.into_iter().map(|(until, id)| (id, until.time())).collect()
     }
 
-    /// Returns all limits over scopes as the site set them.
+    /// Returns all limits over scopes that the site set, with the amounts in use.
     pub fn scope_usages(self) -> Vec<ScopeUsage> {
         let limits = self.ledger.accounts.scopes.limits().iter().map(|(target, queue, amount, cap)| {
             SiteLimit { target: target.clone(), queue: queue.cloned(), amount, cap }
         });
-        limits.map(|limit| self.usage_of(limit)).collect()
+        limits.map(|limit| self.find_usage(limit)).collect()
     }
 
-    /// Returns the limits over scopes that count the jobs of a user in a bank.
+    /// Returns the limits over scopes that count the jobs of `user` in `bank`, with the amounts in use.
     pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
         let of_target = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
             caps.into_iter().map(move |(amount, cap)| {
-                let row = Row { scope: target.scope(queue.is_some()), amount };
+                let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
-                (row.hold(), self.usage_of(limit))
+                (row.hold(), self.find_usage(limit))
             })
         };
         self.ledger.accounts.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
     }
 
-    fn usage_of(self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.ledger.accounts.scopes.find(&limit.target, limit.queue.as_ref()).into_iter();
+    fn find_usage(self, limit: SiteLimit) -> ScopeUsage {
+        let scope = self.ledger.accounts.scopes.find_scope(&limit.target, limit.queue.as_ref()).into_iter();
         let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
         let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
         let shown = |amount| limit.target.default_target().map(|_| amount);
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 
-    /// Returns the rejection of a job that is larger than a whole cap over a scope.
+    /// Returns the text of the rejection if a job of `size` alone exceeds a cap over a scope.
     pub fn rejection_over_scopes(
         self,
         association: AssociationId,
@@ -422,13 +428,13 @@ impl<'a> Limits<'a> {
         let Limits { ledger, book } = self;
         let limits = book.site_limits();
         let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
-        if ledger.accounts.get(association).is_some_and(|account| account.member_of.is_some()) {
-            // This is faster than to look the limits up.
+        if ledger.accounts.get(association).is_some_and(|account| account.scope_ids.is_some()) {
+            // Reading the assigned scopes is faster than searching the limits.
             let scopes = ledger.accounts.all_scopes_of(association).map(|(_, scope)| scope);
             return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
-                let of =
+                let reject =
                     |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);
-                scope.counters.iter().find_map(of)
+                scope.counters.iter().find_map(reject)
             });
         }
         let association = book.association(association)?;

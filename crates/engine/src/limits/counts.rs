@@ -45,14 +45,14 @@ impl Amounts {
     }
 }
 
-/// Amounts of jobs in RUN and in SCHED.
+/// The amounts that jobs in RUN and in SCHED count as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// From RUN to INACTIVE.
+    /// The requested amounts of jobs from RUN to INACTIVE.
     pub run: Amounts,
-    /// In SCHED.
+    /// The requested amounts of jobs in SCHED.
     pub sched: Amounts,
-    /// From RUN to INACTIVE: the resources that jobs got instead of those that they requested.
+    /// The allocated amounts of jobs from RUN to INACTIVE.
     pub given: Amounts,
 }
 
@@ -74,9 +74,9 @@ impl Counts {
 /// Amounts in use and reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// By jobs in RUN and SCHED.
+    /// The amounts in use by jobs in RUN and SCHED.
     pub charged: Counts,
-    /// By released jobs that are not in these states yet.
+    /// The amounts reserved for released jobs that are not in RUN or SCHED yet.
     pub reserved: Counts,
     /// The suspended reservations for RUN of released jobs in stopped queues.
     pub suspended: Amounts,
@@ -98,13 +98,13 @@ impl Tally {
     }
 
     /// Returns how much of `amount` the released jobs in stopped queues will reserve when their queues start.
-    pub fn suspended_of(&self, amount: Amount) -> u64 {
+    pub fn suspended_amount(&self, amount: Amount) -> u64 {
         if amount.stage == Stage::Running { self.suspended.amount(amount.measure) } else { 0 }
     }
 
-    /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts the resources that
-    /// it got, and otherwise the resources that it requested.
-    pub fn parts(&self, amount: Amount, is_given: bool) -> (u64, u64) {
+    /// Returns how much of `amount` is in use, and how much is reserved. If `is_given` is true, a running job counts with its allocated
+    /// resources, and otherwise with its requested resources.
+    pub fn charged_and_reserved(&self, amount: Amount, is_given: bool) -> (u64, u64) {
         let measure = amount.measure;
         let run = |counts: &Counts| {
             if is_given { counts.given.amount(measure) } else { counts.run.amount(measure) }

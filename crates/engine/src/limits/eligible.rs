@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The time for which a job has been eligible, from which its age follows.
 //!
-//! The rule is Slurm's: time counts from the submission, except while the user or the operator holds the job (urgency 0), and except while
-//! another plugin keeps the job in DEPEND, for example until another job ends or until a begin time. Time counts while our own limits hold
-//! the job.
+//! The rule is Slurm's. Time counts from the submission, except while the urgency of the job is 0 and while another plugin blocks the job in
+//! DEPEND, for example until another job ends or until a begin time. Time counts while limits of this plugin hold the job.
 
 /// The eligible seconds of a job as a function of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Eligible {
-    /// The job is eligible: all time since this instant counts. Earlier eligible times are subtracted from the instant.
+    /// The job is eligible, and all time since this instant counts. The instant is earlier if the job was eligible before.
     Since(f64),
-    /// The job is not eligible: this number of seconds has counted.
+    /// The job is not eligible. This number of seconds has counted.
     For(f64),
 }
 
 impl Eligible {
-    /// Sets whether the job is eligible from `now` on.
+    /// Returns the eligible time of a job that is eligible from `now` on if `is_eligible` is true, and otherwise is not.
     #[must_use]
-    pub fn turned(self, on: bool, now: f64) -> Eligible {
-        match (self, on) {
+    pub fn with_eligibility(self, is_eligible: bool, now: f64) -> Eligible {
+        match (self, is_eligible) {
             (Eligible::For(seconds), true) => Eligible::Since(now - seconds),
             (Eligible::Since(since), false) => Eligible::For((now - since).max(0.0)),
-            (same, _) => same,
+            (unchanged, _) => unchanged,
         }
     }
 
@@ -33,7 +32,7 @@ impl Eligible {
         }
     }
 
-    /// Returns the instant since which all time counts, if the job is eligible.
+    /// Returns the instant since which all time counts; `None` if the job is not eligible.
     pub fn since(self) -> Option<f64> {
         match self {
             Eligible::Since(since) => Some(since),

@@ -2,7 +2,7 @@
 //! The associations with held jobs, and what release scans have found there.
 
 use super::Line;
-use super::ledger::set;
+use super::ledger::set_membership;
 use crate::accounts::AssociationId;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,14 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldAssociations {
     all: BTreeSet<AssociationId>,
-    /// Associations whose places in the lines of scopes are to be computed.
+    /// Associations whose places in the lines of scopes must be computed again.
     unplaced: BTreeSet<AssociationId>,
-    /// Associations in which a scan found no job that changes, and of which jobs. Nothing has changed since.
-    in_vain: BTreeMap<AssociationId, Line>,
-    /// Those of them that a later scan skipped. If it had looked at them, their places would be computed again.
-    passed_over: Vec<AssociationId>,
-    /// Associations that took no part in a scan because eventlogs were being read.
-    put_off: BTreeSet<AssociationId>,
+    /// Associations in which a scan over the given jobs found nothing to change. No job or limit has changed since that scan.
+    searched: BTreeMap<AssociationId, Line>,
+    /// Associations of `searched` that a later scan skipped, although a full scan would have computed their places again.
+    skipped: Vec<AssociationId>,
+    /// Associations that a scan left out because eventlogs were being read.
+    deferred: BTreeSet<AssociationId>,
 }
 
 impl HeldAssociations {
@@ -25,76 +25,76 @@ impl HeldAssociations {
         &self.all
     }
 
-    /// Adds an association, or removes it.
-    pub fn set(&mut self, association: AssociationId, is_held: bool) {
-        set(&mut self.all, association, is_held);
+    /// Adds `association` if `is_held` is true, and removes it otherwise.
+    pub fn set_held(&mut self, association: AssociationId, is_held: bool) {
+        set_membership(&mut self.all, association, is_held);
     }
 
-    /// Notes that the places of all associations are to be computed.
-    pub fn displace_all(&mut self) {
+    /// Marks the places of all associations with held jobs as out of date.
+    pub fn mark_all_unplaced(&mut self) {
         self.unplaced.extend(&self.all);
     }
 
-    /// Notes that the place of an association is to be computed, even if it has no held jobs: it has to leave its lines.
-    pub fn place_later(&mut self, association: AssociationId) {
+    /// Marks the places of an association as out of date. An association that has no held jobs left then leaves its lines.
+    pub fn mark_unplaced(&mut self, association: AssociationId) {
         self.unplaced.insert(association);
     }
 
-    /// Notes that an association has no place, and needs none.
-    pub fn need_no_place(&mut self, association: AssociationId) {
+    /// Removes the mark of an association that is in no line and has no held jobs.
+    pub fn unmark_unplaced(&mut self, association: AssociationId) {
         self.unplaced.remove(&association);
     }
 
-    /// Returns true if the place of another association than `own` is to be computed.
+    /// Returns true if the places of an association other than `own` are out of date.
     pub fn are_others_unplaced(&self, own: AssociationId) -> bool {
-        self.unplaced.iter().chain(&self.passed_over).any(|other| *other != own)
+        self.unplaced.iter().chain(&self.skipped).any(|other| *other != own)
     }
 
-    /// Returns the associations whose places are to be computed.
+    /// Returns the associations whose places are out of date, and removes their marks.
     pub fn take_unplaced(&mut self) -> BTreeSet<AssociationId> {
-        self.passed_over.clear();
+        self.skipped.clear();
         std::mem::take(&mut self.unplaced)
     }
 
-    /// Notes that something has changed, so that each association is worth a look.
+    /// Drops the results of earlier scans, because a job or a limit has changed.
     pub fn note_any_change(&mut self) {
-        // Most events come when no scan has run since the last.
-        if !self.in_vain.is_empty() {
-            self.in_vain.clear();
+        // Usually no scan has run since the last event, so both lists are empty.
+        if !self.searched.is_empty() {
+            self.searched.clear();
         }
-        if !self.passed_over.is_empty() {
-            self.unplaced.extend(self.passed_over.drain(..));
+        if !self.skipped.is_empty() {
+            self.unplaced.extend(self.skipped.drain(..));
         }
     }
 
-    /// Returns true if a scan over `line` skips an association, because a scan found no job there that changes. `waits` is true if the
-    /// association has a place in a line.
-    pub fn skip(&mut self, association: AssociationId, line: Line, waits: bool) -> bool {
-        let is_in_vain = self.in_vain.get(&association).is_some_and(|scanned| *scanned >= line);
-        self.passed_over.extend(Some(association).filter(|_| is_in_vain && waits));
-        is_in_vain
+    /// Returns true if a scan over the jobs in `line` may skip an association, because an earlier scan over the same jobs or more changed
+    /// nothing there. `waits` is true if the association is in the line of a scope.
+    pub fn skip_searched(&mut self, association: AssociationId, line: Line, waits: bool) -> bool {
+        let is_searched = self.searched.get(&association).is_some_and(|scanned| *scanned >= line);
+        self.skipped.extend(Some(association).filter(|_| is_searched && waits));
+        is_searched
     }
 
-    /// Notes that a scan over `line` found no job that changes.
-    pub fn note_in_vain(&mut self, association: AssociationId, line: Line) {
-        let scanned = self.in_vain.entry(association).or_insert(line);
+    /// Stores that a scan over the jobs in `line` found nothing to change in an association.
+    pub fn note_searched(&mut self, association: AssociationId, line: Line) {
+        let scanned = self.searched.entry(association).or_insert(line);
         *scanned = line.max(*scanned);
     }
 
-    /// Removes all places, and all results of scans.
+    /// Removes all marks of outdated places and all results of scans.
     pub fn clear_places(&mut self) {
         self.unplaced.clear();
-        self.in_vain.clear();
-        self.passed_over.clear();
+        self.searched.clear();
+        self.skipped.clear();
     }
 
-    /// Notes that an association takes no part in a scan because eventlogs are being read.
-    pub fn put_off(&mut self, association: AssociationId) {
-        self.put_off.insert(association);
+    /// Stores that a scan left out an association because eventlogs are being read.
+    pub fn defer_scan(&mut self, association: AssociationId) {
+        self.deferred.insert(association);
     }
 
-    pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
-        std::mem::take(&mut self.put_off)
+    pub fn take_deferred(&mut self) -> BTreeSet<AssociationId> {
+        std::mem::take(&mut self.deferred)
     }
 
     #[cfg(test)]

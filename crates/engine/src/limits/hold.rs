@@ -7,7 +7,7 @@ const FIRST_ROW: u8 = 16;
 /// The largest number of limits over scopes.
 pub(super) const MOST_ROWS: usize = (u128::BITS - FIRST_ROW as u32) as usize;
 
-/// One limit.
+/// A limit that can hold jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Hold {
     index: u8,
@@ -15,14 +15,14 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Returns the limit in a row of the table; `None` if a [`HoldSet`] has no bit for it.
-    pub(super) fn of_rule(index: usize, name: &'static str) -> Option<Hold> {
+    /// Returns the limit of rule `index` of the table, or `None` if a [`HoldSet`] has no bit for that index.
+    pub(super) fn for_rule(index: usize, name: &'static str) -> Option<Hold> {
         let index = u8::try_from(index).ok().filter(|index| *index < FIRST_ROW)?;
         Some(Hold { index, name })
     }
 
-    /// Returns the limit over scopes in a row.
-    pub(super) fn of_row(index: u8, name: &'static str) -> Hold {
+    /// Returns the limit of row `index` of the limits over scopes.
+    pub(super) fn for_row(index: u8, name: &'static str) -> Hold {
         Hold { index: FIRST_ROW + index.min(MOST_ROWS as u8 - 1), name }
     }
 
@@ -31,7 +31,7 @@ impl Hold {
         self.index
     }
 
-    /// Returns the name of the dependency.
+    /// Returns the name of the dependency by which the limit holds a job.
     pub fn name(self) -> &'static str {
         self.name
     }
@@ -46,15 +46,15 @@ impl Hold {
 pub struct HoldSet(u128);
 
 impl HoldSet {
-    /// No limit.
+    /// The empty set.
     pub const NONE: HoldSet = HoldSet(0);
 
-    /// Adds `hold`.
+    /// Adds `hold` to the set.
     pub fn insert(&mut self, hold: Hold) {
         self.0 |= hold.bit();
     }
 
-    /// Removes `hold`.
+    /// Removes `hold` from the set.
     pub fn remove(&mut self, hold: Hold) {
         self.0 &= !hold.bit();
     }
@@ -64,7 +64,7 @@ impl HoldSet {
         self.0 & hold.bit() != 0
     }
 
-    /// Returns true if the set is empty.
+    /// Returns true if the set has no members.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -80,15 +80,15 @@ impl HoldSet {
     }
 
     /// Returns the members that are limits over scopes.
-    pub fn over_scopes(self) -> HoldSet {
+    pub fn scope_limits(self) -> HoldSet {
         HoldSet(self.0 & (u128::MAX << FIRST_ROW))
     }
 
-    /// Returns the rows of the members that are limits over scopes.
-    pub(super) fn rows(self) -> impl DoubleEndedIterator<Item = usize> {
+    /// Returns the row indices of the members that are limits over scopes.
+    pub(super) fn row_indices(self) -> impl DoubleEndedIterator<Item = usize> {
         let rows = self.0 >> FIRST_ROW;
-        let few = usize::try_from(u128::BITS - rows.leading_zeros()).unwrap_or_default();
-        (0..few).filter(move |row| rows & (1 << row) != 0)
+        let count = usize::try_from(u128::BITS - rows.leading_zeros()).unwrap_or_default();
+        (0..count).filter(move |row| rows & (1 << row) != 0)
     }
 
     /// Returns the intersection.
@@ -96,7 +96,7 @@ impl HoldSet {
         HoldSet(self.0 & other.0)
     }
 
-    /// Returns the set without its last member in the order of the table.
+    /// Returns the set without its last member, in the order of [`Hold`].
     pub fn without_last(self) -> HoldSet {
         HoldSet(self.0.checked_ilog2().map_or(0, |last| self.0 & !(1 << last)))
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The dependency names by which limits hold a job, and those that were removed from the job.
+//! The dependency names by which limits hold a job, and the names that were removed from the job before.
 
 use super::hold::{Hold, HoldSet};
 use super::table::Rules;
@@ -12,7 +12,7 @@ use std::fmt;
 pub struct HoldName {
     /// The limit.
     pub hold: Hold,
-    /// 1 for the plain name.
+    /// 1 for the name without a number, 2 for `.2`, and so on.
     pub use_count: u32,
 }
 
@@ -26,28 +26,28 @@ impl fmt::Display for HoldName {
 }
 
 impl Rules {
-    /// Reads the description of a dependency. Returns `None` if it is not the name of a limit.
+    /// Parses the description of a dependency. Returns `None` if it is not the name of a limit.
     pub fn parse(self, text: &str) -> Option<HoldName> {
-        let named = |name: &str| self.names().find(|hold| hold.name() == name);
-        if let Some(hold) = named(text) {
+        let find_limit = |name: &str| self.names().find(|hold| hold.name() == name);
+        if let Some(hold) = find_limit(text) {
             return Some(HoldName { hold, use_count: 1 });
         }
         let (base, count) = text.rsplit_once('.')?;
         let use_count = count.parse().ok().filter(|n| *n >= 2)?;
-        Some(HoldName { hold: named(base)?, use_count })
+        Some(HoldName { hold: find_limit(base)?, use_count })
     }
 }
 
-/// The names that a job has or had. Most jobs never have one, so the counts are allocated with the first.
+/// The names that a job has or had. Most jobs never have a name, so the counts are allocated with the first name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HoldNames {
     outstanding: HoldSet,
-    uses: Option<Box<Uses>>,
+    uses: Option<Box<UseCounts>>,
 }
 
-/// The index of each limit whose name was used, and how often.
+/// For each limit whose name was used, its index in [`HoldSet`] and the number of uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Uses(Vec<(u8, u32)>);
+struct UseCounts(Vec<(u8, u32)>);
 
 impl HoldNames {
     /// Returns the limits whose names hold the job.
@@ -61,33 +61,33 @@ impl HoldNames {
     }
 
     /// Returns how often the name of a limit was used.
-    pub fn uses(&self, hold: Hold) -> u32 {
+    pub fn use_count(&self, hold: Hold) -> u32 {
         let row = hold.index();
         let uses = self.uses.iter().flat_map(|uses| &uses.0);
         uses.filter(|(used, _)| *used == row).map(|(_, count)| *count).next().unwrap_or(0)
     }
 
-    fn set_uses(&mut self, hold: Hold, count: u32) {
-        let Uses(uses) = &mut **self.uses.get_or_insert_default();
+    fn set_use_count(&mut self, hold: Hold, count: u32) {
+        let UseCounts(uses) = &mut **self.uses.get_or_insert_default();
         match uses.iter_mut().find(|(used, _)| *used == hold.index()) {
             Some((_, slot)) => *slot = count,
             None => uses.push((hold.index(), count)),
         }
     }
 
-    /// Adds a new name for `hold`. Returns `None` if a name for it holds the job already, or if its use count would overflow.
+    /// Adds a new name for `hold`. Returns `None` if a name for `hold` holds the job already, or if the use count would overflow.
     fn add(&mut self, hold: Hold) -> Option<HoldName> {
-        let use_count = self.uses(hold).checked_add(1)?;
+        let use_count = self.use_count(hold).checked_add(1)?;
         if self.outstanding.contains(hold) {
             return None;
         }
-        self.set_uses(hold, use_count);
+        self.set_use_count(hold, use_count);
         self.outstanding.insert(hold);
         Some(HoldName { hold, use_count })
     }
 
-    /// Adds a name for each limit of `exceeded` that has none. If the use counts of all of them would overflow, the name of another limit
-    /// holds the job, so that the job does not go.
+    /// Adds a name for each limit of `exceeded` that has none. If the use counts of all of these limits would overflow, adds the name of
+    /// another limit, so that the job stays held.
     pub fn add_all(&mut self, rules: Rules, exceeded: HoldSet) -> Vec<HoldName> {
         let mut added: Vec<HoldName> = rules.members(exceeded).filter_map(|hold| self.add(hold)).collect();
         if self.outstanding.is_empty() && !exceeded.is_empty() {
@@ -96,34 +96,34 @@ impl HoldNames {
         added
     }
 
-    /// Removes the name for `hold`. Returns `None` if there was none.
+    /// Removes and returns the name for `hold`, or returns `None` if there is none.
     pub fn remove(&mut self, hold: Hold) -> Option<HoldName> {
-        let name = self.current(hold)?;
+        let name = self.current_name(hold)?;
         self.outstanding.remove(hold);
         Some(name)
     }
 
     /// Returns the name for `hold` that holds the job.
-    pub fn current(&self, hold: Hold) -> Option<HoldName> {
-        self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.uses(hold) })
+    pub fn current_name(&self, hold: Hold) -> Option<HoldName> {
+        self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.use_count(hold) })
     }
 
     /// Returns the names that hold the job, in the order of the table.
     pub fn iter(&self, rules: Rules) -> impl Iterator<Item = HoldName> {
-        rules.members(self.outstanding).filter_map(|hold| self.current(hold))
+        rules.members(self.outstanding).filter_map(|hold| self.current_name(hold))
     }
 
     /// Restores a name that Flux refused to remove.
     pub fn restore(&mut self, name: HoldName) {
-        if self.uses(name.hold) == name.use_count {
+        if self.use_count(name.hold) == name.use_count {
             self.outstanding.insert(name.hold);
         }
     }
 
-    /// Applies an event of the eventlog: `name` was added or removed. A name that was used before and is added again holds nothing.
+    /// Applies an event of the eventlog: `name` was added or removed. If a name is added that was used before, it does not hold the job.
     pub fn replay(&mut self, name: HoldName, added: bool) {
-        let uses = self.uses(name.hold);
-        self.set_uses(name.hold, uses.max(name.use_count));
+        let uses = self.use_count(name.hold);
+        self.set_use_count(name.hold, uses.max(name.use_count));
         match added {
             true if name.use_count > uses => self.outstanding.insert(name.hold),
             false if name.use_count >= uses => self.outstanding.remove(name.hold),
@@ -131,18 +131,18 @@ impl HoldNames {
         }
     }
 
-    /// Returns the names of a job of which only the present names are known. Its use counts are unknown, so new names are numbered from
-    /// `now` on, in seconds since the epoch. No job uses that many names, and an earlier instance of the plugin began at a lower number.
-    pub fn only_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
-        let mut known = HoldNames::default();
+    /// Returns the names of a job whose removed names are unrestored. The numbers of new names begin at `now`, in seconds since the epoch. No job
+    /// uses that many names, and an earlier instance of the plugin began at a lower number. So no new name repeats an old one.
+    pub fn from_outstanding(rules: Rules, names: impl IntoIterator<Item = HoldName>, now: f64) -> HoldNames {
+        let mut restored = HoldNames::default();
         for hold in rules.names() {
-            known.set_uses(hold, now as u32);
+            restored.set_use_count(hold, now as u32);
         }
         for name in names {
-            known.set_uses(name.hold, name.use_count);
-            known.outstanding.insert(name.hold);
+            restored.set_use_count(name.hold, name.use_count);
+            restored.outstanding.insert(name.hold);
         }
-        known
+        restored
     }
 }
 
@@ -212,9 +212,9 @@ mod tests {
         assert_eq!(names.add(running).unwrap().use_count, 3);
         assert!(names.remove(running).is_some());
         names.restore(HoldName { hold: running, use_count: 2 });
-        assert_eq!(names.current(running), None, "a name with an older use count does not hold the job");
+        assert_eq!(names.current_name(running), None, "a name with an older use count does not hold the job");
         names.restore(HoldName { hold: running, use_count: 3 });
-        assert_eq!(names.current(running).unwrap().use_count, 3);
+        assert_eq!(names.current_name(running).unwrap().use_count, 3);
     }
 
     #[test]
@@ -239,16 +239,16 @@ mod tests {
     #[test]
     fn new_names_exceed_all_earlier_use_counts_if_only_outstanding_names_are_restored() {
         let second = RULES.parse("max-sched-jobs-user-limit.2").unwrap();
-        let mut names = HoldNames::only_outstanding(RULES, [second], 1_700_000_000.0);
+        let mut names = HoldNames::from_outstanding(RULES, [second], 1_700_000_000.0);
         assert_eq!(names.iter(RULES).collect::<Vec<_>>(), [second]);
         assert!(names.were_used());
-        let all = RULES.select(|_| true);
+        let all = RULES.select_limits(|_| true);
         let add_new_names = |names: &mut HoldNames| {
             names.add_all(RULES, all).iter().map(|name| name.use_count).collect::<Vec<_>>()
         };
         assert_eq!(add_new_names(&mut names), [1_700_000_001; 7]);
         // The next load of the plugin restores only the names that are outstanding then.
-        let mut later = HoldNames::only_outstanding(RULES, [], 1_700_000_002.0);
+        let mut later = HoldNames::from_outstanding(RULES, [], 1_700_000_002.0);
         assert_eq!(add_new_names(&mut later), [1_700_000_003; 8]);
     }
 }

@@ -10,34 +10,35 @@ use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{Amount, BankName, Measure, ProjectName, QueueName, UserId};
 use std::num::NonZeroU64;
 
-/// The state of a job. A job that Flux sends from SCHED back to PRIORITY stays in [`Phase::Sched`], so that it counts once, except if a
+/// The state of a job, as limits distinguish it. If Flux sends a job from SCHED back to PRIORITY, the job stays in [`Phase::Sched`], unless a
 /// limit then holds it in PRIORITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Accepted, not yet in DEPEND.
+    /// Flux has accepted the job, but the job is not in DEPEND yet.
     New,
-    /// In DEPEND.
+    /// The job is in DEPEND.
     Depend,
-    /// In PRIORITY, or held in SCHED.
+    /// The job is in PRIORITY, or a limit holds it in SCHED.
     Priority,
-    /// In SCHED, or on a way back to it.
+    /// The job is in SCHED, or on its way back to SCHED.
     Sched,
-    /// Has resources, until INACTIVE.
+    /// The job has resources. This state lasts until INACTIVE.
     Run,
-    /// In CLEANUP without resources.
+    /// The job is in CLEANUP without resources.
     Cleanup,
 }
 
-/// The reservation of a job that was held. It also says whether a limit holds a job in PRIORITY, where no dependency can.
+/// The reservation of a job. [`Grant::Awaited`] also marks jobs that a limit holds in PRIORITY, where no dependency can hold them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Never held, or still held.
+    /// The job was never held, or is still held.
     None,
-    /// Released: the job reserves headroom until it counts by itself.
+    /// The job was released. It reserves headroom until it counts in SCHED or RUN itself.
     Given,
-    /// Released, but another plugin keeps the job in DEPEND: it reserves nothing. Limits are tested again when that plugin releases it.
+    /// The job was released, but another plugin blocks it in DEPEND. It reserves nothing, and its limits are tested again when the other
+    /// plugin releases it.
     Blocked,
-    /// Held in PRIORITY or in SCHED: the job reserves nothing.
+    /// The job is held in PRIORITY or in SCHED. It reserves nothing.
     Awaited,
 }
 
@@ -48,28 +49,29 @@ pub enum Knowledge {
     Known,
     /// The eventlog is being read.
     Unread,
-    /// The eventlog cannot be read, and reading is retried. Until then the job is not released, and no other job waits for it.
+    /// Reading the eventlog failed and is repeated. Until it succeeds the job is not released, but other jobs can be.
     Unreadable,
 }
 
 /// The association of a job, and what remains to be done for the job there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// The job has no association, and waits for data.
+    /// The job has no association, and waits for a push.
     Waiting {
-        /// Whether data without the association have come, which is logged once.
+        /// True if a push without the association was accepted, which is logged once.
         was_passed_over: bool,
     },
-    /// The job counts in its association. At its next priority, bank and project are posted, and queue and project are checked.
+    /// The job counts in its association. When Flux next asks for the priority of the job, the engine posts its bank and project, and checks
+    /// its queue and project.
     Attached(AssociationId),
-    /// Only the priority is left to decide.
+    /// Bank, project and queue are checked. Only the priority remains to be computed.
     Admitted(AssociationId),
-    /// Marked by flux-accounting's test suite: the job does not count, and fails in DEPEND.
+    /// flux-accounting's test suite marks the association as broken. The job does not count, and fails in DEPEND.
     Broken(AssociationId),
 }
 
 impl Admission {
-    /// Returns the association.
+    /// Returns the association, if the job has one.
     pub fn association(self) -> Option<AssociationId> {
         match self {
             Admission::Waiting { .. } => None,
@@ -89,12 +91,12 @@ impl Admission {
     }
 }
 
-/// Whether other plugins keep a job in DEPEND, as far as is known.
+/// Whether other plugins block a job in DEPEND, as far as the engine can find out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Keepers {
-    /// No other plugin keeps the job.
+    /// No other plugin blocks the job.
     NobodyElse,
-    /// Other plugins keep the job.
+    /// Other plugins block the job.
     Others,
 }
 
@@ -103,8 +105,8 @@ pub enum Keepers {
 pub enum Demand {
     /// The job would be scheduled.
     ToRun,
-    /// The urgency or the priority is 0, so that the reservation for RUN is suspended. In DEPEND, Flux reports no change of urgency, so
-    /// this is the state at the time of the release.
+    /// The urgency or the priority is 0. The job reserves no headroom for RUN. In DEPEND, Flux reports no change of urgency, so there the
+    /// urgency at the time of the release counts.
     Resting,
 }
 
@@ -115,12 +117,12 @@ impl Demand {
     }
 }
 
-/// How the plugin learned of a job.
+/// The event with which the plugin first got a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From the submission.
+    /// The submission of the job.
     Submitted,
-    /// From the replay when the plugin was loaded or the job manager restarted.
+    /// A replay, because the plugin was loaded or the job manager restarted.
     Replayed,
 }
 
@@ -129,14 +131,14 @@ pub enum Origin {
 pub enum Project {
     /// The jobspec names no project.
     Missing,
-    /// The association could charge the project when this was checked.
+    /// The project was checked, and the association could charge it at that time.
     Judged,
-    /// The association is not known yet, so the project is not checked.
+    /// The project is not checked yet, because the job has no association.
     Unjudged(ProjectName),
 }
 
-/// The priority of a job, and the inputs from which it was computed. If neither the job nor these have changed since, the priority is
-/// valid. The value, or none, takes 16 bytes next to the id of the job.
+/// The priority of a job, and the inputs from which it was computed. The priority is valid as long as neither the job nor these inputs change.
+/// An `Option` of this type takes 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachedPriority {
     /// The revision of the inputs that all priorities share.
@@ -152,23 +154,23 @@ pub struct CachedPriority {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Job {
-    /// The state.
+    /// The state of the job.
     pub phase: Phase,
-    /// Whether other plugins keep the job in DEPEND.
+    /// Whether other plugins block the job in DEPEND.
     pub keepers: Keepers,
     /// Whether the job would be scheduled.
     pub demand: Demand,
-    /// The rule of its queue: from when on the job counts for limits on running jobs.
+    /// The rule of the job's queue that decides from when on the job counts under limits on running jobs.
     pub running: RunningLimits,
-    /// Reservation.
+    /// The reservation of the job.
     pub grant: Grant,
-    /// How the plugin learned of the job.
+    /// The event with which the plugin first got the job.
     pub origin: Origin,
-    /// Whether `names` are all names of the job.
+    /// Whether `names` has all dependency names of the job.
     pub knowledge: Knowledge,
     /// Whether the queue of the job is stopped.
     pub is_queue_stopped: bool,
-    /// Whether a job that is held past DEPEND is in SCHED, at priority 0, instead of in PRIORITY.
+    /// True if the job is held past DEPEND and is in SCHED at priority 0. A job that is held past DEPEND is usually in PRIORITY.
     pub is_in_sched: bool,
     /// The association, and what remains to be done for the job there.
     pub admission: Admission,
@@ -176,19 +178,19 @@ pub struct Job {
     pub eligible: Eligible,
     /// The queue in the jobspec.
     pub queue: Option<QueueName>,
-    /// The fair-share last posted as a memo by this plugin instance.
+    /// The fair-share that this plugin instance last posted as a memo of the job.
     pub memo: Option<f64>,
     /// The size that the job requests and counts as.
     pub size: Size,
     /// The dependency names by which limits hold the job.
     pub names: HoldNames,
-    /// The resources that a running job got, if its R can be read. Limits with "counts" set to "given" count these.
+    /// The allocated resources of a running job, if its R can be read. Limits with "counts" set to "given" count these.
     pub allocation: Option<Box<Allocation>>,
     /// The user.
     pub user: UserId,
     /// The bank in the jobspec.
     pub bank: Option<BankName>,
-    /// The urgency at the submission, or at the last question in DEPEND.
+    /// The urgency at the submission, or the last urgency that Flux reported in DEPEND.
     pub urgency: i64,
     /// The project in the jobspec.
     pub project: Project,
@@ -196,34 +198,34 @@ pub struct Job {
     pub submitted: Option<f64>,
 }
 
-/// The memory of a live job is bounded.
+// The memory of a live job is bounded.
 const _: () = assert!(size_of::<Job>() <= 224);
 
 /// The amounts that a job adds to the counters of its association, its queue and its limit scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Footprint {
-    /// 0 or 1.
+    /// 1 if the job counts as an active job, otherwise 0.
     pub active_jobs: u64,
-    /// In use by the phase of the job, and reserved by its grant.
+    /// The amounts in use, which depend on the phase of the job, and the amounts reserved, which depend on its grant.
     pub tally: Tally,
     /// The size that the job requests.
     pub size: Size,
 }
 
 impl Footprint {
-    /// Returns how much of `amount` the job uses, reserves, and has as a suspended reservation. If `is_given` is true, a running job counts
-    /// the resources that it got; amounts of time always count requested resources.
-    pub fn parts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
+    /// Returns how much of `amount` the job uses, how much it reserves, and how much it would reserve if its queue were not stopped. If
+    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources.
+    pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
         if !amount.measure.is_time() {
-            let (charged, reserved) = self.tally.parts(amount, is_given);
-            return (charged, reserved, self.tally.suspended_of(amount));
+            let (charged, reserved) = self.tally.charged_and_reserved(amount, is_given);
+            return (charged, reserved, self.tally.suspended_amount(amount));
         }
-        let (charged, reserved, suspended) = self.parts(Amount { measure: Measure::Jobs, ..amount }, false);
+        let (charged, reserved, suspended) = self.amounts(Amount { measure: Measure::Jobs, ..amount }, false);
         let each = self.size.amount(amount.measure);
         (charged * each, reserved * each, suspended * each)
     }
 
-    /// Returns true if the job counts as an active job only.
+    /// Returns true if the job uses and reserves nothing. It may still count as an active job.
     pub fn is_idle(&self) -> bool {
         let Tally { charged, reserved, suspended } = &self.tally;
         [charged.run, charged.sched, reserved.run, reserved.sched, *suspended].iter().all(|it| it.jobs() == 0)
@@ -231,10 +233,10 @@ impl Footprint {
 }
 
 impl Job {
-    /// Returns the footprint. It is a function of the job alone, so that counters are exact.
+    /// Returns the footprint. It depends on the job alone, so that counters are exact.
     ///
-    /// The reservation for RUN is suspended while urgency, priority or a stopped queue keep the job from being scheduled. Under the strict
-    /// rule, a stopped queue suspends nothing: when the queue starts, Flux starts jobs without a callback first.
+    /// There is no reservation for RUN at urgency or priority 0, and it is suspended while the queue of the job is stopped. Under the strict
+    /// rule, a stopped queue suspends no reservation, because Flux starts jobs without a callback when the queue starts.
     pub fn footprint(&self) -> Footprint {
         let amounts = Amounts::of_job(self.size);
         let sched = Counts { sched: amounts, ..Counts::default() };
@@ -247,8 +249,8 @@ impl Job {
             Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
             Phase::Sched => sched,
             Phase::Run => {
-                let given = self.allocation.as_deref().map(Allocation::size);
-                Counts { given: Amounts::of_job(given.unwrap_or(self.size)), ..run }
+                let allocation = self.allocation.as_deref().map(Allocation::size);
+                Counts { given: Amounts::of_job(allocation.unwrap_or(self.size)), ..run }
             }
         };
         let is_suspended = self.is_queue_stopped && self.running == RunningLimits::Upstream;
@@ -265,8 +267,9 @@ impl Job {
         Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended }, size: self.size }
     }
 
-    /// Returns true if the job reserves headroom for the states ahead of it. A released job does. A job in SCHED does while its eventlog is
-    /// unread, because it may have been released before the plugin was loaded. Under the strict rule, each job does after DEPEND.
+    /// Returns true if the job reserves headroom for the states ahead of it. A released job reserves headroom. While the eventlog of a job in
+    /// SCHED is unread, the job reserves headroom, because it may have been released before the plugin was loaded. Under the strict rule,
+    /// each job past DEPEND reserves headroom.
     fn is_reserved(&self) -> bool {
         match (self.grant, self.running) {
             (Grant::Given, _) => true,
@@ -292,7 +295,7 @@ impl Job {
         self.knowledge == Knowledge::Unread
     }
 
-    /// Returns true if only other plugins keep the job in DEPEND, as far as is known. Limits are tested when they release it.
+    /// Returns true if only other plugins can block the job in DEPEND. Its limits are tested when the other plugins release it.
     pub fn is_only_blocked(&self) -> bool {
         self.phase == Phase::Depend
             && self.association().is_some()
@@ -300,7 +303,7 @@ impl Job {
             && self.names.outstanding().is_empty()
     }
 
-    /// Returns true if a limit holds the job: by dependency names in DEPEND, or past DEPEND when only its release is left to decide.
+    /// Returns true if a limit holds the job: with dependency names in DEPEND, or without names in a later state.
     pub fn is_held(&self) -> bool {
         let is_here = match self.phase {
             Phase::Depend => self.association().is_some() && !self.names.outstanding().is_empty(),
@@ -315,19 +318,20 @@ impl Job {
         self.phase == Phase::Priority && self.grant == Grant::Awaited
     }
 
-    /// Holds the job past DEPEND. It no longer counts in SCHED.
+    /// Holds a job that has left DEPEND. The job no longer counts in SCHED.
     pub fn await_headroom(&mut self) {
         self.is_in_sched |= self.phase == Phase::Sched;
         (self.phase, self.grant, self.keepers) = (Phase::Priority, Grant::Awaited, Keepers::NobodyElse);
     }
 
-    /// Returns the time when the job ends at the latest, if it is known. Flux sets no limit to the time that signals and epilogs take.
-    pub fn ends_by(&self) -> Option<f64> {
-        let given = self.allocation.as_ref().filter(|_| self.phase == Phase::Run)?;
-        given.expiration
+    /// Returns the time at which the job ends at the latest, if it is known. Signals and epilogs may delay the end, because Flux does not
+    /// limit their time.
+    pub fn latest_end(&self) -> Option<f64> {
+        let allocation = self.allocation.as_ref().filter(|_| self.phase == Phase::Run)?;
+        allocation.expiration
     }
 
-    /// Returns true if the size of the job has been counted. From then on the size is fixed.
+    /// Returns true if the job counts with its size in SCHED or RUN. Its size must not change then.
     pub fn is_charged(&self) -> bool {
         matches!(self.phase, Phase::Sched | Phase::Run)
     }

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Live jobs and their counters.
 //!
-//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which takes the old
-//! job out of all of them and puts the new one in.
+//! Invariant: every counter and index is a function of the live jobs. A job changes only through [`Ledger::change`], which subtracts the old
+//! state of the job from all counters and indexes, and adds the new state.
 
 mod account;
 mod excerpt;
+mod latest_end;
 mod recount;
-mod until;
 
 pub(super) use account::{Account, Class};
 pub use excerpt::PlaceInLine;
-pub(super) use until::Until;
+pub(super) use latest_end::LatestEnd;
 
 use super::accounts::Accounts;
 use super::held::HeldAssociations;
@@ -21,8 +21,8 @@ use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, JobMap, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. A priority that is
-/// still valid is next to the id, so that reading it does not touch the job.
+/// A live job in the table. Flux asks for all priorities in an order in which successive jobs are far apart in memory. So a priority that
+/// is still valid is stored next to the id, and the engine can read it without loading the job.
 #[derive(Clone, Debug)]
 pub(super) struct JobRow {
     cached_priority: Option<CachedPriority>,
@@ -42,17 +42,16 @@ pub struct Ledger {
     jobs: JobMap<JobRow>,
     /// The counters of associations and of limit scopes.
     pub(super) accounts: Accounts,
-    /// The associations with held jobs.
     pub(super) held: HeldAssociations,
     pub(super) overtaken: OvertakenJobs,
-    /// The stopped queues; `None` is the queue without a name.
+    /// The stopped queues. `None` stands for the jobs of an instance without named queues.
     stopped: BTreeSet<Option<QueueName>>,
     /// Jobs without an association, by user.
     waiting: BTreeMap<UserId, BTreeSet<JobId>>,
 }
 
 impl Ledger {
-    /// Returns an empty ledger that holds jobs by `rules`.
+    /// Returns an empty ledger with the limits in `rules`.
     pub fn new(rules: Rules) -> Self {
         Ledger {
             rules,
@@ -65,17 +64,17 @@ impl Ledger {
         }
     }
 
-    /// Notes that a queue was stopped or started. Returns true if the ledger did not know that.
+    /// Sets whether a queue is stopped. Returns true if that is a change.
     pub fn set_stopped(&mut self, queue: Option<QueueName>, is_stopped: bool) -> bool {
         if is_stopped { self.stopped.insert(queue) } else { self.stopped.remove(&queue) }
     }
 
-    /// Returns true if a queue is stopped.
+    /// Returns true if `queue` is stopped.
     pub fn is_stopped(&self, queue: Option<&QueueName>) -> bool {
         !self.stopped.is_empty() && self.stopped.contains(&queue.cloned())
     }
 
-    /// Returns true if a queue is stopped, whichever.
+    /// Returns true if at least one queue is stopped.
     pub fn has_stopped_queue(&self) -> bool {
         !self.stopped.is_empty()
     }
@@ -128,8 +127,9 @@ impl Ledger {
     /// Adds a job.
     pub fn insert(&mut self, id: JobId, job: Job) {
         self.remove(id);
-        self.count(id, &job, true);
-        let account = job.association().and_then(|association| self.accounts.entry(association).1);
+        self.count_job(id, &job, true);
+        let account =
+            job.association().and_then(|association| self.accounts.scopes_and_account(association).1);
         account.into_iter().for_each(|account| account.latest_queue.clone_from(&job.queue));
         self.jobs.insert(id, JobRow::from(job));
         self.update_overtaken(None);
@@ -139,16 +139,16 @@ impl Ledger {
     pub fn change<R>(&mut self, id: JobId, change: impl FnOnce(&mut Job) -> R) -> Option<R> {
         // The job stays in the map: if a panic interrupts this, a recount finds every job.
         let mut job = self.job(id)?.clone();
-        self.count(id, &job, false);
+        self.count_job(id, &job, false);
         let was_idle = job.footprint().is_idle();
         let result = change(&mut job);
-        self.count(id, &job, true);
+        self.count_job(id, &job, true);
         if was_idle
             && !job.footprint().is_idle()
             && let Some(association) = job.association()
         {
-            let (scopes, account) = self.accounts.entry(association);
-            scopes.note_taken(account.map(|account| account.member_of()).unwrap_or_default(), &job);
+            let (scopes, account) = self.accounts.scopes_and_account(association);
+            scopes.note_taken(account.map(|account| account.scope_ids()).unwrap_or_default(), &job);
         }
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = None;
@@ -158,7 +158,7 @@ impl Ledger {
         Some(result)
     }
 
-    /// Records the fair-share that a memo has posted.
+    /// Stores the fair-share that was posted as the memo of a job. `None` changes nothing.
     pub fn annotate(&mut self, id: JobId, memo: Option<f64>) {
         if memo.is_some()
             && let Some(row) = self.jobs.get_mut(id)
@@ -167,21 +167,21 @@ impl Ledger {
         }
     }
 
-    /// Stores the bank of a job whose jobspec got the default bank and project. No counter depends on them.
+    /// Stores that the jobspec of a job now names `bank`, the default bank, and the default project. No counter depends on these names.
     pub fn complete_jobspec(&mut self, id: JobId, bank: BankName) {
         if let Some(row) = self.jobs.get_mut(id) {
             (row.job.bank, row.job.project) = (Some(bank), Project::Judged);
         }
     }
 
-    /// Records the priority of a job, or `None` if it is no longer valid. A change of the job removes it too.
+    /// Stores the last priority of a job, or `None` if that priority is no longer valid. [`Ledger::change`] removes it too.
     pub fn cache_priority(&mut self, id: JobId, priority: Option<CachedPriority>) {
         if let Some(row) = self.jobs.get_mut(id) {
             row.cached_priority = priority;
         }
     }
 
-    /// Returns the priority of a job that was recorded last, if it can still be valid.
+    /// Returns the stored priority of a job, if it can still be valid.
     pub fn cached_priority(&self, id: JobId) -> Option<CachedPriority> {
         self.jobs.get(id)?.cached_priority
     }
@@ -193,21 +193,21 @@ impl Ledger {
         }
     }
 
-    /// Notes whether the time from `now` on counts for the age of a job: in DEPEND if no other plugin is known to keep the job, and
-    /// at an urgency other than 0. `urgency` is `None` if it has not changed.
+    /// Sets whether the time from `now` on counts for the age of a job. It does not count at urgency 0, and not while another plugin blocks
+    /// the job in DEPEND. `urgency` is `None` if the urgency has not changed.
     pub fn note_eligible(&mut self, id: JobId, urgency: Option<i64>, now: f64) {
         let Some(row) = self.jobs.get_mut(id) else { return };
         let job = &mut row.job;
-        let is_alone = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
+        let is_unblocked = job.phase > Phase::Depend || job.keepers == Keepers::NobodyElse;
         // Flux reports no change of urgency in DEPEND.
         let is_wanted = urgency.map_or(job.demand == Demand::ToRun, |urgency| urgency != 0);
-        job.eligible = job.eligible.turned(is_alone && is_wanted, now);
+        job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);
     }
 
     /// Removes a job.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
-        self.count(id, &job, false);
+        self.count_job(id, &job, false);
         self.update_overtaken(None);
         Some(job)
     }
@@ -217,7 +217,7 @@ impl Ledger {
         self.accounts.assign_scopes(book, association);
     }
 
-    /// Takes over the limits over scopes. If they changed, all live jobs are counted again.
+    /// Adopts the limits over scopes in `book`. If they changed, counts all live jobs again.
     pub fn regroup(&mut self, book: &Book) {
         if !self.accounts.regroup(book) {
             return;
@@ -226,35 +226,35 @@ impl Ledger {
         self.overtaken.clear();
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
-            let (scopes, account) = self.accounts.entry(association);
-            let member_of = account.map(|account| account.member_of()).unwrap_or_default();
-            scopes.count(member_of, job, job.footprint(), u64::saturating_add);
+            let (scopes, account) = self.accounts.scopes_and_account(association);
+            let scope_ids = account.map(|account| account.scope_ids()).unwrap_or_default();
+            scopes.count_job(scope_ids, job, job.footprint(), u64::saturating_add);
         }
         self.recompute_all_places();
     }
 
-    /// Notes that something has changed, so that each association is worth a look. Until then a [scan](super::ScanCursor) skips
-    /// associations in which another found no job that changes. After a push there is a scan for each association with held jobs, and
-    /// without this each scan would look at all associations that wait for the same headroom.
+    /// Drops the results of earlier [scans](super::ScanCursor), because a job or a limit has changed. Until then, a scan skips each association
+    /// in which an earlier scan found nothing to change. A push begins a scan for each association with held jobs. Without these results,
+    /// each of the scans would search all associations that wait for the same headroom.
     pub fn note_any_change(&mut self) {
         self.held.note_any_change();
     }
 
-    /// Notes that priorities have moved. All places are computed again when a scan needs them.
+    /// Marks the order of all lines of scopes as out of date, because priorities have changed. The next scan that needs a line updates it.
     pub fn note_priorities_changed(&mut self) {
         self.accounts.scopes.note_priorities_changed();
     }
 
-    /// Notes that limits may have changed. The places of all associations with held jobs are computed again.
+    /// Marks the places of all associations with held jobs as out of date, because limits may have changed.
     pub fn recompute_all_places(&mut self) {
-        if !self.accounts.scopes.are_none() {
-            self.held.displace_all();
+        if !self.accounts.scopes.has_no_limits() {
+            self.held.mark_all_unplaced();
         }
     }
 
-    /// Returns the associations that have taken no part in a scan since the last call because eventlogs were being read.
-    pub fn take_put_off(&mut self) -> BTreeSet<AssociationId> {
-        self.held.take_put_off()
+    /// Returns the associations that scans have left out since the last call because eventlogs were being read.
+    pub fn take_deferred(&mut self) -> BTreeSet<AssociationId> {
+        self.held.take_deferred()
     }
 
     /// Returns the jobs for which limit scopes keep headroom, because other jobs have overtaken them.
@@ -262,60 +262,60 @@ impl Ledger {
         &self.overtaken
     }
 
-    /// Returns the overtaken jobs, from which the caller takes the changes.
+    /// Returns the overtaken jobs for the caller that takes their changes.
     pub fn overtaken_mut(&mut self) -> &mut OvertakenJobs {
         &mut self.overtaken
     }
 
     /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed.
-    pub(super) fn protect(&mut self, association: AssociationId, id: JobId, is_active: bool) -> bool {
-        self.overtaken.protect(association, id, self.jobs.get(id).map(|row| &*row.job), is_active)
+    pub(super) fn protect_job(&mut self, association: AssociationId, id: JobId, is_active: bool) -> bool {
+        self.overtaken.protect_job(association, id, self.jobs.get(id).map(|row| &*row.job), is_active)
     }
 
-    /// Updates which scope keeps headroom for each overtaken job, of one association or of all. Returns true if anything changed.
+    /// Updates which scope keeps headroom for each overtaken job of `association`, or of all associations. Returns true if anything changed.
     pub(super) fn update_overtaken(&mut self, association: Option<AssociationId>) -> bool {
-        self.overtaken.update(association, &self.jobs, &self.accounts, &mut self.held)
+        self.overtaken.update_reservations(association, &self.jobs, &self.accounts, &mut self.held)
     }
 
-    /// Puts a job into all counters and indexes, or takes it out of them.
-    fn count(&mut self, id: JobId, job: &Job, is_in: bool) {
+    /// Adds a job to all counters and indexes if `is_in` is true, and removes it from them otherwise.
+    fn count_job(&mut self, id: JobId, job: &Job, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         self.note_any_change();
         self.accounts.unread = op(self.accounts.unread, u64::from(job.is_unread()));
         let Some(association) = job.association() else {
             let jobs = self.waiting.entry(job.user).or_default();
-            set(jobs, id, is_in);
+            set_membership(jobs, id, is_in);
             if jobs.is_empty() {
                 self.waiting.remove(&job.user);
             }
             return;
         };
         let footprint = job.footprint();
-        let (scopes, account) = self.accounts.entry(association);
+        let (scopes, account) = self.accounts.scopes_and_account(association);
         let Some(account) = account else { return };
         let was_held = !account.held.is_empty();
-        account.count(id, job, footprint, is_in);
+        account.count_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        let member_of = account.member_of();
-        scopes.count(member_of, job, footprint, op);
-        // The association may have to wait elsewhere.
-        let is_displaced = !member_of.is_empty()
+        let scope_ids = account.scope_ids();
+        scopes.count_job(scope_ids, job, footprint, op);
+        // The association may now belong in the lines of other scopes.
+        let is_displaced = !scope_ids.is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
         let needs_no_place = !is_held && account.waiting.has_no_place();
         if is_held != was_held {
-            self.held.set(association, is_held);
+            self.held.set_held(association, is_held);
         }
         if needs_no_place {
-            self.held.need_no_place(association);
+            self.held.unmark_unplaced(association);
         } else if is_displaced {
-            self.held.place_later(association);
+            self.held.mark_unplaced(association);
         }
     }
 }
 
-/// Puts a value into a set, or takes it out.
-pub(super) fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
+/// Inserts `value` if `is_in` is true, and removes it otherwise.
+pub(super) fn set_membership<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
     if is_in {
         values.insert(value);
     } else {
@@ -325,21 +325,21 @@ pub(super) fn set<T: Ord>(values: &mut BTreeSet<T>, value: T, is_in: bool) {
 
 #[cfg(test)]
 impl Ledger {
-    /// Changes a job without its counters.
-    pub fn corrupt(&mut self, id: JobId, change: impl Fn(&mut Job)) {
+    /// Changes a job, but not the counters.
+    pub fn corrupt_job(&mut self, id: JobId, change: impl Fn(&mut Job)) {
         self.jobs.get_mut(id).into_iter().for_each(|row| change(&mut row.job));
     }
 
-    /// Removes all jobs without their counters.
-    pub(super) fn forget_jobs(&mut self) {
+    /// Removes all jobs, but does not change the counters.
+    pub(super) fn drop_jobs(&mut self) {
         self.jobs = JobMap::default();
     }
 
-    /// Returns true if there is no limit scope, no membership, and no association to place.
-    pub fn keeps_nothing_for_scopes(&self) -> bool {
-        let is_free = |(_, account): (AssociationId, &Account)| account.member_of.is_none();
-        self.accounts.scopes.are_none()
+    /// Returns true if there is no limit scope, no association belongs to one, and no place is out of date.
+    pub fn has_no_scope_data(&self) -> bool {
+        let has_no_scopes = |(_, account): (AssociationId, &Account)| account.scope_ids.is_none();
+        self.accounts.scopes.has_no_limits()
             && self.held.unplaced().is_empty()
-            && self.accounts.iter().all(is_free)
+            && self.accounts.iter().all(has_no_scopes)
     }
 }

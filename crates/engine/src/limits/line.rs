@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ordered lines of members with sizes, in which a search for the first member that fits skips most members.
+//! Ordered lines of members with sizes. A search for the first member that fits skips most members.
 //!
-//! The members are in blocks, each with the least nodes, cores and GPUs of its members. A limit that has headroom for a job has headroom
-//! for each smaller job, so a block whose least sizes do not fit has no member that fits. A search costs O(blocks + one block).
+//! The members are in blocks. Each block stores the least nodes, cores and GPUs of its members. A limit that has headroom for a job has
+//! headroom for each smaller job. So if the least size of a block does not fit, no member of the block fits. A search takes O(number of
+//! blocks + size of a block).
 
 use super::size::Size;
 use crate::ids::JobId;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// The most members of a block.
+/// The maximum number of members of a block.
 const BLOCK: usize = 512;
 
-/// Larger than any job.
-const MOST: Size = Size { time_limit_ms: u64::MAX, ..Size::new(u64::MAX, u64::MAX, u64::MAX) };
+/// A size that is larger than the size of any job.
+const LARGEST: Size = Size { time_limit_ms: u64::MAX, ..Size::new(u64::MAX, u64::MAX, u64::MAX) };
 
 #[derive(Clone, Debug)]
 struct Block<K> {
@@ -23,7 +24,7 @@ struct Block<K> {
 
 impl<K: Ord> Block<K> {
     fn with_members(members: BTreeMap<K, Size>) -> Block<K> {
-        let least = members.values().fold(MOST, |least, size| least.min_of(*size));
+        let least = members.values().fold(LARGEST, |least, size| least.least_of_each(*size));
         Block { members, least }
     }
 }
@@ -31,7 +32,7 @@ impl<K: Ord> Block<K> {
 /// Members with sizes in the order of their keys.
 #[derive(Clone, Debug)]
 pub(super) struct SizedLine<K> {
-    /// Blocks by the least key that a member may have. The keys of all members are below the key of the next block.
+    /// The blocks, each under the least key that a member of the block may have. All members have keys below the key of the next block.
     blocks: BTreeMap<K, Block<K>>,
 }
 
@@ -53,8 +54,8 @@ impl<K: Ord + Copy> PartialEq for SizedLine<K> {
 
 impl<K: Ord + Copy> SizedLine<K> {
     /// Returns the least of each measure over all members; `None` if the line is empty.
-    pub fn least(&self) -> Option<Size> {
-        self.blocks.values().map(|block| block.least).reduce(Size::min_of)
+    pub fn least_size(&self) -> Option<Size> {
+        self.blocks.values().map(|block| block.least).reduce(Size::least_of_each)
     }
 
     pub fn is_empty(&self) -> bool {
@@ -71,7 +72,7 @@ impl<K: Ord + Copy> SizedLine<K> {
     }
 
     /// Returns the number of members before `id`.
-    pub fn before(&self, id: K) -> usize {
+    pub fn count_before(&self, id: K) -> usize {
         let mut upto = self.blocks.range(..id);
         let last = upto.next_back().map_or(0, |(_, block)| block.members.range(..id).count());
         upto.map(|(_, block)| block.members.len()).sum::<usize>() + last
@@ -83,13 +84,13 @@ impl<K: Ord + Copy> SizedLine<K> {
 
     pub fn insert(&mut self, id: K, size: Size) {
         if self.blocks.range(..=id).next_back().is_none() {
-            // It comes before all others: the first block takes it, under its id.
+            // The new member precedes all others, so the first block gets the id of the new member as its key.
             let first = self.blocks.pop_first().map(|(_, block)| block);
             self.blocks.insert(id, first.unwrap_or_else(|| Block::with_members(BTreeMap::new())));
         }
         let Some((_, block)) = self.blocks.range_mut(..=id).next_back() else { return };
         block.members.insert(id, size);
-        block.least = block.least.min_of(size);
+        block.least = block.least.least_of_each(size);
         if block.members.len() > BLOCK
             && let Some(middle) = block.members.keys().nth(BLOCK / 2).copied()
         {
@@ -105,23 +106,24 @@ impl<K: Ord + Copy> SizedLine<K> {
         if block.members.is_empty() {
             let key = *key;
             self.blocks.remove(&key);
-        } else if size.touches(block.least) {
+        } else if size.equals_in_a_measure(block.least) {
             *block = Block::with_members(std::mem::take(&mut block.members));
         }
     }
 
-    /// Returns the first member after `after` whose size is right. If `is_right` is true for a size, it must be true for each smaller size.
-    pub fn next(&self, after: Option<K>, mut is_right: impl FnMut(Size) -> bool) -> Option<K> {
+    /// Returns the first member after `after` for whose size `fits` returns true. If `fits` is true for a size, it must be true for each
+    /// smaller size.
+    pub fn find_next(&self, after: Option<K>, mut fits: impl FnMut(Size) -> bool) -> Option<K> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        // Of the block that `after` belongs to, later members are left; then come all later blocks.
+        // The search covers the later members of the block that contains `after`, then all later blocks.
         let first = after.and_then(|id| self.blocks.range(..=id).next_back());
         let later = self.blocks.range((from, Bound::Unbounded));
         first.into_iter().chain(later).find_map(|(_, block)| {
-            if !is_right(block.least) {
+            if !fits(block.least) {
                 return None;
             }
             let mut members = block.members.range((from, Bound::Unbounded));
-            members.find(|(_, size)| is_right(**size)).map(|(id, _)| *id)
+            members.find(|(_, size)| fits(**size)).map(|(id, _)| *id)
         })
     }
 }
@@ -143,9 +145,9 @@ mod tests {
             let mut line = HeldLine::default();
             line.insert(JobId(1), make_size(5, 5, 5));
             line.insert(JobId(2), least);
-            assert_eq!(line.least(), Some(least.min_of(make_size(5, 5, 5))));
+            assert_eq!(line.least_size(), Some(least.least_of_each(make_size(5, 5, 5))));
             line.remove(JobId(2));
-            assert_eq!(line.least(), Some(make_size(5, 5, 5)));
+            assert_eq!(line.least_size(), Some(make_size(5, 5, 5)));
         }
     }
 
@@ -189,7 +191,7 @@ mod tests {
             }
             prop_assert_eq!(line.ids().collect::<Vec<_>>(), plain.keys().copied().collect::<Vec<_>>());
             prop_assert_eq!(line.is_empty(), plain.is_empty());
-            prop_assert_eq!(line.least(), plain.values().copied().reduce(Size::min_of));
+            prop_assert_eq!(line.least_size(), plain.values().copied().reduce(Size::least_of_each));
             // Without removals, the blocks are at least half full on average.
             let mut filled = HeldLine::default();
             plain.iter().for_each(|(id, size)| filled.insert(*id, *size));
@@ -202,11 +204,11 @@ mod tests {
                     .iter()
                     .find(|(id, size)| after.is_none_or(|after| id.0 > after) && fits(**size))
                     .map(|(id, _)| *id);
-                prop_assert_eq!(line.next(after.map(JobId), fits), wanted);
+                prop_assert_eq!(line.find_next(after.map(JobId), fits), wanted);
                 prop_assert_eq!(line.len(), plain.len());
                 if let Some(after) = after {
                     let before = plain.range(..JobId(after)).count();
-                    prop_assert_eq!(line.before(JobId(after)), before);
+                    prop_assert_eq!(line.count_before(JobId(after)), before);
                     prop_assert_eq!(line.contains(JobId(after)), plain.contains_key(&JobId(after)));
                 }
             }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live jobs, what they count as, and which of them limits hold.
+//! Live jobs, the amounts that they count as, and the limits that hold them.
 //!
-//! - `table` lists the limits in records, `scope_rows` those over limit scopes;
-//! - `job` computes how much a job counts as; `ledger` keeps the live jobs, `accounts` the counters of associations, and `scope` those of
-//!   limit scopes;
-//! - `counter` computes the headroom that limits leave to a job;
-//! - `release` decides which held jobs go; `held` lists the associations that scans look at, `place` orders those that wait in a limit
-//!   scope, and `overtaken` keeps headroom for overtaken jobs.
+//! - `table` lists the limits in records, and `scope_rows` lists the limits over limit scopes.
+//! - `job` computes the amounts that a job counts as. `ledger` stores the live jobs, `accounts` the counters of associations, and `scope` the
+//!   counters of limit scopes.
+//! - `counter` computes the headroom that limits leave to a job.
+//! - `release` decides which held jobs are released. `held` lists the associations that scans search, `place` orders the associations that
+//!   wait in a limit scope, and `overtaken` keeps headroom for overtaken jobs.
 
 mod accounts;
 mod allocation;
@@ -32,7 +32,7 @@ mod usage;
 
 pub use accounts::Accounts;
 pub use allocation::{Allocation, Resources};
-pub use counter::{Holding, Limits, Room, ScopeUsage};
+pub use counter::{Headroom, Holding, Limits, ScopeUsage};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};
@@ -43,7 +43,7 @@ pub use job::{
 pub use ledger::{Ledger, PlaceInLine};
 pub use overtaken::{OVERTAKEN, OvertakenJobs};
 pub use release::{Line, Released, ScanCursor};
-pub use scope_rows::rows_of_queues;
+pub use scope_rows::queue_scope_limits;
 pub use size::{Kind, Size, SizeError, Vertex, measure};
 pub use table::{Caps, PerJob, RULES, Rule, Rules};
 pub use usage::Usage;

@@ -4,12 +4,12 @@
 //! A job is overtaken when [`OVERTAKEN`] other jobs have taken headroom in a scope since it became the first job of its association that
 //! waits there. While a scope keeps headroom, no other job becomes overtaken there. Three rules say where headroom is kept:
 //!
-//! - A scope keeps headroom only while it has none for the overtaken job: the limits that the job would exceed keep what they have left,
-//!   which is less than the job's own size.
-//! - Of several scopes without headroom for the job only the narrowest keeps any: no scope stands still for a job that another scope
-//!   holds. The narrowest comes first, so that a job waits for its own user's other jobs before others wait for it.
-//! - The reservation ends when the job leaves, when its urgency becomes 0, and when its queue is stopped. It is suspended while the limits
-//!   of the job's own association hold the job.
+//! - A scope keeps headroom only while the overtaken job does not fit. Each limit that the job would exceed keeps its remaining headroom,
+//!   which is less than the size of the job.
+//! - If several scopes have too little headroom for the job, only the narrowest scope keeps headroom. The other scopes do not delay their
+//!   jobs for a job that the narrowest scope holds anyway.
+//! - The reservation ends when the job leaves, when its urgency becomes 0, or when its queue is stopped. The reservation is suspended while
+//!   the limits of the job's own association hold the job.
 //!
 //! An older reservation takes precedence over a newer one.
 
@@ -33,9 +33,9 @@ pub(super) struct Overtaken {
     pub job: JobId,
     pub size: Size,
     queue: Option<QueueName>,
-    /// Whether the job has a priority, and limits over scopes alone hold it. Otherwise no scope keeps headroom for it.
+    /// True if the job has a priority above 0, and only limits over scopes hold it. Otherwise no scope keeps headroom for the job.
     is_active: bool,
-    /// The scope that keeps headroom for the job now.
+    /// The scope that keeps headroom for the job now; `None` if no scope does.
     pub kept_in: Option<ScopeId>,
 }
 
@@ -45,13 +45,14 @@ impl Overtaken {
         self.is_active && self.kept_in.is_none()
     }
 
-    /// Returns the scope that is to keep headroom for the job: the narrowest that has none for it.
+    /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit.
     fn narrowest_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
         let mut scopes = accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
-        scopes.find(|(_, scope)| scope.lacks(self.size)).map(|(id, _)| id)
+        scopes.find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
     }
 
-    fn is_of(&self, asker: Asker<'_>) -> bool {
+    /// Returns true if `asker` is this job, or stands for the association and queue of this job.
+    fn matches(&self, asker: Asker<'_>) -> bool {
         asker.job.map_or_else(
             || (self.association, self.queue.as_ref()) == (asker.association, asker.queue),
             |id| self.job == id,
@@ -64,12 +65,12 @@ impl Overtaken {
 pub(super) struct Asker<'a> {
     pub association: AssociationId,
     pub queue: Option<&'a QueueName>,
-    /// The job; `None` for any job of the association in that queue.
+    /// The job; `None` for any job of `association` in `queue`.
     pub job: Option<JobId>,
 }
 
 impl Job {
-    /// Returns true if headroom may be kept for the job: it is held, no other plugin keeps it in DEPEND, and it would be scheduled.
+    /// Returns true if a scope may keep headroom for the job: the job is held, no other plugin blocks it, and it would be scheduled.
     pub(super) fn may_be_protected(&self) -> bool {
         self.is_held()
             && self.keepers == Keepers::NobodyElse
@@ -87,13 +88,13 @@ pub struct OvertakenJobs {
 }
 
 impl OvertakenJobs {
-    /// Returns true if a job was overtaken so often that its scopes keep headroom for it.
+    /// Returns true if job `id` is on the list of overtaken jobs.
     pub fn contains(&self, id: JobId) -> bool {
         self.all.iter().any(|it| it.job == id)
     }
 
-    /// Returns true if a scope keeps headroom for the job now. Other jobs may go when the job leaves.
-    pub fn keep_headroom_for(&self, id: JobId) -> bool {
+    /// Returns true if a scope keeps headroom for job `id` now. When that job leaves, other held jobs may fit.
+    pub fn is_headroom_kept_for(&self, id: JobId) -> bool {
         self.all.iter().any(|it| it.job == id && it.kept_in.is_some())
     }
 
@@ -101,38 +102,38 @@ impl OvertakenJobs {
         self.all.iter()
     }
 
-    /// Returns the overtaken jobs for which a scope keeps headroom now.
+    /// Returns the overtaken jobs for which scope `id` keeps headroom now.
     pub(super) fn kept_in(&self, id: ScopeId) -> impl Iterator<Item = &Overtaken> {
         self.all.iter().filter(move |it| it.kept_in == Some(id))
     }
 
-    /// Returns the overtaken jobs that take precedence over the asker. From an overtaken job for which every scope has headroom, nothing is
-    /// kept for jobs that were overtaken later.
-    pub(super) fn before(&self, asker: Asker<'_>) -> &[Overtaken] {
-        let own = self.all.iter().position(|it| it.is_ready() && it.is_of(asker));
+    /// Returns the overtaken jobs that take precedence over `asker`. If `asker` is itself overtaken and fits in all its scopes, jobs that
+    /// were overtaken later do not take precedence.
+    pub(super) fn list_before(&self, asker: Asker<'_>) -> &[Overtaken] {
+        let own = self.all.iter().position(|it| it.is_ready() && it.matches(asker));
         own.and_then(|own| self.all.get(..own)).unwrap_or(&self.all)
     }
 
-    /// Returns the association, of those in `is_left`, of the first overtaken job that shares a scope with `association` and for which
-    /// every scope has headroom. This job goes first.
-    pub(super) fn first_ready(
+    /// Returns the association whose overtaken job is released first: the job fits in all its scopes and shares a scope with `association`.
+    /// Skips associations for which `is_left` returns false.
+    pub(super) fn find_first_ready(
         &self,
         accounts: &Accounts,
         association: AssociationId,
         is_left: impl Fn(AssociationId) -> bool,
     ) -> Option<AssociationId> {
-        let member_of = accounts.member_of(association);
+        let scope_ids = accounts.scope_ids(association);
         let is_shared = |it: &&Overtaken| {
             let mut scopes = accounts.scopes_of(it.association, it.queue.as_ref());
-            scopes.any(|(id, _)| member_of.contains(&id))
+            scopes.any(|(id, _)| scope_ids.contains(&id))
         };
         let mut ready = self.all.iter().filter(|it| it.is_ready() && is_left(it.association));
         ready.find(is_shared).map(|it| it.association)
     }
 
-    /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed. An
-    /// [`update`](OvertakenJobs::update) follows.
-    pub(super) fn protect(
+    /// Protects an overtaken job if `is_active` is true, and otherwise suspends its protection. Returns true if anything changed. The
+    /// caller then calls [`OvertakenJobs::update_reservations`].
+    pub(super) fn protect_job(
         &mut self,
         association: AssociationId,
         id: JobId,
@@ -149,9 +150,9 @@ impl OvertakenJobs {
         true
     }
 
-    /// Updates which scope keeps headroom for each overtaken job, of one association or of all, and removes the jobs that have left, moved,
-    /// or would not be scheduled. Returns true if anything changed.
-    pub(super) fn update(
+    /// Updates which scope keeps headroom for each overtaken job of `association`, or of all associations. Removes jobs that have left,
+    /// have moved, or would not be scheduled. Returns true if anything changed.
+    pub(super) fn update_reservations(
         &mut self,
         association: Option<AssociationId>,
         jobs: &JobMap<JobRow>,
@@ -163,25 +164,24 @@ impl OvertakenJobs {
             if association.is_some_and(|association| association != it.association) {
                 return true;
             }
-            let stays = jobs.get(it.job).is_some_and(|JobRow { job, .. }| {
+            let remains = jobs.get(it.job).is_some_and(|JobRow { job, .. }| {
                 job.may_be_protected()
                     && (job.association(), &job.queue, job.size) == (Some(it.association), &it.queue, it.size)
             });
-            let kept_in = it.narrowest_without_headroom(accounts).filter(|_| stays);
-            is_changed |= !stays || it.kept_in != kept_in;
+            let kept_in = it.narrowest_without_headroom(accounts).filter(|_| remains);
+            is_changed |= !remains || it.kept_in != kept_in;
             if it.kept_in.is_some() && it.kept_in != kept_in {
                 self.lapsed.insert(it.association);
             }
-            if !stays && held.all().contains(&it.association) {
-                held.place_later(it.association);
+            if !remains && held.all().contains(&it.association) {
+                held.mark_unplaced(it.association);
             }
             it.kept_in = kept_in;
-            stays
+            remains
         });
         is_changed
     }
 
-    /// Removes all overtaken jobs.
     pub(super) fn clear(&mut self) {
         self.all.clear();
     }
@@ -191,13 +191,13 @@ impl OvertakenJobs {
         std::mem::take(&mut self.newly_protected)
     }
 
-    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other jobs may
-    /// go.
-    pub fn take_lapsed(&mut self) -> BTreeSet<AssociationId> {
+    /// Returns the associations of overtaken jobs for which a scope has ceased to keep headroom since the last call. Other held jobs of
+    /// that scope may now fit.
+    pub fn take_lapsed_associations(&mut self) -> BTreeSet<AssociationId> {
         std::mem::take(&mut self.lapsed)
     }
 
-    /// Returns each overtaken job for which another scope ought to keep headroom.
+    /// Describes each overtaken job for which the wrong scope keeps headroom, with its association. A difference is a bug.
     pub(super) fn drift(&self, accounts: &Accounts) -> impl Iterator<Item = (AssociationId, String)> {
         let expected = self.all.iter().map(|it| (it, it.narrowest_without_headroom(accounts)));
         let wrong = expected.filter(|(it, kept_in)| it.kept_in != *kept_in);

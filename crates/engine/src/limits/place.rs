@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The lines of limit scopes: associations that wait for headroom, in the order in which their held jobs are released.
 //!
-//! The place of an association in a line depends on its first held job: on the priority that the job would have, and on its id if
-//! priorities are equal. An association waits only where a scan can find a job that goes: nowhere if the limits of its own records hold
-//! all of its jobs, and of several scopes only in the narrowest that alone holds them all, if there is one. After priorities have moved,
-//! the ledger computes the places in a line again when a scan needs them.
+//! The place of an association in a line depends on its first held job: on the priority that the job would have, and on the job id if
+//! priorities are equal. An association is only in lines in which a scan can find a job to release. If the limits of its own records hold
+//! all of its jobs, the association is in no line. If single scopes hold all of its jobs, it is only in the line of the narrowest of them.
+//! After priorities have changed, the ledger computes the places in a line again when a scan needs them.
 
 use super::accounts::Accounts;
 use super::ledger::{Class, Ledger};
@@ -18,77 +18,80 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The place of an association in a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct LineKey {
     pub keepers: Keepers,
     priority: Reverse<u32>,
     head: JobId,
     pub association: AssociationId,
 }
 
-/// How an association waits.
+/// The places of an association in the lines of limit scopes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waiting {
-    /// Its place among others, wherever they wait.
-    key: Option<Key>,
-    stands: BTreeMap<ScopeId, Stand>,
+pub(super) struct ScopePlaces {
+    /// The place of the association by its first held job in any queue.
+    key: Option<LineKey>,
+    by_scope: BTreeMap<ScopeId, ScopePlace>,
 }
 
-/// How an association waits, or has waited, in one scope.
+/// The present or former place of an association in the line of one scope.
 #[derive(Clone, Copy, Debug)]
-struct Stand {
-    /// The first held job of the association here.
+struct ScopePlace {
+    /// The first held job of the association that counts in the scope.
     head: JobId,
-    /// How many jobs had taken headroom here when `head` became the first.
+    /// How many jobs had taken headroom in the scope when `head` became the first job.
     since: u64,
-    /// The place in the line; `None` if the association does not wait here.
-    key: Option<Key>,
+    /// The place in the line; `None` if the association is not in the line now.
+    key: Option<LineKey>,
 }
 
-impl Waiting {
-    /// Returns the places of the association in lines, each with the number of jobs since which it counts overtakes.
-    pub fn places(&self) -> impl Iterator<Item = (ScopeId, Key, u64)> {
-        self.stands.iter().filter_map(|(id, stand)| Some((*id, stand.key?, stand.since)))
+impl ScopePlaces {
+    /// Returns the places of the association in lines. The last value is the number of jobs that had taken headroom in the scope when the
+    /// first job of the association there became the first.
+    pub fn places(&self) -> impl Iterator<Item = (ScopeId, LineKey, u64)> {
+        self.by_scope.iter().filter_map(|(id, place)| Some((*id, place.key?, place.since)))
     }
 
-    /// Returns true if the association waits in no line.
     pub fn has_no_place(&self) -> bool {
         self.places().next().is_none()
     }
 }
 
-/// An association whose places are to be computed, as far as they do not depend on priorities.
+/// An association whose places are out of date, with the inputs of its places except the priorities.
 #[derive(Clone, Debug)]
 pub struct Unplaced {
     association: AssociationId,
-    /// The first held job of the association; `None` if it waits nowhere.
-    first: Option<Head>,
-    /// The scopes where the association waits, each with its first held job there and the least sizes of all its held jobs there.
-    lines: Vec<(ScopeId, Head, Size)>,
+    /// The first held job of the association; `None` if the association belongs in no line.
+    first: Option<HeadJob>,
+    /// The scopes in whose lines the association belongs. Each has the first held job there, and the least of each measure that the held
+    /// jobs there request.
+    lines: Vec<(ScopeId, HeadJob, Size)>,
     /// The overtaken jobs of the association.
     overtaken: Vec<JobId>,
 }
 
-/// The first held job of an association.
-type Head = (Keepers, JobId);
+/// The first held job of an association, and whether other plugins block it.
+type HeadJob = (Keepers, JobId);
 
 impl Unplaced {
-    /// Returns where an association is to wait.
+    /// Finds the scopes in whose lines an association belongs.
     fn find(ledger: &Ledger, book: &Book, association: AssociationId) -> Unplaced {
         let line = |id: ScopeId| {
             let scope = ledger.accounts.scopes.get(id)?;
-            let here =
-                ledger.accounts.lines(association).filter(|(class, _)| scope.has(class.queue.as_ref()));
-            let least = here.filter_map(|(_, line)| line.least()).reduce(Size::min_of)?;
-            Some((id, find_head(&ledger.accounts, association, Some(scope))?, least))
+            let here = ledger
+                .accounts
+                .held_lines(association)
+                .filter(|(class, _)| scope.counts_queue(class.queue.as_ref()));
+            let least = here.filter_map(|(_, line)| line.least_size()).reduce(Size::least_of_each)?;
+            Some((id, find_head_job(&ledger.accounts, association, Some(scope))?, least))
         };
         let lines: Vec<_> =
-            scopes_waited_for(ledger, book, association).into_iter().filter_map(line).collect();
-        let first = if lines.is_empty() { None } else { find_head(&ledger.accounts, association, None) };
+            list_awaited_scopes(ledger, book, association).into_iter().filter_map(line).collect();
+        let first = if lines.is_empty() { None } else { find_head_job(&ledger.accounts, association, None) };
         let overtaken = ledger.overtaken.iter().filter(|it| it.association == association);
         Unplaced { association, first, lines, overtaken: overtaken.map(|it| it.job).collect() }
     }
 
-    /// Returns the held jobs on whose priorities the places depend.
+    /// Returns the held jobs whose priorities determine the places.
     pub fn heads(&self) -> BTreeSet<JobId> {
         let heads = self.first.iter().chain(self.lines.iter().map(|(_, head, _)| head));
         heads.map(|(_, id)| *id).chain(self.overtaken.iter().copied()).collect()
@@ -96,28 +99,28 @@ impl Unplaced {
 }
 
 impl ScanCursor {
-    /// Returns the associations whose places must be known before the scan goes on.
+    /// Returns the associations whose places the scan needs next, and which are out of date.
     pub fn unplaced(&self, ledger: &mut Ledger, book: &Book) -> Vec<Unplaced> {
         let own = self.association();
-        // If no other association waits for headroom that this one shares, its place does not matter.
+        // If no other association waits in the same scopes, the place of this association does not matter.
         if !ledger.held.are_others_unplaced(own)
             && ledger.overtaken.iter().next().is_none()
             && ledger.accounts.all_scopes_of(own).all(|(_, scope)| scope.line.is_empty())
         {
             return Vec::new();
         }
-        let mut due = ledger.held.take_unplaced();
-        let (scopes, account) = ledger.accounts.entry(own);
-        for id in account.into_iter().flat_map(|account| account.member_of()) {
-            due.extend(scopes.take_stale(*id));
+        let mut outdated = ledger.held.take_unplaced();
+        let (scopes, account) = ledger.accounts.scopes_and_account(own);
+        for id in account.into_iter().flat_map(|account| account.scope_ids()) {
+            outdated.extend(scopes.take_stale(*id));
         }
         let scopes = ledger.accounts.all_scopes_of(own);
-        due.extend(scopes.filter_map(|(id, scope)| newly_overtaken(ledger, id, scope)));
-        due.into_iter().map(|association| Unplaced::find(ledger, book, association)).collect()
+        outdated.extend(scopes.filter_map(|(id, scope)| find_newly_overtaken(ledger, id, scope)));
+        outdated.into_iter().map(|association| Unplaced::find(ledger, book, association)).collect()
     }
 
-    /// Puts an association where it waits, in the middle of a scan, and protects those of its jobs that were overtaken. `priorities` are
-    /// those that its [heads](Unplaced::heads) would have.
+    /// Puts an association into its lines in the middle of a scan, and protects its jobs that were overtaken. `priorities` has the priority
+    /// that each job of [`Unplaced::heads`] would have.
     pub fn place_association(
         &mut self,
         ledger: &mut Ledger,
@@ -130,47 +133,51 @@ impl ScanCursor {
             let found = priorities.iter().find(|(id, _)| *id == job);
             found.map_or(0, |(_, priority)| *priority)
         };
-        let key =
-            |(keepers, head): Head| Key { keepers, priority: Reverse(priority(head)), head, association };
+        let key = |(keepers, head): HeadJob| LineKey {
+            keepers,
+            priority: Reverse(priority(head)),
+            head,
+            association,
+        };
         leave_lines(&mut ledger.accounts, association);
-        let mut late = Vec::new();
+        let mut overtaken_heads = Vec::new();
         for (id, head, least) in lines {
             let keeps_headroom = ledger.overtaken.kept_in(id).next().is_some();
-            let (scopes, account) = ledger.accounts.entry(association);
+            let (scopes, account) = ledger.accounts.scopes_and_account(association);
             let (Some(scope), Some(account), key) = (scopes.get_mut(id), account, key(head)) else {
                 continue;
             };
-            let new = Stand { head: key.head, since: scope.taken, key: None };
-            let stand = account.waiting.stands.entry(id).or_insert(new);
-            if stand.head != key.head {
-                *stand = new;
+            let new = ScopePlace { head: key.head, since: scope.taken, key: None };
+            let place = account.waiting.by_scope.entry(id).or_insert(new);
+            if place.head != key.head {
+                *place = new;
             }
-            stand.key = Some(key);
-            scope.enter(key, least, stand.since);
+            place.key = Some(key);
+            scope.enter_line(key, least, place.since);
             self.note_place(id, key);
-            if scope.taken.saturating_sub(stand.since) >= OVERTAKEN && !keeps_headroom {
-                late.push((id, key.head));
+            if scope.taken.saturating_sub(place.since) >= OVERTAKEN && !keeps_headroom {
+                overtaken_heads.push((id, key.head));
             }
         }
-        let (_, account) = ledger.accounts.entry(association);
+        let (_, account) = ledger.accounts.scopes_and_account(association);
         account.into_iter().for_each(|account| account.waiting.key = first.map(key));
         let to_protect: BTreeSet<JobId> =
-            overtaken.into_iter().chain(late.iter().map(|(_, id)| *id)).collect();
+            overtaken.into_iter().chain(overtaken_heads.iter().map(|(_, id)| *id)).collect();
         let mut is_changed = false;
         for id in to_protect {
             let is_active = priority(id) > 0 && Limits::new(ledger, book).is_held_by_scopes_alone(id);
-            is_changed |= ledger.protect(association, id, is_active);
+            is_changed |= ledger.protect_job(association, id, is_active);
         }
         is_changed |= ledger.update_overtaken(Some(association));
-        // If no scope may keep headroom for a job, its overtakes are counted again from 0.
-        late.retain(|(_, head)| !ledger.overtaken.contains(*head));
-        for (id, _) in late {
-            let (scopes, account) = ledger.accounts.entry(association);
-            let stand = account.and_then(|account| account.waiting.stands.get_mut(&id));
-            let (Some(scope), Some(stand)) = (scopes.get_mut(id), stand) else { continue };
-            scope.since.remove(&(stand.since, association));
-            stand.since = scope.taken;
-            scope.since.insert((stand.since, association));
+        // If no scope may keep headroom for an overtaken job, the count of its overtakes starts again at 0.
+        overtaken_heads.retain(|(_, head)| !ledger.overtaken.contains(*head));
+        for (id, _) in overtaken_heads {
+            let (scopes, account) = ledger.accounts.scopes_and_account(association);
+            let place = account.and_then(|account| account.waiting.by_scope.get_mut(&id));
+            let (Some(scope), Some(place)) = (scopes.get_mut(id), place) else { continue };
+            scope.since.remove(&(place.since, association));
+            place.since = scope.taken;
+            scope.since.insert((place.since, association));
             is_changed = true;
         }
         if is_changed {
@@ -178,39 +185,46 @@ impl ScanCursor {
         }
     }
 
-    /// Returns the next association to look at, of those that the scan has not looked at: of the scopes of its own association, and this
-    /// one. An overtaken job for which all its scopes have headroom goes first.
-    pub(super) fn candidate(&mut self, ledger: &Ledger) -> Option<AssociationId> {
+    /// Returns the association that the scan searches next: the scan's own association, or one that waits in the same scopes. An overtaken
+    /// job that fits in all its scopes comes first.
+    pub(super) fn choose_association(&mut self, ledger: &Ledger) -> Option<AssociationId> {
         if let Some(first) =
-            ledger.overtaken.first_ready(&ledger.accounts, self.association(), |of| !self.was_tried(of))
+            ledger.overtaken.find_first_ready(&ledger.accounts, self.association(), |of| !self.was_tried(of))
         {
             return Some(first);
         }
         let own = Some(self.association()).filter(|own| !self.was_tried(*own));
         let mut best = own.and_then(|own| ledger.accounts.get(own)?.waiting.key);
         for (id, scope) in ledger.accounts.all_scopes_of(self.association()) {
-            best = best.into_iter().chain(self.next_in_scope(&ledger.overtaken, id, scope)).min();
+            best = best.into_iter().chain(self.find_next_in_scope(&ledger.overtaken, id, scope)).min();
         }
         best.map(|key| key.association).or(own)
     }
 
-    fn next_in_scope(&mut self, overtaken: &OvertakenJobs, id: ScopeId, scope: &LimitScope) -> Option<Key> {
+    /// Returns the first association in the line of scope `id` that the scan has not searched and that has a job that fits.
+    fn find_next_in_scope(
+        &mut self,
+        overtaken: &OvertakenJobs,
+        id: ScopeId,
+        scope: &LimitScope,
+    ) -> Option<LineKey> {
         let kept: Vec<Size> = overtaken.kept_in(id).map(|it| it.size).collect();
         let counters =
-            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.lacks(*size)));
+            || scope.counters.iter().filter(|counter| kept.iter().any(|size| counter.lacks_headroom(*size)));
         let is_kept_from = |size: Size| counters().any(|counter| size.amount(counter.amount.measure) > 0);
-        let begun = self.search_end(id, scope);
-        let (mut after, mut comparisons) = (begun, 0);
+        let start = self.search_end(id, scope);
+        let (mut after, mut comparisons) = (start, 0);
         loop {
-            let found = scope.line.next(after, |least| {
+            let found = scope.line.find_next(after, |least| {
                 comparisons += 1;
                 scope.fits(least) && !is_kept_from(least)
             });
             match found.filter(|key| self.was_tried(key.association) || !self.admits(key.keepers)) {
                 Some(key) => after = Some(key),
                 None => {
-                    // Headroom that is kept now is for others when the overtaken job has gone: the scan passes over no one because of it.
-                    let upto = after.filter(|_| after != begun && kept.is_empty());
+                    // When the overtaken job leaves, other jobs may use the headroom that is kept for it now. So the scan does not skip
+                    // associations for good because of this headroom.
+                    let upto = after.filter(|_| after != start && kept.is_empty());
                     self.note_search(id, scope, upto, comparisons);
                     return found;
                 }
@@ -219,54 +233,58 @@ impl ScanCursor {
     }
 }
 
-/// Returns an association whose first job in a scope has become overtaken. While the scope keeps headroom for a job, no other job
-/// becomes overtaken there.
-fn newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
-    let late = scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
-    if late.clone().next().is_none() || ledger.overtaken.kept_in(id).next().is_some() {
+/// Returns an association whose first job in a scope has become overtaken. Returns `None` while the scope keeps headroom for a job.
+fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Option<AssociationId> {
+    let overtaken =
+        scope.since.iter().take_while(|(since, _)| scope.taken.saturating_sub(*since) >= OVERTAKEN);
+    if overtaken.clone().next().is_none() || ledger.overtaken.kept_in(id).next().is_some() {
         return None;
     }
     let is_new = |association: &AssociationId| {
-        let stand = ledger.accounts.get(*association).and_then(|account| account.waiting.stands.get(&id));
-        stand.is_some_and(|stand| !ledger.overtaken.contains(stand.head))
+        let place = ledger.accounts.get(*association).and_then(|account| account.waiting.by_scope.get(&id));
+        place.is_some_and(|place| !ledger.overtaken.contains(place.head))
     };
-    late.map(|(_, association)| *association).find(is_new)
+    overtaken.map(|(_, association)| *association).find(is_new)
 }
 
-/// Returns the first held job of an association, of all or of those that count in a scope.
-fn find_head(accounts: &Accounts, association: AssociationId, scope: Option<&LimitScope>) -> Option<Head> {
-    let is_here = |class: &Class| scope.is_none_or(|scope| scope.has(class.queue.as_ref()));
-    let lines = accounts.lines(association).filter(|(class, _)| is_here(class));
+/// Returns the first held job of an association, or its first held job that counts in `scope`.
+fn find_head_job(
+    accounts: &Accounts,
+    association: AssociationId,
+    scope: Option<&LimitScope>,
+) -> Option<HeadJob> {
+    let is_here = |class: &Class| scope.is_none_or(|scope| scope.counts_queue(class.queue.as_ref()));
+    let lines = accounts.held_lines(association).filter(|(class, _)| is_here(class));
     lines.filter_map(|(class, line)| Some((class.keepers, line.ids().next()?))).min()
 }
 
-/// Returns the scopes for whose headroom an association waits.
-fn scopes_waited_for(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
-    let mut waits = BTreeSet::new();
+/// Returns the scopes in whose lines an association belongs.
+fn list_awaited_scopes(ledger: &Ledger, book: &Book, association: AssociationId) -> BTreeSet<ScopeId> {
+    let mut awaited = BTreeSet::new();
     if ledger.accounts.is_unread(association) {
-        return waits;
+        return awaited;
     }
-    for (Class { queue, .. }, line) in ledger.accounts.lines(association) {
+    for (Class { queue, .. }, line) in ledger.accounts.held_lines(association) {
         let queue = queue.as_ref();
-        let own = Limits::new(ledger, book).own_headroom(association, queue);
-        if line.next(None, |size| own.exceeded(size).is_empty()).is_none() {
+        let own = Limits::new(ledger, book).record_headroom(association, queue);
+        if line.find_next(None, |size| own.exceeded(size).is_empty()).is_none() {
             continue;
         }
-        let holds_all = |scope: &LimitScope| line.next(None, |size| scope.fits(size)).is_none();
+        let holds_all = |scope: &LimitScope| line.find_next(None, |size| scope.fits(size)).is_none();
         match ledger.accounts.scopes_of(association, queue).find(|(_, scope)| holds_all(scope)) {
-            Some((id, _)) => waits.extend([id]),
-            None => waits.extend(ledger.accounts.scopes_of(association, queue).map(|(id, _)| id)),
+            Some((id, _)) => awaited.extend([id]),
+            None => awaited.extend(ledger.accounts.scopes_of(association, queue).map(|(id, _)| id)),
         }
     }
-    waits
+    awaited
 }
 
-/// Takes an association out of all lines.
+/// Removes an association from the lines of all scopes.
 fn leave_lines(accounts: &mut Accounts, association: AssociationId) {
-    let (scopes, account) = accounts.entry(association);
-    for (id, stand) in account.into_iter().flat_map(|account| &mut account.waiting.stands) {
-        if let (Some(key), Some(scope)) = (stand.key.take(), scopes.get_mut(*id)) {
-            scope.leave(key, stand.since);
+    let (scopes, account) = accounts.scopes_and_account(association);
+    for (id, place) in account.into_iter().flat_map(|account| &mut account.waiting.by_scope) {
+        if let (Some(key), Some(scope)) = (place.key.take(), scopes.get_mut(*id)) {
+            scope.leave_line(key, place.since);
         }
     }
 }

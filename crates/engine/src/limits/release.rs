@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Release scans: which held jobs go, and in which order.
+//! Release scans: they decide which held jobs are released, and in which order.
 
 use super::counter::Counter;
 use super::ledger::Class;
-use super::place::Key;
+use super::place::LineKey;
 use super::scope::{LimitScope, ScopeId};
 use super::{Demand, Grant, HoldName, HoldSet, Keepers, Ledger, Limits};
 use crate::accounts::{AssociationId, Book};
@@ -16,50 +16,52 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 pub struct Released {
     /// The job.
     pub id: JobId,
-    /// The names to remove, in the order of the limits.
+    /// The dependency names to remove, in the order of the limits.
     pub names: Vec<HoldName>,
-    /// Whether these were the last names. Then the job reserves headroom, in RUN until it is known that it would not be scheduled.
+    /// True if no dependency name remains. The job then reserves headroom in SCHED, and also in RUN unless it turns out that the job would
+    /// not be scheduled.
     pub is_free: bool,
 }
 
-/// Which held jobs take part in a release scan.
+/// The held jobs that take part in a release scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Line {
-    /// Those that no other plugin keeps in DEPEND.
+    /// The held jobs that no other plugin blocks in DEPEND.
     KeptByNobodyElse,
-    /// All.
+    /// All held jobs.
     All,
 }
 
-/// A release scan over the held jobs of an association, and of all associations that share a limit with it. The value holds the cursor of
-/// the scan, so that each step can be carried out before the next is decided.
+/// The cursor of a release scan over the held jobs of an association, and of all associations that share a limit with it. The caller carries
+/// out each step before it asks for the next step.
 ///
-/// Within an association, jobs that no other plugin keeps come before the others, and earlier ids before later ones. The lines of scopes
-/// (`place.rs`) order the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back begins a
-/// scan of its own. So the scan skips an association in which it has found no job that changes.
+/// Within an association, jobs that no other plugin blocks come first, then smaller ids come first. The lines of scopes (`place.rs`) order
+/// the associations. Headroom only shrinks from one step to the next, because a job that gives headroom back begins another scan. So after
+/// the scan has found nothing to change in an association, it skips that association.
 #[derive(Clone, Debug)]
 pub struct ScanCursor {
     association: AssociationId,
     line: Line,
-    /// Associations that the scan has begun to look at.
+    /// The scans within associations that have begun and are not finished.
     scans: BTreeMap<AssociationId, AssociationScan>,
-    /// Associations without a further job that changes.
+    /// Associations in which the scan has found nothing more to change.
     tried: BTreeSet<AssociationId>,
-    /// How far the scan has come in the line of each scope.
+    /// The position that the scan has reached in the line of each scope.
     search_ends: BTreeMap<ScopeId, SearchEnd>,
+    /// The cost of the scan so far, as a number of comparisons of a size with headroom.
     comparisons: usize,
 }
 
-/// How far a scan has come in the line of a scope.
+/// The position that a scan has reached in the line of a scope.
 #[derive(Clone, Debug)]
 struct SearchEnd {
-    /// Each association up to here was looked at, finds no headroom, or takes no part.
-    upto: Key,
-    /// How much of each limit was in use. If a job ends meanwhile, the scan begins the line again.
+    /// The last place that was searched. Each association up to this place was searched, has no job that fits, or takes no part.
+    upto: LineKey,
+    /// The amounts in use under each limit of the scope at that time. If one has fallen since then, the scan searches the line again.
     used: Box<[u64]>,
 }
 
-/// The cost of computing the headroom for a class of held jobs, in comparisons of a size.
+/// The cost of computing the headroom for a class of held jobs, as a number of comparisons.
 const HEADROOM_COST: usize = 8;
 
 impl ScanCursor {
@@ -69,10 +71,11 @@ impl ScanCursor {
         ScanCursor { association, line, scans, tried, search_ends, comparisons: 0 }
     }
 
-    /// Decides the next step: returns the next held job that changes. A job that exceeds no limit is freed, and reserves headroom at once.
-    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes go only with the
-    /// last: otherwise all jobs that wait would lose and get them whenever one job fits. Jobs of the associations in `undecided` are
-    /// skipped. Before each step, the caller [places](ScanCursor::place_association) the [unplaced](ScanCursor::unplaced) associations.
+    /// Decides the next step, and returns the held job that changes. A job that exceeds no limit is released, and reserves headroom at once.
+    /// Any other job loses the names of limits that have headroom, but never its last name. Names of limits over scopes are removed only
+    /// with the last name: otherwise all held jobs would lose and regain these names whenever one job fits. The step skips jobs of the
+    /// associations in `undecided`. Before each step, the caller calls [`ScanCursor::place_association`] for each association that
+    /// [`ScanCursor::unplaced`] returns.
     pub fn release_next(
         &mut self,
         ledger: &mut Ledger,
@@ -80,40 +83,44 @@ impl ScanCursor {
         undecided: &BTreeSet<AssociationId>,
     ) -> Option<Released> {
         loop {
-            let association = self.candidate(ledger)?;
+            let association = self.choose_association(ledger)?;
             let waits =
                 ledger.accounts.get(association).is_some_and(|account| !account.waiting.has_no_place());
-            if !undecided.contains(&association) && !ledger.held.skip(association, self.line, waits) {
+            if !undecided.contains(&association) && !ledger.held.skip_searched(association, self.line, waits)
+            {
                 let begun = self.scans.remove(&association);
-                let is_whole = begun.is_none();
+                let is_new = begun.is_none();
                 let mut scan =
                     begun.unwrap_or_else(|| AssociationScan::begin(ledger, association, self.line));
-                if let Some(released) = scan.next_change(ledger, book, association, &mut self.comparisons) {
+                if let Some(released) =
+                    scan.apply_next_change(ledger, book, association, &mut self.comparisons)
+                {
                     self.scans.insert(association, scan);
                     return Some(released);
                 }
-                // A job that was skipped before others went may find headroom since then, if they have ended.
-                if is_whole {
-                    ledger.held.note_in_vain(association, self.line);
+                // An earlier step of this scan may have skipped a job for which there is headroom now, because a released job has ended.
+                // So only a scan that has just begun shows that nothing in the association changes.
+                if is_new {
+                    ledger.held.note_searched(association, self.line);
                 }
-                // The association may have to wait elsewhere.
+                // The association may now belong in the lines of other scopes.
                 if waits {
-                    ledger.held.place_later(association);
+                    ledger.held.mark_unplaced(association);
                 }
             }
             self.tried.insert(association);
         }
     }
 
-    /// Releases all jobs of an excerpt that may go, as a scan does whose jobs leave DEPEND at once. Returns the jobs, and the cost of the
-    /// scan in comparisons of sizes.
+    /// Releases all jobs of an excerpt that fit, as if each released job left DEPEND at once. Returns the released jobs, and the cost of the
+    /// scan in comparisons.
     pub fn release_all(ledger: &mut Ledger, book: &Book, association: AssociationId) -> (Vec<JobId>, usize) {
         let mut cursor = ScanCursor::new(association, Line::All);
-        let mut freed = Vec::new();
+        let mut released_jobs = Vec::new();
         while let Some(released) = cursor.release_next(ledger, book, &BTreeSet::new()) {
-            freed.extend(released.is_free.then_some(released.id));
+            released_jobs.extend(released.is_free.then_some(released.id));
         }
-        (freed, cursor.comparisons())
+        (released_jobs, cursor.comparisons())
     }
 
     /// Returns the association with which the scan began.
@@ -121,7 +128,7 @@ impl ScanCursor {
         self.association
     }
 
-    /// Returns the cost so far: how many sizes were compared with headroom.
+    /// Returns the cost of the scan so far, as a number of comparisons of a size with headroom.
     pub fn comparisons(&self) -> usize {
         self.comparisons
     }
@@ -131,19 +138,20 @@ impl ScanCursor {
     }
 
     /// Returns the place in the line of a scope after which the search continues.
-    pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<Key> {
+    pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<LineKey> {
         let end = self.search_ends.get(&id)?;
         let gave_headroom =
             scope.counters.iter().zip(&end.used).any(|(counter, used)| counter.used() < *used);
         (!gave_headroom).then_some(end.upto)
     }
 
-    /// Notes that the search in a line has come to `upto`, or no further if that is `None`, after `comparisons` comparisons.
+    /// Stores that the search in the line of scope `id` has reached the place `upto`; if `upto` is `None`, the position does not change. Adds
+    /// `comparisons` to the cost.
     pub(super) fn note_search(
         &mut self,
         id: ScopeId,
         scope: &LimitScope,
-        upto: Option<Key>,
+        upto: Option<LineKey>,
         comparisons: usize,
     ) {
         self.comparisons += comparisons;
@@ -153,54 +161,55 @@ impl ScanCursor {
         }
     }
 
-    /// Notes the place of an association in a line. If the search has come further, it begins again.
-    pub(super) fn note_place(&mut self, id: ScopeId, key: Key) {
+    /// Notes that an association got the place `key` in the line of scope `id`. If the search has already passed this place, it starts again.
+    pub(super) fn note_place(&mut self, id: ScopeId, key: LineKey) {
         if !self.was_tried(key.association) && self.search_ends.get(&id).is_some_and(|end| key < end.upto) {
             self.search_ends.remove(&id);
         }
     }
 
+    /// Returns true if jobs with these `keepers` take part in the scan.
     pub(super) fn admits(&self, keepers: Keepers) -> bool {
         self.line == Line::All || keepers == Keepers::NobodyElse
     }
 
     #[cfg(test)]
-    pub(super) fn restart_lines(&mut self) {
+    pub(super) fn restart_searches(&mut self) {
         self.search_ends.clear();
     }
 }
 
-/// The part of a scan over the held jobs of one association. It costs O(decisions + classes) searches, whatever the number of held jobs.
+/// A scan over the held jobs of one association. It makes O(decisions + classes) searches, whatever the number of held jobs.
 #[derive(Clone, Debug)]
 struct AssociationScan {
-    /// For each searched class, the next job that could be released or lose a name when the class was searched.
+    /// For each searched class, the first job that could be released or lose a name at the time of the search.
     found: BinaryHeap<Reverse<(Keepers, JobId, Class)>>,
-    /// Classes to search, each with the job after which the search continues. The search follows when the last step was carried out: only
-    /// then is it known whether the released job reserves headroom in RUN.
-    unsought: Vec<(Class, Option<JobId>)>,
+    /// Classes to search, each with the job after which the search continues. A class is searched after the last step was carried out,
+    /// because only that step shows whether the released job reserves headroom in RUN.
+    unsearched: Vec<(Class, Option<JobId>)>,
 }
 
 impl AssociationScan {
-    /// Begins the scan over one association. Classes take no part while eventlogs are being read of jobs with which they share a limit.
+    /// Begins the scan over one association. Leaves out a class while eventlogs are being read of jobs that share a limit with the class.
     fn begin(ledger: &mut Ledger, association: AssociationId, line: Line) -> AssociationScan {
-        let mut unsought = Vec::new();
+        let mut unsearched = Vec::new();
         let accounts = &ledger.accounts;
-        let lines = accounts.lines(association).filter(|_| !accounts.is_unread(association));
+        let lines = accounts.held_lines(association).filter(|_| !accounts.is_unread(association));
         for (class, _) in lines {
             if line == Line::KeptByNobodyElse && class.keepers == Keepers::Others {
                 continue;
             }
             if accounts.shares_with_unread(association, class.queue.as_ref()) {
-                ledger.held.put_off(association);
+                ledger.held.defer_scan(association);
             } else {
-                unsought.push((class.clone(), None));
+                unsearched.push((class.clone(), None));
             }
         }
-        AssociationScan { found: BinaryHeap::new(), unsought }
+        AssociationScan { found: BinaryHeap::new(), unsearched }
     }
 
-    /// Releases the next job of the association that changes. Adds the cost to `comparisons`.
-    fn next_change(
+    /// Releases the next job of the association that fits, or removes names from it. Adds the cost to `comparisons`.
+    fn apply_next_change(
         &mut self,
         ledger: &mut Ledger,
         book: &Book,
@@ -208,50 +217,51 @@ impl AssociationScan {
         comparisons: &mut usize,
     ) -> Option<Released> {
         loop {
-            while let Some((class, after)) = self.unsought.pop() {
+            while let Some((class, after)) = self.unsearched.pop() {
                 let headroom = Limits::new(ledger, book).headroom(association, class.queue.as_ref());
                 *comparisons += HEADROOM_COST;
-                let changes = |size| {
+                let is_changeable = |size| {
                     *comparisons += 1;
                     may_change(class.names, headroom.exceeded(size))
                 };
-                let line = ledger.accounts.line(association, &class);
-                if let Some(id) = line.and_then(|line| line.next(after, changes)) {
+                let line = ledger.accounts.held_line(association, &class);
+                if let Some(id) = line.and_then(|line| line.find_next(after, is_changeable)) {
                     self.found.push(Reverse((class.keepers, id, class)));
                 }
             }
             let Reverse((_, id, class)) = self.found.pop()?;
-            let line = ledger.accounts.line(association, &class);
+            let line = ledger.accounts.held_line(association, &class);
             let is_held = line.is_some_and(|line| line.contains(id));
             let exceeded = is_held.then(|| Limits::new(ledger, book).exceeded_by(id));
             let names = class.names;
-            self.unsought.push((class, Some(id)));
-            // Since the scan found the job, the job may have left the line, or other jobs may have taken the headroom.
+            self.unsearched.push((class, Some(id)));
+            // Since the search found the job, the job may have left the line, or other jobs may have taken the headroom.
             let Some(exceeded) = exceeded.filter(|exceeded| may_change(names, *exceeded)) else { continue };
-            let (is_free, going) = (exceeded.is_empty(), going(names, exceeded));
+            let (is_free, removed) = (exceeded.is_empty(), names_to_remove(names, exceeded));
             let rules = ledger.rules();
             let names = ledger.change(id, |job| {
                 if is_free {
                     (job.grant, job.demand) = (Grant::Given, Demand::ToRun);
                 }
-                rules.members(going).filter_map(|hold| job.names.remove(hold)).collect()
+                rules.members(removed).filter_map(|hold| job.names.remove(hold)).collect()
             });
             return Some(Released { id, names: names.unwrap_or_default(), is_free });
         }
     }
 }
 
-/// Returns true if a held job would go or lose a name. A search skips jobs of which this is false.
+/// Returns true if a held job would be released or lose a name. A search skips all other jobs.
 pub(super) fn may_change(names: HoldSet, exceeded: HoldSet) -> bool {
-    exceeded.is_empty() || !going(names, exceeded).is_empty()
+    exceeded.is_empty() || !names_to_remove(names, exceeded).is_empty()
 }
 
-/// Returns the names to remove: all if no limit is exceeded, and otherwise those of limits that have headroom, except the last.
-fn going(names: HoldSet, exceeded: HoldSet) -> HoldSet {
+/// Returns the names to remove from a held job. If no limit is exceeded, these are all names. Otherwise these are the names of limits that
+/// have headroom, except the names of limits over scopes; at least one name remains.
+fn names_to_remove(names: HoldSet, exceeded: HoldSet) -> HoldSet {
     let satisfied = names.without(exceeded);
     if exceeded.is_empty() {
         return satisfied;
     }
-    let going = if satisfied == names { names.without_last() } else { satisfied };
-    going.without(names.over_scopes())
+    let removed = if satisfied == names { names.without_last() } else { satisfied };
+    removed.without(names.scope_limits())
 }

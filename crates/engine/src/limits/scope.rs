@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limit scopes: jobs that count together under limits that a site sets on associations, banks and users.
 //!
-//! A limit scope exists from the time when the first association that belongs to it gets a job. The ledger determines the scopes of an
-//! association once: when its first job comes, or when the limits change.
+//! A limit scope is created when an association that belongs to it gets its first job. The ledger assigns scopes to an association when its
+//! first job comes, and again when the limits change.
 
 use super::counter::Counter;
 use super::counts::Tally;
 use super::job::{Footprint, Job};
 use super::line::SizedLine;
-use super::place::Key;
-use super::scope_rows::Row;
+use super::place::LineKey;
+use super::scope_rows::ScopeRow;
 use super::size::Size;
 use crate::accounts::{AssociationId, ScopeCaps, SiteLimits, Target};
 use crate::ids::{BankName, QueueName, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Identifies a limit scope until the limits change.
+/// The id of a limit scope. It is valid until the limits change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ScopeId(u32);
 
-/// Jobs that count together, and the associations that wait for headroom.
+/// A limit scope: the counters of the jobs that count together, and the line of associations that wait for headroom.
 #[derive(Clone, Debug)]
 pub(super) struct LimitScope {
     pub target: Target,
@@ -28,50 +28,49 @@ pub(super) struct LimitScope {
     pub queue: Option<QueueName>,
     virtual_queues: Box<[QueueName]>,
     pub counters: Box<[Counter]>,
-    /// How many jobs have taken headroom here so far.
+    /// The number of jobs that have taken headroom in the scope so far.
     pub taken: u64,
-    /// The associations that wait here, in the order in which their jobs are released. The size of a member is the least of each measure
-    /// that its held jobs request.
-    pub line: SizedLine<Key>,
-    /// The same associations, in the order of how many jobs had taken headroom when their first held job became the first.
+    /// The associations that wait for headroom in the scope, in the order in which their jobs are released. The size of a member is the
+    /// least of each measure that its held jobs request.
+    pub line: SizedLine<LineKey>,
+    /// The associations in `line`, sorted by the value that `taken` had when their first held job became the first.
     pub since: BTreeSet<(u64, AssociationId)>,
-    /// The epoch of the priorities in `line`.
+    /// The value of [`LimitScopes::epoch`] for which the order of `line` was last computed.
     epoch: u64,
-    /// Jobs whose eventlog is not read yet. Until then the headroom is unknown, and no job that needs it is released.
+    /// The number of jobs whose eventlog is not read yet. While it is above 0 the headroom is unknown, and no job that needs headroom in the
+    /// scope is released.
     pub unread: u64,
 }
 
 impl LimitScope {
-    /// Returns true if jobs of `queue` count here.
-    pub fn has(&self, queue: Option<&QueueName>) -> bool {
+    /// Returns true if jobs of `queue` count in the scope.
+    pub fn counts_queue(&self, queue: Option<&QueueName>) -> bool {
         self.queue.is_none()
             || self.queue.as_ref() == queue
             || queue.is_some_and(|queue| self.virtual_queues.contains(queue))
     }
 
-    /// Returns true if a limit has no headroom for a job of `size`.
-    pub fn lacks(&self, size: Size) -> bool {
-        self.counters.iter().any(|counter| counter.lacks(size))
+    /// Returns true if a limit of the scope has too little headroom for a job of `size`.
+    pub fn lacks_headroom(&self, size: Size) -> bool {
+        self.counters.iter().any(|counter| counter.lacks_headroom(size))
     }
 
-    /// Returns true if there is headroom for a job of `size`, and it is known.
+    /// Returns true if the headroom of the scope is known and sufficient for a job of `size`.
     pub fn fits(&self, size: Size) -> bool {
-        self.unread == 0 && !self.lacks(size)
+        self.unread == 0 && !self.lacks_headroom(size)
     }
 
-    /// Returns true if a job of `size` would fit if no other job counted here.
+    /// Returns true if a job of `size` would fit if no other job counted in the scope.
     pub fn could_fit(&self, size: Size) -> bool {
         self.counters.iter().all(|it| it.cap.limit.admits(0, size.amount(it.amount.measure)))
     }
 
-    /// Puts an association into the line.
-    pub fn enter(&mut self, key: Key, least: Size, since: u64) {
+    pub fn enter_line(&mut self, key: LineKey, least: Size, since: u64) {
         self.line.insert(key, least);
         self.since.insert((since, key.association));
     }
 
-    /// Takes an association out of the line.
-    pub fn leave(&mut self, key: Key, since: u64) {
+    pub fn leave_line(&mut self, key: LineKey, since: u64) {
         self.line.remove(key);
         self.since.remove(&(since, key.association));
     }
@@ -92,12 +91,12 @@ pub(super) struct LimitScopes {
     limits: Arc<SiteLimits>,
     all: Vec<LimitScope>,
     ids: BTreeMap<(Target, Option<QueueName>), ScopeId>,
-    /// How often priorities have moved.
+    /// Increases each time priorities have changed.
     epoch: u64,
 }
 
 impl LimitScopes {
-    /// Returns no scopes yet, of these limits.
+    /// Returns a table without scopes, for `limits`.
     pub fn with_limits(&self, limits: &Arc<SiteLimits>) -> LimitScopes {
         LimitScopes { limits: Arc::clone(limits), epoch: self.epoch, ..LimitScopes::default() }
     }
@@ -107,12 +106,12 @@ impl LimitScopes {
     }
 
     /// Returns true if the site has set no limits over scopes.
-    pub fn are_none(&self) -> bool {
+    pub fn has_no_limits(&self) -> bool {
         self.limits.is_empty()
     }
 
-    /// Returns the same scopes without jobs.
-    pub fn emptied(mut self) -> LimitScopes {
+    /// Returns the scopes with counters of 0 and empty lines.
+    pub fn without_jobs(mut self) -> LimitScopes {
         for scope in &mut self.all {
             scope.counters.iter_mut().for_each(Counter::clear);
             (scope.line, scope.unread) = (SizedLine::default(), 0);
@@ -133,12 +132,12 @@ impl LimitScopes {
         self.all.get_mut(id.0 as usize)
     }
 
-    /// Notes that priorities have moved.
+    /// Marks the order of all lines as out of date.
     pub fn note_priorities_changed(&mut self) {
         self.epoch += 1;
     }
 
-    /// Returns the associations in the line of a scope if priorities have moved since the last call.
+    /// Returns the associations in the line of scope `id` if priorities have changed since the last call for this scope, otherwise none.
     pub fn take_stale(&mut self, id: ScopeId) -> impl Iterator<Item = AssociationId> {
         let epoch = self.epoch;
         let scope = self.get_mut(id).filter(|scope| scope.epoch != epoch);
@@ -149,24 +148,26 @@ impl LimitScopes {
         line.into_iter().flat_map(|line| line.ids()).map(|key| key.association)
     }
 
-    pub fn find(&self, target: &Target, queue: Option<&QueueName>) -> Option<&LimitScope> {
+    pub fn find_scope(&self, target: &Target, queue: Option<&QueueName>) -> Option<&LimitScope> {
         self.get(*self.ids.get(&(target.clone(), queue.cloned()))?)
     }
 
-    /// Returns the scopes of an association, and creates those that do not exist. The narrowest comes first: association and user before
-    /// banks, inner banks before outer banks, one queue before all queues.
-    pub fn join(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
+    /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first: association and user
+    /// before banks, inner banks before outer banks, one queue before all queues.
+    pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
         let limits = Arc::clone(&self.limits);
         let mut on = limits.limits_for(user, bank);
-        let outwards: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
+        let targets: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
         on.sort_by_key(|(target, queue, _)| {
-            let depth = outwards.iter().position(|other| other == target);
+            let depth = targets.iter().position(|other| other == target);
             (matches!(target, Target::Bank(_)), depth, queue.is_none())
         });
-        on.into_iter().filter_map(|(target, queue, caps)| self.get_or_add(target, queue, caps)).collect()
+        on.into_iter()
+            .filter_map(|(target, queue, caps)| self.find_or_add_scope(target, queue, caps))
+            .collect()
     }
 
-    /// Returns the scopes that [`join`](LimitScopes::join) would return.
+    /// Returns the scopes that [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) would return, without creating them.
     pub fn scopes_to_join(&self, user: UserId, bank: &BankName) -> impl Iterator<Item = ScopeToJoin> {
         self.limits.limits_for(user, bank).into_iter().map(|(target, queue, caps)| {
             let key = (target, queue);
@@ -177,7 +178,12 @@ impl LimitScopes {
         })
     }
 
-    fn get_or_add(&mut self, target: Target, queue: Option<QueueName>, caps: ScopeCaps) -> Option<ScopeId> {
+    fn find_or_add_scope(
+        &mut self,
+        target: Target,
+        queue: Option<QueueName>,
+        caps: ScopeCaps,
+    ) -> Option<ScopeId> {
         let key = (target.clone(), queue.clone());
         if let Some(id) = self.ids.get(&key) {
             return Some(*id);
@@ -200,27 +206,37 @@ impl LimitScopes {
         Some(id)
     }
 
-    /// Adds or subtracts a job by `op`.
-    pub fn count(&mut self, scopes: &[ScopeId], job: &Job, footprint: Footprint, op: fn(u64, u64) -> u64) {
+    /// Adds a job to the counters of `scopes` with `op`, or subtracts it.
+    pub fn count_job(
+        &mut self,
+        scopes: &[ScopeId],
+        job: &Job,
+        footprint: Footprint,
+        op: fn(u64, u64) -> u64,
+    ) {
         if footprint.is_idle() && !job.is_unread() {
             return;
         }
-        self.update(scopes, job, |scope| {
+        self.update_scopes(scopes, job, |scope| {
             for counter in &mut scope.counters {
-                counter.apply(footprint, op);
+                counter.count_job(footprint, op);
             }
             scope.unread = op(scope.unread, u64::from(job.is_unread()));
         });
     }
 
-    /// Notes that a job took headroom.
+    /// Counts that a job took headroom in `scopes`.
     pub fn note_taken(&mut self, scopes: &[ScopeId], job: &Job) {
-        self.update(scopes, job, |scope| scope.taken += 1);
+        self.update_scopes(scopes, job, |scope| scope.taken += 1);
     }
 
-    fn update(&mut self, scopes: &[ScopeId], job: &Job, change: impl Fn(&mut LimitScope)) {
+    /// Calls `change` for each of `scopes` that counts the queue of `job`.
+    fn update_scopes(&mut self, scopes: &[ScopeId], job: &Job, change: impl Fn(&mut LimitScope)) {
         for id in scopes {
-            self.get_mut(*id).filter(|scope| scope.has(job.queue.as_ref())).into_iter().for_each(&change);
+            self.get_mut(*id)
+                .filter(|scope| scope.counts_queue(job.queue.as_ref()))
+                .into_iter()
+                .for_each(&change);
         }
     }
 }
@@ -232,6 +248,7 @@ fn make_counters(
     caps: ScopeCaps,
 ) -> impl Iterator<Item = Counter> + use<> {
     let scope = target.scope(queue.is_some());
-    caps.into_iter()
-        .map(move |(amount, cap)| Counter::new(Row { scope, amount }.hold(), amount, cap, &Tally::default()))
+    caps.into_iter().map(move |(amount, cap)| {
+        Counter::new(ScopeRow { scope, amount }.hold(), amount, cap, &Tally::default())
+    })
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The rows of limits over scopes: one for each kind of scope and each amount, with its dependency name and the text of its rejection. The
-//! site sets the caps ([`SiteLimit`](crate::accounts::SiteLimit)).
+//! The table of limits over scopes. Each kind of scope and each amount has a row, with a dependency name and a text for rejections. The site
+//! sets the caps ([`SiteLimit`](crate::accounts::SiteLimit)).
 
 use super::hold::{Hold, HoldSet, MOST_ROWS};
 use super::size::Size;
 use crate::accounts::{Cap, Scope, Target};
 use crate::ids::{Amount, Measure, QueueName, Stage};
 
-/// A row.
+/// A row of the table of limits over scopes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct ScopeRow {
     /// Whose jobs count together.
     pub scope: Scope,
-    /// Which jobs count, and what of them.
+    /// The jobs that count, and what is counted of each.
     pub amount: Amount,
 }
 
@@ -34,42 +34,40 @@ const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
 /// A [`HoldSet`] has a bit for each row.
 const _: () = assert!(NAMES.len() <= MOST_ROWS);
 
-impl Row {
+impl ScopeRow {
     fn index(self) -> Option<usize> {
         let amount = Amount::ALL.iter().position(|amount| *amount == self.amount)?;
         Some(self.scope as usize * Amount::ALL.len() + amount)
     }
 
-    /// Returns the row with an index.
-    pub(super) fn from_index(index: usize) -> Option<Row> {
+    pub(super) fn from_index(index: usize) -> Option<ScopeRow> {
         let scope = *Scope::ALL.get(index / Amount::ALL.len())?;
         let amount = *Amount::ALL.get(index % Amount::ALL.len())?;
-        Some(Row { scope, amount })
+        Some(ScopeRow { scope, amount })
     }
 
     /// Returns the limit of the row.
     pub fn hold(self) -> Hold {
         let index = self.index().unwrap_or(usize::MAX);
-        Hold::of_row(u8::try_from(index).unwrap_or(u8::MAX), NAMES.get(index).copied().unwrap_or_default())
+        Hold::for_row(u8::try_from(index).unwrap_or(u8::MAX), NAMES.get(index).copied().unwrap_or_default())
     }
 
-    /// Returns true if only jobs of one queue count.
-    fn is_of_queue(self) -> bool {
+    fn counts_one_queue(self) -> bool {
         matches!(self.scope, Scope::AssociationInQueue | Scope::BankInQueue)
     }
 }
 
-/// Returns all rows.
-pub(super) fn rows() -> impl DoubleEndedIterator<Item = Row> {
-    (0..NAMES.len()).filter_map(Row::from_index)
+/// Returns all rows of the table.
+pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
+    (0..NAMES.len()).filter_map(ScopeRow::from_index)
 }
 
-/// Returns the limits over scopes that count jobs of one queue only.
-pub fn rows_of_queues() -> HoldSet {
-    rows().filter(|row| row.is_of_queue()).map(Row::hold).collect()
+/// Returns the limits over scopes that count only the jobs of one queue.
+pub fn queue_scope_limits() -> HoldSet {
+    list_rows().filter(|row| row.counts_one_queue()).map(ScopeRow::hold).collect()
 }
 
-/// Returns the rejection of a job that is larger than a whole cap. A cap on the number of jobs rejects no job.
+/// Returns the text of the rejection if a job of `size` alone exceeds `cap`. A cap on the number of jobs rejects no job.
 pub(super) fn rejection(
     target: &Target,
     queue: Option<&QueueName>,
@@ -82,7 +80,7 @@ pub(super) fn rejection(
     if measure == Measure::Jobs || cap.limit.admits(0, asked) {
         return None;
     }
-    let what = match measure {
+    let unit = match measure {
         Measure::Jobs => "job(s)",
         Measure::Nodes => "node(s)",
         Measure::Cores => "core(s)",
@@ -90,7 +88,7 @@ pub(super) fn rejection(
         // No row has these measures.
         Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => return None,
     };
-    let which = match stage {
+    let verb = match stage {
         Stage::Running => "run",
         Stage::Scheduled => "be scheduled",
         Stage::RunningAndScheduled => "run or be scheduled",
@@ -98,7 +96,7 @@ pub(super) fn rejection(
     let queue = queue.map_or(String::new(), |queue| format!(" in queue {queue}"));
     let most = cap.limit.cap();
     Some(format!(
-        "job size ({asked} {what}) is greater than what may {which} at once of {target}{queue} ({most} {what})"
+        "job size ({asked} {unit}) is greater than what may {verb} at once of {target}{queue} ({most} {unit})"
     ))
 }
 
@@ -108,8 +106,8 @@ mod tests {
 
     #[test]
     fn each_row_has_its_index_and_its_own_name() {
-        for (index, row) in rows().enumerate() {
-            assert_eq!((row.index(), Row::from_index(index)), (Some(index), Some(row)));
+        for (index, row) in list_rows().enumerate() {
+            assert_eq!((row.index(), ScopeRow::from_index(index)), (Some(index), Some(row)));
             let scope = match row.scope {
                 Scope::Association => "association",
                 Scope::AssociationInQueue => "association-queue",
@@ -119,10 +117,10 @@ mod tests {
             };
             assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
         }
-        assert_eq!(Row::from_index(NAMES.len()), None);
+        assert_eq!(ScopeRow::from_index(NAMES.len()), None);
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
         assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());
-        assert_eq!(rows_of_queues().rows().count(), 2 * Amount::ALL.len());
+        assert_eq!(queue_scope_limits().row_indices().count(), 2 * Amount::ALL.len());
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How many nodes, cores and GPUs a jobspec asks for (RFC 14 resources; RFC 25 shapes and beyond), and for how long.
+//! The nodes, cores and GPUs that a jobspec requests, and the time limit: RFC 25 shapes and other RFC 14 resources.
 
 use crate::ids::Measure;
 use std::fmt;
@@ -7,11 +7,11 @@ use std::fmt;
 /// The resources that a job requests: at least 1 node and 1 core, and at most [`Size::MOST`] of each measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: u64,
-    /// Cores over all nodes.
+    /// The number of cores on all nodes together.
     pub cores: u64,
-    /// GPUs over all nodes.
+    /// The number of GPUs on all nodes together.
     pub gpus: u64,
     /// The time limit in milliseconds, rounded up; [`Size::MOST_TIME`] if the job has none.
     pub time_limit_ms: u64,
@@ -21,8 +21,8 @@ impl Size {
     /// The size of a running job whose jobspec cannot be measured.
     pub const ONE: Size = Size::new(1, 1, 0);
 
-    /// The most that a job may request of each measure. So sums over all jobs that Flux can hold fit into 64 bits, and a job subtracts from
-    /// a counter the same amount that it has added.
+    /// The most that a job may request of each measure. With this limit, no sum over jobs overflows 64 bits. So a counter is exact: each job
+    /// subtracts the amount that it has added.
     pub const MOST: u64 = 1 << 40;
 
     /// The most that a job counts as in a measure of time, and the time limit of a job without one, in milliseconds. So sums over 16,000 such
@@ -43,8 +43,8 @@ impl Size {
         Size { time_limit_ms: milliseconds.min(Size::MOST_TIME), ..self }
     }
 
-    /// Returns the lesser of both sizes for each measure.
-    pub fn min_of(self, other: Size) -> Size {
+    /// Returns, for each measure, the lesser of the two amounts.
+    pub fn least_of_each(self, other: Size) -> Size {
         Size {
             nodes: self.nodes.min(other.nodes),
             cores: self.cores.min(other.cores),
@@ -53,15 +53,16 @@ impl Size {
         }
     }
 
-    /// Returns true if the size equals `least` in some measure, so that without it the least of many sizes can be another.
-    pub fn touches(self, least: Size) -> bool {
+    /// Returns true if the size equals `least` in at least one measure. If a member with such a size leaves a set whose least size is
+    /// `least`, the least size of the set may grow.
+    pub fn equals_in_a_measure(self, least: Size) -> bool {
         self.nodes == least.nodes
             || self.cores == least.cores
             || self.gpus == least.gpus
             || self.time_limit_ms == least.time_limit_ms
     }
 
-    /// Returns the amount of a measure that a job of this size counts as.
+    /// Returns the amount of `measure` that a job of this size counts as.
     pub fn amount(self, measure: Measure) -> u64 {
         match measure {
             Measure::Jobs => 1,
@@ -80,12 +81,12 @@ impl Size {
     }
 }
 
-/// The kinds of resource that matter here.
+/// The kinds of resource that sizes distinguish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A node.
     Node,
-    /// A task slot.
+    /// A task slot (RFC 14).
     Slot,
     /// A core.
     Core,
@@ -102,20 +103,20 @@ pub struct Vertex {
     pub depth: usize,
     /// The kind of resource.
     pub kind: Kind,
-    /// How many of it in each of its parent; positive.
+    /// The number of these resources in each resource of the parent vertex; positive.
     pub count: u64,
 }
 
 /// The reason why a jobspec cannot be measured.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SizeError {
-    /// No task slot above any core.
+    /// The resources have no task slot.
     NoSlot,
-    /// No core at all.
+    /// The resources have no core below a task slot.
     NoCore,
-    /// More than [`Size::MOST`] of a measure.
+    /// The job requests more than [`Size::MOST`] of a measure.
     TooLarge,
-    /// The form of the jobspec; the text names the key and the fault.
+    /// The jobspec has an invalid form. The text names the key and the fault.
     Malformed(String),
 }
 
@@ -130,8 +131,8 @@ impl fmt::Display for SizeError {
     }
 }
 
-/// Measures resources: the products of the counts along each path, summed over branches. A job that names only cores counts one node.
-/// Resources outside of the task slots are not counted, as in Flux.
+/// Measures resources: multiplies the counts along each path, and sums the products over all branches. A job that names no node counts as
+/// one node. Cores and GPUs outside of task slots are not counted, as in Flux.
 pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
     struct Level {
         product: u64,
@@ -139,7 +140,7 @@ pub fn measure(vertices: &[Vertex]) -> Result<Size, SizeError> {
         node: Option<usize>,
     }
     let mut path: Vec<Level> = Vec::new();
-    // Nodes with another node below are containers of nodes, not nodes of the job.
+    // A node vertex that contains another node vertex is not counted as a node of the job.
     let mut nodes: Vec<(u64, bool)> = Vec::new();
     let (mut cores, mut gpus, mut slots) = (0u64, 0u64, false);
     for vertex in vertices {

@@ -1,32 +1,36 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The limits in the records of associations and queues: those on counters, which hold a job, and caps on a single job, which reject it.
+//! The limits in the records of associations and queues. Limits on counters hold a job; limits on a single job reject it.
 //!
 //! To add a limit, add a row to a table of [`RULES`].
 
-use super::counter::{Applied, Counter};
+use super::counter::{AppliedLimit, Counter};
 use super::counts::Tally;
 use super::hold::{Hold, HoldSet};
-use super::scope_rows::{Row, rows};
+use super::scope_rows::{ScopeRow, list_rows};
 use super::size::Size;
 use super::usage::Usage;
 use crate::accounts::{Association, Book, Cap, Queue};
 use crate::ids::{Amount, Limit, Measure, QueueName, Stage};
 
-/// Caps of a queue or an association, each on one measure.
+/// The caps in a record of type `T`, a queue or an association. Each is on one measure.
 pub type CapsOf<T> = &'static [(Measure, fn(&T) -> Limit)];
 
-/// Whose caps count. A job that exceeds any of them exceeds the limit.
+/// The caps of a limit. A job that exceeds any of them exceeds the limit.
 #[derive(Clone, Copy, Debug)]
 pub enum Caps {
-    /// Those of the job's queue, if the site has configured that queue.
+    /// The caps of the job's queue, if the queue was pushed.
     InQueue(CapsOf<Queue>),
-    /// Those of the association.
+    /// The caps of the association.
     InAll(CapsOf<Association>),
 }
 
 impl Caps {
-    /// Returns the caps on a job of `association` in the configured queue `queue`.
-    fn on(self, association: &Association, queue: Option<&Queue>) -> impl Iterator<Item = (Measure, Limit)> {
+    /// Returns the caps on a job of `association` in the pushed queue `queue`.
+    fn list_caps(
+        self,
+        association: &Association,
+        queue: Option<&Queue>,
+    ) -> impl Iterator<Item = (Measure, Limit)> {
         let (of_queue, of_all): (CapsOf<Queue>, CapsOf<Association>) = match self {
             Caps::InQueue(caps) => (caps, &[]),
             Caps::InAll(caps) => (&[], caps),
@@ -43,20 +47,20 @@ impl Caps {
 pub struct Rule {
     /// The name of the dependency.
     pub name: &'static str,
-    /// Which jobs count.
+    /// The states of the jobs that count.
     pub stage: Stage,
-    /// The caps. Under those of a queue, only jobs of that queue count.
+    /// The caps. Only jobs of the same queue count under the caps of a queue.
     pub caps: Caps,
 }
 
 impl Rule {
-    /// Returns true if the limit counts jobs of one queue.
+    /// Returns true if the limit counts only the jobs of one queue.
     pub fn is_of_queue(&self) -> bool {
         matches!(self.caps, Caps::InQueue(_))
     }
 
-    /// Returns true if the limit counts running jobs of the association, whatever their size.
-    pub fn is_running_jobs(&self) -> bool {
+    /// Returns true if this is the limit on the number of running jobs of an association.
+    pub fn is_on_running_jobs(&self) -> bool {
         matches!((self.stage, self.caps), (Stage::Running, Caps::InAll([(Measure::Jobs, _)])))
     }
 }
@@ -71,8 +75,8 @@ pub struct PerJob {
 }
 
 impl PerJob {
-    fn reject(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
-        let caps = || self.caps.on(association, queue);
+    fn rejection(&self, association: &Association, queue: Option<&Queue>, size: Size) -> Option<String> {
+        let caps = || self.caps.list_caps(association, queue);
         caps().find(|(measure, cap)| !cap.admits(0, size.amount(*measure)))?;
         let sizes =
             Measure::ALL.map(|measure| (format!("{{{}}}", measure.name()), size.amount(measure).to_string()));
@@ -82,10 +86,10 @@ impl PerJob {
     }
 }
 
-/// `max-resources-queue`: what an association may have in use in a queue.
+/// The caps of `max-resources-queue`, on the resources of an association in a queue.
 const RESOURCES_IN_QUEUE: Caps = Caps::InQueue(&[(Measure::Nodes, |queue| queue.max_nodes_per_assoc)]);
 
-/// `max-resources-user-limit`: what an association may have in use.
+/// The caps of `max-resources-user-limit`, on the resources of an association.
 const RESOURCES: Caps = Caps::InAll(&[
     (Measure::Nodes, |association| association.max_nodes),
     (Measure::Cores, |association| association.max_cores),
@@ -141,36 +145,36 @@ pub const RULES: Rules = Rules {
     ],
 };
 
-/// The most limits of an association in a queue and its parent, so that [`Rules::applied`] allocates once.
+/// The maximum number of limits on a job, including limits of the parent queue. With this capacity [`Rules::list_applied`] allocates once.
 const CAPACITY: usize = 24;
 
 /// The tables of limits whose caps are in the records of associations and queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
-    /// Limits on counters, in the order in which names are added and shown. At most 64: [`HoldSet`] has a bit for each, and as many for the
-    /// rows of limits over scopes, which come after these.
+    /// Limits on counters, in the order in which names are added and shown. There may be at most 64, because [`HoldSet`] has 64 bits for
+    /// them. The other 64 bits are for the limits over scopes.
     pub counters: &'static [Rule],
     /// Limits on a single job, in the order in which they are tested.
     pub per_job: &'static [PerJob],
 }
 
 impl Rules {
-    /// Returns the limits of this table that apply to jobs of `association` in `queue`, whose jobs count as `usage`. A virtual queue and its
-    /// parent both limit them, and the parent counts the jobs of its virtual queues.
-    pub(super) fn applied<'a>(
+    /// Returns the limits of this table that apply to jobs of `association` in `queue`. `usage` has the counters of the association. If
+    /// `queue` is a virtual queue, the limits of its parent queue apply too, and the parent counts the jobs of its virtual queues.
+    pub(super) fn list_applied<'a>(
         self,
         book: &'a Book,
         association: &Association,
         queue: Option<&QueueName>,
         usage: Option<&Usage>,
-    ) -> Vec<Applied<'a>> {
-        let in_queue = |queue: &Queue| {
-            let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.in_queue(queue));
+    ) -> Vec<AppliedLimit<'a>> {
+        let count_queue = |queue: &Queue| {
+            let count = |queue: &str| usage.map_or(Tally::default(), |usage| usage.tally_in_queue(queue));
             let virtual_queues = book.site_limits().virtual_queues(queue.name.as_str());
             virtual_queues.fold(count(queue.name.as_str()), |sum, queue| sum.plus(count(queue.as_str())))
         };
         let mut queues =
-            book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), in_queue(queue)));
+            book.queues_of(queue.map(QueueName::as_str)).map(|queue| (Some(queue), count_queue(queue)));
         let total = (None, usage.map_or(Tally::default(), |usage| usage.total));
         let counted = [queues.next(), queues.next(), Some(total)];
         let mut applied = Vec::with_capacity(CAPACITY);
@@ -178,17 +182,17 @@ impl Rules {
             for (queue, tally) in
                 counted.iter().flatten().filter(|(queue, _)| queue.is_some() == rule.is_of_queue())
             {
-                applied.extend(rule.caps.on(association, *queue).map(|(measure, limit)| {
+                applied.extend(rule.caps.list_caps(association, *queue).map(|(measure, limit)| {
                     let amount = Amount { stage: rule.stage, measure };
                     let counter = Counter::new(hold, amount, Cap { limit, is_given: false }, tally);
-                    Applied::new(counter, None, queue.map(|queue| &queue.name))
+                    AppliedLimit::new(counter, None, queue.map(|queue| &queue.name))
                 }));
             }
         }
         applied
     }
 
-    /// Returns the rejection of a job that is larger than a cap on a single job.
+    /// Returns the text of the rejection if a job of `size` exceeds a limit on a single job.
     pub fn rejection(
         self,
         book: &Book,
@@ -198,31 +202,31 @@ impl Rules {
     ) -> Option<String> {
         self.per_job.iter().find_map(|row| match row.caps {
             Caps::InQueue(_) => {
-                book.queues_of(queue).find_map(|queue| row.reject(association, Some(queue), size))
+                book.queues_of(queue).find_map(|queue| row.rejection(association, Some(queue), size))
             }
-            Caps::InAll(_) => row.reject(association, None, size),
+            Caps::InAll(_) => row.rejection(association, None, size),
         })
     }
 
     /// Returns the limits on counters, in the order in which names are added and shown.
     pub fn all(self) -> impl DoubleEndedIterator<Item = (Hold, &'static Rule)> {
         let rules = self.counters.iter().enumerate();
-        rules.filter_map(|(index, rule)| Some((Hold::of_rule(index, rule.name)?, rule)))
+        rules.filter_map(|(index, rule)| Some((Hold::for_rule(index, rule.name)?, rule)))
     }
 
-    /// Returns all limits that hold jobs: those on counters, and those over scopes.
+    /// Returns all limits that hold jobs: the limits on counters of this table, then the limits over scopes.
     pub(super) fn names(self) -> impl Iterator<Item = Hold> {
-        self.all().map(|(hold, _)| hold).chain(rows().map(Row::hold))
+        self.all().map(|(hold, _)| hold).chain(list_rows().map(ScopeRow::hold))
     }
 
-    /// Returns the members of a set, in that order.
+    /// Returns the members of `set` in the order in which names are added and shown.
     pub fn members(self, set: HoldSet) -> impl DoubleEndedIterator<Item = Hold> {
-        let ours = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
-        ours.chain(set.rows().filter_map(Row::from_index).map(Row::hold))
+        let counters = self.all().map(|(hold, _)| hold).filter(move |hold| set.contains(*hold));
+        counters.chain(set.row_indices().filter_map(ScopeRow::from_index).map(ScopeRow::hold))
     }
 
-    /// Returns the limits on counters of which `which` is true.
-    pub fn select(self, which: impl Fn(&Rule) -> bool) -> HoldSet {
-        self.all().filter(|(_, rule)| which(rule)).map(|(hold, _)| hold).collect()
+    /// Returns the limits on counters for which `is_wanted` returns true.
+    pub fn select_limits(self, is_wanted: impl Fn(&Rule) -> bool) -> HoldSet {
+        self.all().filter(|(_, rule)| is_wanted(rule)).map(|(hold, _)| hold).collect()
     }
 }

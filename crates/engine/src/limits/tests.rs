@@ -61,7 +61,7 @@ fn make_job(book: &Book, phase: Phase) -> Job {
 
 fn make_held_job(book: &Book) -> Job {
     let mut job = make_job(book, Phase::Depend);
-    job.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
+    job.names.add_all(RULES, RULES.select_limits(Rule::is_on_running_jobs));
     job
 }
 
@@ -181,12 +181,12 @@ fn a_recount_repairs_counters_and_drift_reports_them() {
     let mut ledger = Ledger::new(RULES);
     ledger.insert(JobId(1), make_job(&book, Phase::Run));
     let association = book.find(UserId(1), None).unwrap();
-    ledger.corrupt(JobId(1), |job| job.phase = Phase::Sched);
+    ledger.corrupt_job(JobId(1), |job| job.phase = Phase::Sched);
     assert_eq!(ledger.drift().len(), 1);
     ledger.recount();
     assert_eq!(ledger.drift(), []);
     assert_eq!(ledger.accounts.usage(association).unwrap().total.charged.sched.jobs(), 1);
-    ledger.forget_jobs();
+    ledger.drop_jobs();
     assert_eq!(ledger.drift().len(), 1, "counters without jobs differ too");
 }
 
@@ -212,7 +212,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
     ] {
         let mut ledger = Ledger::new(RULES);
         ledger.insert(JobId(1), job);
-        ledger.corrupt(JobId(1), change);
+        ledger.corrupt_job(JobId(1), change);
         let drift = ledger.drift().into_iter();
         let kinds: Vec<String> = drift.map(|(_, text)| text.split(':').next().unwrap().to_owned()).collect();
         let wanted: &[&str] = if wanted == "none" { &[] } else { &[wanted] };
@@ -221,7 +221,7 @@ fn drift_names_the_kind_of_counter_that_differs() {
     // The recount also finds a difference in one of two held jobs of a class.
     let mut ledger = Ledger::new(RULES);
     [1, 2].into_iter().for_each(|id| ledger.insert(JobId(id), make_held_job(&book)));
-    ledger.corrupt(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
+    ledger.corrupt_job(JobId(2), |job| job.knowledge = Knowledge::Unreadable);
     let kinds: Vec<String> = ledger.drift().into_iter().map(|(_, text)| text).collect();
     assert_eq!(kinds, ["lines of held jobs"]);
 }

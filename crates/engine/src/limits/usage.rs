@@ -8,17 +8,17 @@ use crate::ids::QueueName;
 /// All counters of one association.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Active jobs.
+    /// The number of active jobs.
     pub active_jobs: u64,
-    /// Over all queues, and over jobs without a queue.
+    /// The sum over all queues and over jobs without a queue.
     pub total: Tally,
-    /// Per queue, sorted by name. A queue remains in the list after its jobs have ended.
+    /// The counters of each queue, sorted by name. A queue remains in the list after its jobs have ended.
     queues: Vec<(QueueName, Tally)>,
 }
 
 impl Usage {
     /// Returns the counters of one queue.
-    pub fn in_queue(&self, queue: &str) -> Tally {
+    pub fn tally_in_queue(&self, queue: &str) -> Tally {
         let found = self.queues.binary_search_by(|(name, _)| name.as_str().cmp(queue));
         found.ok().and_then(|at| self.queues.get(at)).map_or(Tally::default(), |(_, tally)| *tally)
     }
@@ -28,8 +28,8 @@ impl Usage {
         self.queues.iter().map(|(name, tally)| (name, tally))
     }
 
-    /// Adds a job, or subtracts it.
-    pub fn count(&mut self, job: &Job, footprint: Footprint, is_in: bool) {
+    /// Adds a job if `is_in` is true, and subtracts it otherwise.
+    pub fn count_job(&mut self, job: &Job, footprint: Footprint, is_in: bool) {
         let op = if is_in { u64::saturating_add } else { u64::saturating_sub };
         self.active_jobs = op(self.active_jobs, footprint.active_jobs);
         if footprint.is_idle() {
@@ -50,10 +50,10 @@ impl Usage {
         }
     }
 
-    /// Returns true if both count the same. A queue without jobs equals a queue that is not in the list.
+    /// Returns true if all counters are equal. A queue without jobs equals a queue that is not in the list.
     pub fn equals(&self, other: &Usage) -> bool {
         let covers =
-            |a: &Usage, b: &Usage| a.queues().all(|(name, tally)| *tally == b.in_queue(name.as_str()));
+            |a: &Usage, b: &Usage| a.queues().all(|(name, tally)| *tally == b.tally_in_queue(name.as_str()));
         self.active_jobs == other.active_jobs
             && self.total == other.total
             && covers(self, other)

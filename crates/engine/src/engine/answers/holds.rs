@@ -190,16 +190,16 @@ fn add_frees(
     now: f64,
 ) {
     let jobs: Vec<(JobId, Option<f64>)> = match target {
-        None => view.ledger.accounts().counted(association).take(MOST_LOOKED_AT).collect(),
+        None => view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
-            view.limits().counted_in_scope(association, target, queue, MOST_LOOKED_AT)
+            view.limits().jobs_counted_in_scope(association, target, queue, MOST_LOOKED_AT)
         }
     };
     let mut left = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
-        let amount = stage.taken(other, measure, is_stopped);
+        let amount = stage.amount_taken(other, measure, is_stopped);
         let other_queue = other.queue.as_ref().map(QueueName::as_str);
         if amount == 0 || !view.book.site_limits().counts_in(hold.queue.as_ref(), other_queue) {
             continue;

@@ -127,13 +127,13 @@ impl<'a> Bounds<'a> {
     fn let_overtake(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
-        let of_queue = blocking.and(self.fullest.rules().select(Rule::is_of_queue));
+        let of_queue = blocking.and(self.fullest.rules().select_limits(Rule::is_of_queue));
         let behind = std::mem::take(&mut self.behind);
         let looks = behind.len();
         for id in behind {
             let Some(job) = self.fullest.job(id) else { continue };
             let is_elsewhere = job.queue != queue && !of_queue.is_empty();
-            if is_elsewhere || size.min_of(job.size) != size {
+            if is_elsewhere || size.least_of_each(job.size) != size {
                 take_indefinitely(&mut self.fullest, id);
             } else {
                 self.behind.push(id);

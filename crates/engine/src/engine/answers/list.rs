@@ -6,7 +6,7 @@ use super::super::posted::shown;
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
-use crate::limits::{Job, Keepers, Phase, PlaceInLine, Room};
+use crate::limits::{Headroom, Job, Keepers, Phase, PlaceInLine};
 use crate::priority::Explanation;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -114,7 +114,7 @@ fn default_true() -> bool {
 /// Results that several jobs share.
 #[derive(Default)]
 struct SharedResults {
-    rooms: HashMap<(AssociationId, Option<QueueName>), Room>,
+    rooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
     /// The index of weights in [`JobsPage::weighings`], by their key.
     weighings: HashMap<usize, usize>,
 }
@@ -200,7 +200,7 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             };
             add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(comes));
             for (id, _) in view.book.all_associations_of(user) {
-                add(&mut view.ledger.accounts().before_sched(id, wanted.after));
+                add(&mut view.ledger.accounts().jobs_before_sched(id, wanted.after));
                 add(&mut view.posted.pending_of(id, wanted.after));
             }
             found.sort_unstable();

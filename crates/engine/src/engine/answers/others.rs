@@ -194,7 +194,7 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
         return false;
     }
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return false };
-    let counted = view.ledger.accounts().counted(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
+    let counted = view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
     let mut jobs: Vec<JobId> = counted.collect();
     if jobs.len() > MOST_LOOKED_AT {
         return false;

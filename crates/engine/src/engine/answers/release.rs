@@ -156,12 +156,12 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let many = || note("many", "too many jobs come before it to compute the time");
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
     let counted: Vec<(JobId, Option<f64>)> =
-        view.ledger.accounts().counted(association).take(MOST_LOOKED_AT + 1).collect();
+        view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT + 1).collect();
     let is_cut = counted.len() > MOST_LOOKED_AT;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
     // The jobs that were left out must be known to end later. Jobs with an unknown end come last.
-    let last = view.ledger.accounts().counted(association).next_back();
+    let last = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
     let mut looks = MOST_LOOKS;
     let latest = (are_known && job.is_held())

@@ -351,7 +351,7 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         held_jobs: view
             .ledger
             .accounts()
-            .before_sched(id, None)
+            .jobs_before_sched(id, None)
             .filter_map(|id| Some((id, show_held(view, id)?)))
             .collect(),
     }

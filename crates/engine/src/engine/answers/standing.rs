@@ -363,7 +363,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         reserved: Some(holding.reserved),
         cap: holding.limit.finite_cap(),
     };
-    let own = view.limits().pressures(id, None);
+    let own = view.limits().limits_in_records(id, None);
     shown.extend(own.iter().filter(|holding| holding.queue.is_none()).map(|holding| show(holding, None)));
     let used =
         view.ledger.accounts().usage(id).into_iter().flat_map(|usage| usage.queues().map(|(name, _)| name));
@@ -371,7 +371,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
-        let of_queue = view.limits().pressures(id, Some(queue));
+        let of_queue = view.limits().limits_in_records(id, Some(queue));
         let is_shown =
             |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
         let of_queue = of_queue.iter().filter(|holding| holding.queue.as_ref() == Some(queue));

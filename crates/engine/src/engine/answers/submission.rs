@@ -93,13 +93,13 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
     let now = checked.heading.now;
     let active = view.ledger.accounts().active_jobs(association);
     checked.jobs_rejected = count - count.min(record.active_headroom(active));
-    let limits = view.limits().on_job(facts.id, &job);
-    let fitting = limits.iter().map(|limit| (limit.fitting(), limit.hold)).min();
+    let limits = view.limits().limits_on_job(facts.id, &job);
+    let fitting = limits.iter().map(|limit| (limit.count_fitting(), limit.hold)).min();
     let accepted = count - checked.jobs_rejected;
     checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));
     let first = fitting.filter(|_| checked.jobs_held > 0);
     checked.first_limit = first.map(|(_, hold)| Cow::Borrowed(hold.name()));
-    let exceeded = limits.into_iter().filter(|limit| limit.fitting() == 0);
+    let exceeded = limits.into_iter().filter(|limit| limit.count_fitting() == 0);
     let holds = exceeded.map(|limit| show_hold(view, association, limit, job.is_queue_stopped, now));
     checked.holds = holds.collect();
     if let Some(made) = view.explain(facts.id, &job, facts.urgency) {

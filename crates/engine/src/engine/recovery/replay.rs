@@ -44,12 +44,12 @@ impl Recovery {
             State::New => Phase::New,
             State::Depend => Phase::Depend,
             // The scheduler has allocated resources, but Flux could not record them while the job was in PRIORITY.
-            State::Priority if facts.resources.are_there() => Phase::Run,
+            State::Priority if facts.resources.are_present() => Phase::Run,
             State::Priority => Phase::Priority,
             State::Sched => Phase::Sched,
             State::Run => Phase::Run,
             // The job holds its resources until INACTIVE.
-            State::Cleanup if facts.resources.are_there() => Phase::Run,
+            State::Cleanup if facts.resources.are_present() => Phase::Run,
             State::Cleanup => Phase::Cleanup,
             State::Inactive => return Vec::new(),
         };
@@ -246,7 +246,7 @@ impl Recovery {
         self.unreadable.remove(&id);
         let mut effects = note_foreign(shared, id, &foreign);
         if knowledge != Knowledge::Known {
-            let names = HoldNames::only_outstanding(rules, ours, shared.now);
+            let names = HoldNames::from_outstanding(rules, ours, shared.now);
             shared.ledger.change(id, |job| job.names = names);
             effects.extend(self.mark_known(shared, id));
         }
@@ -322,7 +322,7 @@ impl Recovery {
             })
         };
         let free: Vec<JobId> =
-            shared.ledger.accounts().before_sched(association, None).filter(is_free).collect();
+            shared.ledger.accounts().jobs_before_sched(association, None).filter(is_free).collect();
         free.into_iter().flat_map(|id| hold::hold_in_depend(shared, id)).collect()
     }
 }
@@ -346,7 +346,7 @@ fn schedule_put_off_scans(shared: &mut Shared) -> Vec<Effect> {
     if shared.ledger.has_unread() {
         return Vec::new();
     }
-    let put_off = shared.ledger.take_put_off();
+    let put_off = shared.ledger.take_deferred();
     put_off.into_iter().flat_map(|association| shared.due.scan_later(association, Line::All)).collect()
 }
 

@@ -88,6 +88,6 @@ pub(in crate::engine) fn is_in_reach(
         Measure::Jobs => !cap.admits(active, 1),
         _ => !cap.is_unlimited(),
     };
-    let limits = shared.limits().pressures(association, queue);
+    let limits = shared.limits().limits_in_records(association, queue);
     limits.iter().any(|it| it.amount.stage == Stage::Running && is_in_reach(it.amount.measure, it.limit))
 }

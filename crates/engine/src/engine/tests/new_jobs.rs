@@ -91,7 +91,7 @@ fn a_new_duration_of_a_running_job_changes_its_end() {
         let start = host.jobs[&id].started.unwrap();
         let updated = HostJob { duration, ..host.jobs[&id].clone() };
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
-        let ends = host.engine.ledger().job(id).unwrap().ends_by();
+        let ends = host.engine.ledger().job(id).unwrap().latest_end();
         assert_eq!(ends, after.map(|after| start + after), "{duration}");
     }
 }

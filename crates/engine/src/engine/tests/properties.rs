@@ -206,7 +206,11 @@ impl World {
             for queue in ["q1", "q2"] {
                 let here = |job: &&&HostJob| job.queue.as_deref() == Some(queue) && job.is_scheduled();
                 let nodes: u64 = jobs.iter().filter(here).map(|job| job.size.nodes).sum();
-                assert_eq!(usage.in_queue(queue).charged.sched.nodes(), nodes, "scheduled nodes in {queue}");
+                assert_eq!(
+                    usage.tally_in_queue(queue).charged.sched.nodes(),
+                    nodes,
+                    "scheduled nodes in {queue}"
+                );
             }
         }
     }
@@ -237,7 +241,7 @@ impl World {
                 assert!(limits.max_cores.admits(counts.run.cores(), 0), "cores of {limits:?}: {counts:?}");
             }
             for queue in &self.site.queues {
-                let counts = usage.in_queue(queue.name.as_str()).charged;
+                let counts = usage.tally_in_queue(queue.name.as_str()).charged;
                 assert!(queue.max_sched_jobs.admits(counts.sched.jobs(), 0), "{queue:?}: {counts:?}");
                 assert!(
                     queue.max_sched_nodes_per_assoc.admits(counts.sched.nodes(), 0),

@@ -70,7 +70,7 @@ fn the_counters_are_recounted_at_once_after_a_panic() {
     let mut host = site(|a| a.max_sched_jobs = Limit(1));
     let [first, second] = [submit(&mut host, 1), submit(&mut host, 1)];
     assert_eq!([first, second].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.engine.ledger.corrupt(first, |job| job.phase = crate::limits::Phase::Run);
+    host.engine.ledger.corrupt_job(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
     send_panic(&mut host, Some(first));
     assert_eq!(host.engine.ledger.drift(), []);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Excerpts of the ledger, in which the code that releases jobs predicts when a held job goes.
+//! Excerpts of the ledger. In an excerpt, the engine simulates releases to predict when a held job is released.
 
 use super::super::{Accounts, Size};
 use super::{Account, Class, Job, Ledger};
@@ -7,7 +7,7 @@ use crate::accounts::AssociationId;
 use crate::ids::{Amount, JobId, Measure, Stage};
 use serde::{Deserialize, Serialize};
 
-/// The place of a held job among the held jobs of its association, in the order of release; or that of a pending job in its scheduler
+/// The place of a held job among the held jobs of its association, in the order of release. For a pending job, its place in its scheduler
 /// queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceInLine {
@@ -18,22 +18,23 @@ pub struct PlaceInLine {
 }
 
 impl Ledger {
-    /// Returns the held jobs of the same association that may be released before `id`, or take the headroom that it needs: all jobs before
-    /// it, and those after it that request less or have other names. Returns `None` if there are more than `most`.
+    /// Returns the held jobs of the same association that may be released before job `id`, or take headroom that it needs. These are all
+    /// jobs before it, and the later jobs that request less or have other names. Returns `None` if there are more than `most`.
     pub fn rivals(&self, id: JobId, most: usize) -> Option<Vec<JobId>> {
         let job = self.job(id)?;
         let own = Class::for_job(job);
         let mut rivals = Vec::new();
-        let lines = self.accounts.lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
+        let lines =
+            self.accounts.held_lines(job.association()?).filter(|(class, _)| class.keepers <= own.keepers);
         for (class, line) in lines {
             let is_own = *class == own;
             let mut after = None;
-            let is_less = |size: Size| size.nodes < job.size.nodes || size.cores < job.size.cores;
+            let requests_less = |size: Size| size.nodes < job.size.nodes || size.cores < job.size.cores;
             while let Some(next) =
-                line.next(after, |size| !is_own || after.is_none_or(|at| at < id) || is_less(size))
+                line.find_next(after, |size| !is_own || after.is_none_or(|at| at < id) || requests_less(size))
             {
                 after = Some(next);
-                if is_own && next >= id && self.job(next).is_some_and(|it| !is_less(it.size)) {
+                if is_own && next >= id && self.job(next).is_some_and(|it| !requests_less(it.size)) {
                     continue;
                 }
                 if rivals.len() == most {
@@ -45,13 +46,13 @@ impl Ledger {
         Some(rivals)
     }
 
-    /// Returns a ledger of one association with all of its counters, and with `jobs` as its only jobs. It contains no limits over scopes,
-    /// because other associations use them too.
+    /// Returns a ledger with the counters of `association`, and with only the jobs in `jobs`. The excerpt has no limits over scopes, because
+    /// jobs of other associations count under these limits too.
     pub fn excerpt(&self, association: AssociationId, jobs: impl Iterator<Item = JobId>) -> Ledger {
-        let whole = self.accounts.get(association);
+        let original = self.accounts.get(association);
         let mut account = Account {
-            usage: whole.map(|account| account.usage.clone()).unwrap_or_default(),
-            unread: whole.map_or(0, |account| account.unread),
+            usage: original.map(|account| account.usage.clone()).unwrap_or_default(),
+            unread: original.map_or(0, |account| account.unread),
             ..Account::default()
         };
         let mut excerpt = Ledger::new(self.rules);
@@ -65,18 +66,18 @@ impl Ledger {
             excerpt.jobs.insert(id, job.clone().into());
         }
         excerpt.stopped = self.stopped.clone();
-        excerpt.accounts = Accounts::with_one(association, account);
+        excerpt.accounts = Accounts::for_excerpt(association, account);
         excerpt
     }
 }
 
 impl Stage {
-    /// Returns how much of `measure` a job counts as under limits on this stage. A suspended reservation counts if `counts_suspended` is
-    /// true.
-    pub fn taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
+    /// Returns the amount of `measure` that a job uses or reserves under limits on this stage. Suspended reservations are included if
+    /// `counts_suspended` is true.
+    pub fn amount_taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
         let (amount, tally) = (Amount { stage: self, measure }, job.footprint().tally);
-        let (charged, reserved) = tally.parts(amount, false);
-        let suspended = if counts_suspended { tally.suspended_of(amount) } else { 0 };
+        let (charged, reserved) = tally.charged_and_reserved(amount, false);
+        let suspended = if counts_suspended { tally.suspended_amount(amount) } else { 0 };
         charged.saturating_add(reserved).saturating_add(suspended)
     }
 }

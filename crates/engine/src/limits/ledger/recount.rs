@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Recounts of all counters, and comparisons with those in use.
+//! Recounts all counters, and compares the counters in use with a recount.
 
 use super::{Account, Ledger};
 use crate::accounts::AssociationId;
@@ -10,7 +10,7 @@ impl Ledger {
     pub fn recount(&mut self) {
         let jobs = std::mem::take(&mut self.jobs);
         let mut fresh = Ledger::new(self.rules());
-        fresh.accounts = std::mem::take(&mut self.accounts).emptied();
+        fresh.accounts = std::mem::take(&mut self.accounts).without_jobs();
         fresh.stopped = std::mem::take(&mut self.stopped);
         *self = fresh;
         for (id, row) in jobs.into_jobs() {
@@ -18,7 +18,7 @@ impl Ledger {
         }
     }
 
-    /// Returns each difference between the counters and a recount, with its association. A difference is a bug.
+    /// Describes each difference between the counters and a recount, with its association. A difference is a bug.
     pub fn drift(&self) -> Vec<(AssociationId, String)> {
         let mut fresh = self.clone();
         fresh.recount();
@@ -27,38 +27,43 @@ impl Ledger {
         let mut drift = Vec::new();
         let empty = Account::default();
         for &id in live.union(self.held.all()) {
-            let have = self.accounts.get(id).unwrap_or(&empty);
-            let want = fresh.accounts.get(id).unwrap_or(&empty);
-            if !have.usage.equals(&want.usage) {
-                drift.push((id, format!("counters: have {:?}, recounted {:?}", have.usage, want.usage)));
+            let stored = self.accounts.get(id).unwrap_or(&empty);
+            let recounted = fresh.accounts.get(id).unwrap_or(&empty);
+            if !stored.usage.equals(&recounted.usage) {
+                drift.push((
+                    id,
+                    format!("counters: have {:?}, recounted {:?}", stored.usage, recounted.usage),
+                ));
             }
             for (scope, counted) in self.accounts.all_scopes_of(id) {
-                let recounted = fresh.accounts.scopes.get(scope).map(|scope| &scope.counters);
-                if recounted != Some(&counted.counters) {
+                let expected = fresh.accounts.scopes.get(scope).map(|scope| &scope.counters);
+                if expected != Some(&counted.counters) {
                     drift.push((
                         id,
-                        format!("{scope:?}: have {:?}, recounted {recounted:?}", counted.counters),
+                        format!("{scope:?}: have {:?}, recounted {expected:?}", counted.counters),
                     ));
                 }
             }
-            if have.held != want.held || have.unread != want.unread {
+            if stored.held != recounted.held || stored.unread != recounted.unread {
                 drift.push((id, "lines of held jobs".to_owned()));
             }
-            if have.counted != want.counted || have.before_sched != want.before_sched {
+            if stored.counted != recounted.counted || stored.before_sched != recounted.before_sched {
                 drift.push((id, "lists of jobs".to_owned()));
             }
         }
-        // The lines of scopes hold the associations that wait there, and no others.
+        // The line of a scope must list exactly the associations that have a place there.
         let places = || self.accounts.iter().flat_map(|(_, account)| account.waiting.places());
         let scopes = || self.accounts.scopes.iter();
-        let said: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
-        let lines = scopes().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key))).collect();
-        let wrong = said.symmetric_difference(&lines);
+        let from_accounts: BTreeSet<_> = places().map(|(scope, key, _)| (scope, key)).collect();
+        let from_scopes =
+            scopes().flat_map(|(id, scope)| scope.line.ids().map(move |key| (id, key))).collect();
+        let wrong = from_accounts.symmetric_difference(&from_scopes);
         drift.extend(wrong.map(|(id, key)| (key.association, format!("its place in the line of {id:?}"))));
-        let said: BTreeSet<_> = places().map(|(id, key, since)| (id, since, key.association)).collect();
-        let lines = scopes().flat_map(|(id, scope)| scope.since.iter().map(move |it| (id, it.0, it.1)));
-        let lines = lines.collect();
-        let wrong = said.symmetric_difference(&lines);
+        let from_accounts: BTreeSet<_> =
+            places().map(|(id, key, since)| (id, since, key.association)).collect();
+        let from_scopes = scopes().flat_map(|(id, scope)| scope.since.iter().map(move |it| (id, it.0, it.1)));
+        let from_scopes = from_scopes.collect();
+        let wrong = from_accounts.symmetric_difference(&from_scopes);
         drift.extend(wrong.map(|(id, _, of)| (*of, format!("since when it waits in {id:?}"))));
         drift.extend(self.overtaken.drift(&self.accounts));
         // An association without live jobs must count nothing.

@@ -18,8 +18,8 @@ fn the_use_of_a_limit_includes_reservations() {
     ledger.insert(JobId(2), make_job(&book, Phase::Sched));
     ledger.insert(JobId(3), Job { grant: Grant::Given, ..make_job(&book, Phase::Priority) });
     ledger.insert(JobId(4), make_held_job(&book));
-    let pressures = Limits::new(&ledger, &book).pressures(id, None);
-    let found: Vec<_> = pressures
+    let limits_in_records = Limits::new(&ledger, &book).limits_in_records(id, None);
+    let found: Vec<_> = limits_in_records
         .iter()
         .filter(|it| !it.limit.is_unlimited())
         .map(|it| (it.hold.name(), it.amount.stage, it.amount.measure, (it.used, it.reserved, it.limit.0)))

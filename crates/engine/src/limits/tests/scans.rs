@@ -2,7 +2,7 @@
 //! Compares scans that skip associations with scans that visit all associations: both must release the same jobs in the same order, and
 //! leave the same places in all scopes.
 
-use super::super::place::Key;
+use super::super::place::LineKey;
 use super::super::scope::ScopeId;
 use super::*;
 use crate::accounts::{Cap, Policy, SiteLimit, Target};
@@ -95,7 +95,7 @@ struct World {
 }
 
 /// The places in each scope, and the overtaken jobs in the order of their overtaking.
-type Places = (Vec<(ScopeId, Key, u64)>, Vec<JobId>);
+type Places = (Vec<(ScopeId, LineKey, u64)>, Vec<JobId>);
 
 impl World {
     fn new(book: &Book, visits_all: bool) -> World {
@@ -154,7 +154,7 @@ impl World {
     fn discard_results(&mut self, cursor: &mut ScanCursor) {
         if self.visits_all {
             self.ledger.note_any_change();
-            cursor.restart_lines();
+            cursor.restart_searches();
         }
     }
 

@@ -105,7 +105,7 @@ fn only_associations_with_jobs_belong_to_scopes_when_limits_change() {
     let (other, _) = make_site();
     ledger.regroup(&other);
     let count_members = |ledger: &Ledger| {
-        let has_scopes = |(_, account): &(AssociationId, &Account)| account.member_of.is_some();
+        let has_scopes = |(_, account): &(AssociationId, &Account)| account.scope_ids.is_some();
         ledger.accounts.iter().filter(has_scopes).count()
     };
     assert_eq!((ledger.accounts.iter().count() > 1, count_members(&ledger)), (true, 1));
@@ -166,7 +166,7 @@ fn only_jobs_that_share_a_limit_with_an_unread_job_wait_for_its_eventlog() {
             is_put_off,
             "user {user}"
         );
-        assert_eq!(!ledger.take_put_off().is_empty(), is_put_off, "user {user}");
+        assert_eq!(!ledger.take_deferred().is_empty(), is_put_off, "user {user}");
     }
 }
 
@@ -182,7 +182,7 @@ fn a_scan_skips_jobs_that_a_shared_limit_holds() {
         }
         let mut held_job = make_held_job_of_user(&book, 2);
         if own_cap == 0 {
-            held_job.names.add_all(RULES, RULES.select(Rule::is_running_jobs));
+            held_job.names.add_all(RULES, RULES.select_limits(Rule::is_on_running_jobs));
         }
         add_job(&mut ledger, &book, 2, held_job.clone());
         let mut record = book.association(find_association(&book, 2)).unwrap().clone();
@@ -227,7 +227,7 @@ fn limits_that_are_set_later_count_the_present_jobs() {
     }
     ledger.insert(JobId(3), make_held_job_of_user(&book, 2));
     ledger.recompute_all_places();
-    assert!(ledger.keeps_nothing_for_scopes(), "no scope exists");
+    assert!(ledger.has_no_scope_data(), "no scope exists");
     ledger.regroup(&book);
     let used: Vec<_> =
         Limits::new(&ledger, &book).scope_usages().into_iter().map(|it| (it.limit.target, it.used)).collect();
@@ -269,7 +269,7 @@ fn after_a_recount_no_association_has_a_place_and_no_job_is_overtaken() {
             scopes.fold((0, 0), |sum, (line, since)| (sum.0 + line, sum.1 + since)),
         )
     };
-    for id in ledger.accounts.member_of(find_association(&book, 1)).to_vec() {
+    for id in ledger.accounts.scope_ids(find_association(&book, 1)).to_vec() {
         ledger.accounts.scopes.get_mut(id).expect("a scope").taken += OVERTAKEN;
     }
     ledger.recompute_all_places();

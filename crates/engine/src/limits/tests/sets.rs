@@ -4,7 +4,7 @@
 use super::*;
 
 fn make_hold(index: usize) -> Hold {
-    Hold::of_rule(index, "a limit").unwrap()
+    Hold::for_rule(index, "a limit").unwrap()
 }
 
 fn make_set(holds: &[usize]) -> HoldSet {
@@ -14,15 +14,15 @@ fn make_set(holds: &[usize]) -> HoldSet {
 #[test]
 fn limits_of_records_and_limits_over_scopes_have_separate_indices() {
     for (index, row) in [(0, Some(0)), (15, Some(15)), (16, None), (300, None)] {
-        assert_eq!(Hold::of_rule(index, "a limit").map(Hold::index), row);
+        assert_eq!(Hold::for_rule(index, "a limit").map(Hold::index), row);
     }
     for (index, row) in [(0, 16), (5, 21), (111, 127), (112, 127), (255, 127)] {
-        assert_eq!(Hold::of_row(index, "a limit").index(), row);
+        assert_eq!(Hold::for_row(index, "a limit").index(), row);
     }
     let holds: HoldSet =
-        [make_hold(15), Hold::of_row(0, "a limit"), Hold::of_row(7, "a limit")].into_iter().collect();
-    assert_eq!(holds.rows().collect::<Vec<_>>(), [0, 7]);
-    assert_eq!(holds.without(holds.over_scopes()), make_set(&[15]));
+        [make_hold(15), Hold::for_row(0, "a limit"), Hold::for_row(7, "a limit")].into_iter().collect();
+    assert_eq!(holds.row_indices().collect::<Vec<_>>(), [0, 7]);
+    assert_eq!(holds.without(holds.scope_limits()), make_set(&[15]));
 }
 
 #[test]

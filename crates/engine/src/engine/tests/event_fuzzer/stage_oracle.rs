@@ -52,11 +52,11 @@ impl StageOracle {
                     _ if is_submission => Stage::New,
                     State::New => Stage::New,
                     State::Depend => Stage::Depend,
-                    State::Priority if facts.resources.are_there() => Stage::Run,
+                    State::Priority if facts.resources.are_present() => Stage::Run,
                     State::Priority => Stage::Priority,
                     State::Sched => Stage::Sched,
                     State::Run => Stage::Run,
-                    State::Cleanup if facts.resources.are_there() => Stage::Run,
+                    State::Cleanup if facts.resources.are_present() => Stage::Run,
                     State::Cleanup => Stage::Cleanup,
                     State::Inactive => {
                         if matches!(event, Event::Shown(_)) {

@@ -187,7 +187,7 @@ fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
     let first = host.submit(job(7, "A", 1)).unwrap();
     host.start(first);
     host.submit(job(7, "A", 1)).unwrap();
-    assert!(host.engine.ledger().keeps_nothing_for_scopes());
+    assert!(host.engine.ledger().has_no_scope_data());
 }
 
 /// Two users with 3 shares and 1 share submit jobs without end to a bank that may have four jobs. Their usages approach 3 to 1.

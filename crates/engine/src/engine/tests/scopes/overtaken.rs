@@ -126,7 +126,7 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
     host.end(running.remove(0));
-    assert!(host.engine.ledger().overtaken().keep_headroom_for(wide));
+    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
     (host, running, wide)
 }
 
@@ -169,7 +169,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
         host.end(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
-    assert!(host.engine.ledger().overtaken().keep_headroom_for(wide));
+    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
     host.end(wide);
     assert_settled(&host);
 }

@@ -34,7 +34,7 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
     host.end(running.remove(0));
-    assert!(!host.engine.ledger().overtaken().keep_headroom_for(large));
+    assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
     assert_eq!(host.state(late), Some(State::Sched));
     assert_settled(&host);
 }
