@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Ages of jobs at a common reference time.
 //!
-//! All eligible jobs age at the same rate, so aging does not change their order. The value of an age is therefore
-//! computed for a **reference** time in the future: `(reference - eligible since) / age-max`. This value is constant,
-//! so the plugin need not post priorities again as time passes. It exceeds the real age by `(reference - now) /
-//! age-max`, at most 1, which is equal for all jobs, so all differences are exact. A job whose age has reached 1 stops
-//! aging: its value falls as the reference comes closer. Only the priorities of such jobs are posted again. When the
-//! time reaches the reference, the reference moves on by `age-max`, and all priorities rise equally.
+//! All eligible jobs age at the same rate, so aging does not change their order. The engine therefore computes ages for
+//! a **reference** time in the future: `(reference - eligible since) / age-max`. This value is constant, so the plugin
+//! need not post priorities again as time passes. The value exceeds the real age by `(reference - now) / age-max`, at
+//! most 1. That excess is equal for all jobs, so all differences are exact. A job whose age has reached 1 stops aging:
+//! its value falls as the reference comes closer. Only the priorities of such jobs are posted again. When the time
+//! reaches the reference, the reference increases by `age-max`, and all priorities rise equally.
 //!
 //! With `max-wait-behind` an age has no cap. With a cap, two jobs at the cap would have the same age, even if one
-//! became eligible much later.
+//! became eligible much later than the other.
 
 /// The reference time, and the rules for ages.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,13 +26,13 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// Returns the ages at the time `now`. The reference does not change if it is at most `age_max` after `now` and the
-    /// other arguments are unchanged.
+    /// Returns the ages at the time `now`. The reference stays the same if it is later than `now` by at most `age_max`,
+    /// and if `age_max` and `has_cap` are unchanged.
     #[must_use]
     pub fn at_time(self, now: f64, age_max: f64, has_cap: bool) -> Ages {
         let ahead = self.reference - now;
-        let holds = ahead > 0.0 && ahead <= age_max && age_max == self.age_max && has_cap == self.has_cap;
-        if holds { self } else { Ages { reference: now + age_max, age_max, has_cap } }
+        let is_valid = ahead > 0.0 && ahead <= age_max && age_max == self.age_max && has_cap == self.has_cap;
+        if is_valid { self } else { Ages { reference: now + age_max, age_max, has_cap } }
     }
 
     /// Returns the reference time, in seconds since the epoch.
@@ -46,12 +46,12 @@ impl Ages {
         if self.is_capped(since, now) {
             return (1.0 + ahead).max(0.0);
         }
-        // After the reference time and before the reference moves, a job may become eligible. Its value is 0.
+        // If a job becomes eligible after the reference time, and before the reference increases, its value is 0.
         ((self.reference - since) / self.age_max).max(0.0)
     }
 
-    /// Returns true if the job that became eligible at `since` has reached the maximum age. Its value then falls as
-    /// time passes.
+    /// Returns true if a job that became eligible at `since` has reached the maximum age. The value of the job then
+    /// falls as time passes.
     pub fn is_capped(self, since: f64, now: f64) -> bool {
         self.has_cap && now - since >= self.age_max
     }
@@ -62,7 +62,7 @@ impl Ages {
 /// for rounding.
 pub fn age_weight_for_wait(spread: f64, wait: f64, age_max: f64) -> i64 {
     let weight = ((spread + 1.0) / wait * age_max).ceil();
-    // The clamp does no harm: with a larger weight, the priority of a job of any age would exceed 32 bits.
+    // No larger weight is useful: the priority of a job of any age would exceed 32 bits.
     weight.clamp(0.0, 1e15) as i64
 }
 

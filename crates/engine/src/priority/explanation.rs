@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the priority of a job from its terms, and explains it. The last field is the priority that Flux gets.
+//! Computes the priority of a job from its terms, and explains the result.
 
 use super::{AGE, AGE_OFFSET, MAX_FACTORS, PRIORITY_MAX};
 use crate::accounts::ZeroScore;
@@ -7,7 +7,7 @@ use crate::ids::Word;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// A factor times its weight, for one job. In answers, `Name` is `Word`.
+/// A factor times its weight, for one job. In answers, the type `Name` is [`Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Term<Name = &'static str> {
     /// The name of the factor.
@@ -88,8 +88,8 @@ impl Explanation {
         self.terms.get(..self.count).unwrap_or_default()
     }
 
-    /// Returns the terms to show to a person. The term of the age is computed from the real age `age`, and another term
-    /// has the difference to the common reference ([`super::Ages`]). The sum is the same.
+    /// Returns the terms to show to a person. The term of the age is computed from the real age `age`. A separate term has
+    /// the difference to the common reference ([`super::Ages`]), so that the sum is the same.
     pub fn shown_terms(&self, age: f64) -> Vec<Term<Word>> {
         let mut shown = Vec::with_capacity(self.count + 1);
         let mut show = |name, value, weight, product| {
@@ -100,15 +100,15 @@ impl Explanation {
                 show(name, value, weight, product);
                 continue;
             }
-            let of_age = weight as f64 * age;
-            show(name, age, weight, of_age);
-            show(AGE_OFFSET, value - age, weight, product - of_age);
+            let age_product = weight as f64 * age;
+            show(name, age, weight, age_product);
+            show(AGE_OFFSET, value - age, weight, product - age_product);
         }
         shown
     }
 
-    /// Returns the values of the terms in their order, followed by zeros. Together with the weights they give the terms
-    /// again.
+    /// Returns the values of the terms in their order, followed by zeros. [`super::WeightedFactors::explain_values`]
+    /// computes the terms from these values again.
     pub fn values(&self) -> [f64; MAX_FACTORS] {
         self.terms.map(|term| term.value)
     }
@@ -119,10 +119,10 @@ impl Explanation {
     }
 
     /// Computes the explanation from the name, the weight and the value of each term.
-    pub(super) fn from_terms(given: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
+    pub(super) fn from_terms(terms: impl Iterator<Item = (&'static str, i64, f64)>, zero: ZeroScore) -> Self {
         let mut explained = Explanation::without_terms(Outcome::Taken, 0);
-        for (place, (name, weight, value)) in explained.terms.iter_mut().zip(given) {
-            *place = Term { name, value, weight, product: weight as f64 * value };
+        for (slot, (name, weight, value)) in explained.terms.iter_mut().zip(terms) {
+            *slot = Term { name, value, weight, product: weight as f64 * value };
             explained.count += 1;
         }
         let score = score(explained.terms().iter().map(|term| (term.name, term.weight, term.value)), zero);

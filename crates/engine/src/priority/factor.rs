@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The table of factors: name, default weight, and the function that computes a job's value.
 //!
-//! To add a factor, add a row. The order of the rows is the order in which the terms are summed and shown. The value is computed
-//! from a [`Subject`].
+//! To add a factor, add a row. The order of the rows is the order in which the terms are summed and shown. The value of a factor is
+//! computed from a [`Subject`].
 
 use super::explanation::Explanation;
 use super::{URGENCY_DEFAULT, URGENCY_EXPEDITE, URGENCY_HOLD};
@@ -24,9 +24,9 @@ pub struct Subject<'a> {
     pub queue: Option<&'a str>,
     /// The urgency, from 0 to 31.
     pub urgency: i64,
-    /// Requested nodes.
+    /// The number of nodes that the job requests.
     pub nodes: u64,
-    /// Nodes of the site; 0 if unknown.
+    /// The number of nodes of the site; 0 if it is unknown.
     pub site_nodes: u64,
     /// The time since the job became eligible, divided by `age-max`, at the common reference ([`super::Ages`]).
     pub age: f64,
@@ -72,14 +72,14 @@ pub const FACTORS: [Factor; 6] = [
         range: |_| (URGENCY_EXPEDITE - URGENCY_HOLD - 2) as f64,
     },
     Factor { name: AGE, default_weight: 0, value: |subject| subject.age, range: NO_RANGE },
-    Factor { name: SIZE, default_weight: 0, value: part_of_site, range: NO_RANGE },
+    Factor { name: SIZE, default_weight: 0, value: site_fraction, range: NO_RANGE },
 ];
 
 /// The name of the fair-share factor.
 pub const FAIRSHARE: &str = "fairshare";
 /// The name of the factor that grows while a job is eligible.
 pub const AGE: &str = "age";
-/// The name of the term that is equal for all ages, in answers.
+/// The name, in answers, of the term for the time between now and the common reference of ages. It is equal for all jobs.
 pub const AGE_OFFSET: &str = "age_offset";
 /// The name of the factor that is the job's nodes divided by the site's nodes.
 pub const SIZE: &str = "size";
@@ -102,7 +102,7 @@ fn range_with_0(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns the requested nodes relative to the site's nodes, at most 1; 0 if the site's nodes are unknown.
-fn part_of_site(subject: &Subject<'_>) -> f64 {
+fn site_fraction(subject: &Subject<'_>) -> f64 {
     match subject.site_nodes {
         0 => 0.0,
         all => (subject.nodes as f64 / all as f64).min(1.0),
@@ -146,9 +146,9 @@ impl WeightedFactors {
     pub fn new(factors: Factors, given: &Weights, configured: &[(&str, i64)]) -> Self {
         let mut weights = [0; MAX_FACTORS];
         for (weight, factor) in weights.iter_mut().zip(factors.all()) {
-            let in_config =
+            let configured_weight =
                 configured.iter().find(|(name, _)| *name == factor.name).map(|(_, weight)| *weight);
-            *weight = given.get(factor.name).or(in_config).unwrap_or(factor.default_weight);
+            *weight = given.get(factor.name).or(configured_weight).unwrap_or(factor.default_weight);
         }
         WeightedFactors { factors, weights }
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The priority of a job: the sum of factors times weights, stored as values so that the plugin can show it.
 //!
-//! `factor` is the table of factors. `explanation` computes the terms of a job, their sum, and the priority that Flux
-//! gets. `age` defines how jobs age without a change of their priorities. `pending` stores the posted and the current
-//! priority of all pending jobs, and `order` decides which priorities to post.
+//! `factor` is the table of factors. `explanation` computes the terms of a job, their sum, and the priority that the
+//! plugin posts. `age` defines how jobs age without a change of their priorities. `pending` stores the posted and the
+//! current priority of all pending jobs, and `order` decides which priorities to post.
 
 mod age;
 mod explanation;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! All pending jobs by queue, each with its posted and its current priority.
 //!
-//! The engine reads and changes priorities far more often than it adds and removes jobs. So one lookup of a job's place
-//! gives access to all its values.
+//! The engine reads and changes priorities far more often than it adds and removes jobs. So one lookup of the position of
+//! a job gives access to all values of the job.
 
 use crate::ids::{JobId, JobMap, QueueName};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 pub struct PendingJob {
     /// The id of the job.
     pub id: JobId,
-    /// The priority by which the scheduler sorts the job.
+    /// The posted priority, by which the scheduler sorts the job.
     pub posted: u32,
     /// The current priority.
     pub current: u32,
@@ -38,7 +38,7 @@ struct Queue<T> {
 
 /// The position of a job: its queue, and its index among the jobs of the queue.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Position {
     queue: u32,
     slot: u32,
 }
@@ -48,7 +48,7 @@ struct Place {
 pub struct Pending<T> {
     queues: Vec<Queue<T>>,
     by_name: BTreeMap<Option<QueueName>, u32>,
-    places: JobMap<Place>,
+    positions: JobMap<Position>,
     stale: BTreeSet<JobId>,
 }
 
@@ -57,7 +57,7 @@ impl<T> Default for Pending<T> {
         Pending {
             queues: Vec::new(),
             by_name: BTreeMap::new(),
-            places: JobMap::default(),
+            positions: JobMap::default(),
             stale: BTreeSet::new(),
         }
     }
@@ -66,7 +66,7 @@ impl<T> Default for Pending<T> {
 impl<T> Pending<T> {
     /// Adds a job, or replaces its queue, priorities and note. Returns the previous note.
     pub fn put(&mut self, queue: Option<&QueueName>, job: PendingJob, note: T) -> Option<T> {
-        let place = self.places.get(job.id).copied();
+        let place = self.positions.get(job.id).copied();
         if let Some(place) = place
             && let Some(known) = self.queues.get_mut(place.queue as usize)
             && known.name.as_ref() == queue
@@ -79,9 +79,9 @@ impl<T> Pending<T> {
             return Some(noted);
         }
         let noted = place.and_then(|_| self.remove(job.id));
-        let at = self.queue_index(queue);
+        let at = self.find_or_add_queue(queue);
         if let Some(queue) = self.queues.get_mut(at as usize) {
-            self.places.insert(job.id, Place { queue: at, slot: queue.jobs.len() as u32 });
+            self.positions.insert(job.id, Position { queue: at, slot: queue.jobs.len() as u32 });
             queue.jobs.push(job);
             queue.notes.push(note);
             self.update_stale(false, job);
@@ -89,18 +89,18 @@ impl<T> Pending<T> {
         noted
     }
 
-    /// Moves each job to the queue that `queue` returns for it.
-    pub fn regroup(&mut self, queue: impl Fn(JobId) -> Option<QueueName>) {
+    /// Moves each job to the queue that `queue_of` returns for its id.
+    pub fn regroup(&mut self, queue_of: impl Fn(JobId) -> Option<QueueName>) {
         let before = std::mem::take(self);
         for Queue { jobs, notes, .. } in before.queues {
             for (job, note) in jobs.into_iter().zip(notes) {
-                self.put(queue(job.id).as_ref(), job, note);
+                self.put(queue_of(job.id).as_ref(), job, note);
             }
         }
     }
 
-    /// Returns the index of a queue. Adds the queue if it is new.
-    fn queue_index(&mut self, name: Option<&QueueName>) -> u32 {
+    /// Returns the index of queue `name`, and adds the queue if it is new.
+    fn find_or_add_queue(&mut self, name: Option<&QueueName>) -> u32 {
         let name = name.cloned();
         if let Some(at) = self.by_name.get(&name) {
             return *at;
@@ -111,9 +111,9 @@ impl<T> Pending<T> {
         at
     }
 
-    /// Removes a job. Returns its note.
+    /// Removes a job, and returns its note.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
-        let place = self.places.remove(id)?;
+        let place = self.positions.remove(id)?;
         self.stale.remove(&id);
         let queue = self.queues.get_mut(place.queue as usize)?;
         let (last, mut note) = (queue.jobs.pop()?, queue.notes.pop()?);
@@ -122,14 +122,14 @@ impl<T> Pending<T> {
         if let (Some(job), Some(noted)) = (queue.jobs.get_mut(slot), queue.notes.get_mut(slot)) {
             *job = last;
             std::mem::swap(noted, &mut note);
-            if let Some(moved) = self.places.get_mut(last.id) {
+            if let Some(moved) = self.positions.get_mut(last.id) {
                 moved.slot = place.slot;
             }
         }
         Some(note)
     }
 
-    /// Sets the current priority of a job. Returns true if it has changed.
+    /// Sets the current priority of a job. Returns true if the priority has changed.
     pub fn set_current(&mut self, id: JobId, current: u32) -> bool {
         let before = self.change_job(id, |job, _| {
             let before = std::mem::replace(&mut job.current, current);
@@ -164,12 +164,13 @@ impl<T> Pending<T> {
 
     /// Returns a job with both priorities, and its note.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &T)> {
-        let place = self.places.get(id)?;
+        let place = self.positions.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;
         Some((*queue.jobs.get(place.slot as usize)?, queue.notes.get(place.slot as usize)?))
     }
 
-    /// Returns what [`places`](Pending::places) would return for a new job of `priority` in a queue: it comes last among its equals.
+    /// Returns the result of [`places`](Pending::places) for a new job of `priority` in `queue`. The job would come behind all jobs of equal
+    /// priority.
     pub fn place_of_new(&self, queue: Option<&QueueName>, priority: u32) -> (usize, usize) {
         let queue = self.by_name.get(&queue.cloned()).and_then(|at| self.queues.get(*at as usize));
         let posted = || queue.into_iter().flat_map(|queue| &queue.jobs).map(|job| job.posted);
@@ -181,17 +182,17 @@ impl<T> Pending<T> {
 
     /// Returns the ids of the jobs after `after`.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> {
-        self.places.ids_after(after)
+        self.positions.ids_after(after)
     }
 
     /// Returns the number of pending jobs.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 
     /// Returns true if no job is pending.
     pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
+        self.positions.is_empty()
     }
 
     /// Returns the number of stale priorities.
@@ -204,17 +205,17 @@ impl<T> Pending<T> {
         self.stale.iter().filter_map(|id| self.get(*id)).map(|(job, _)| job)
     }
 
-    /// Returns true if more jobs precede the job by posted than by current priority. Only a job that is among the first
-    /// `depth` of its queue by either priority counts.
+    /// Returns true if the order by posted priority differs from the order by current priority around a job. Returns
+    /// false if the job is not among the first `depth` jobs of its queue by either priority.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
-        let queue = self.places.get(id).and_then(|place| self.queues.get(place.queue as usize));
+        let queue = self.positions.get(id).and_then(|place| self.queues.get(place.queue as usize));
         let Some((queue, (job, _))) = queue.zip(self.get(id)).filter(|_| self.stale_count() > 0) else {
             return false;
         };
         let (mut by_posted, mut by_current, mut differs) = (0, 0, false);
         for other in &queue.jobs {
-            let posted = other.by_posted().is_before(job.by_posted());
-            let current = other.by_current().is_before(job.by_current());
+            let posted = other.posted_key().is_before(job.posted_key());
+            let current = other.current_key().is_before(job.current_key());
             by_posted += usize::from(posted);
             by_current += usize::from(current);
             differs |= posted != current;
@@ -222,12 +223,12 @@ impl<T> Pending<T> {
         differs && by_posted.min(by_current) < depth
     }
 
-    /// Returns, for each of `ids` that is pending, its place in its queue by posted priority, and the number of jobs that have a place
-    /// there. A job with posted priority 0 has none: Flux does not send it to the scheduler. Visits each queue once.
+    /// Returns for each pending job of `ids` its place in its queue by posted priority, and the number of jobs with a place in that queue. A
+    /// job with posted priority 0 has no place, because Flux does not send it to the scheduler. Reads each queue once.
     pub fn places(&self, ids: impl IntoIterator<Item = JobId>) -> HashMap<JobId, (usize, usize)> {
         let mut by_queue: BTreeMap<u32, Vec<PendingJob>> = BTreeMap::new();
         for id in ids {
-            if let (Some(place), Some((job, _))) = (self.places.get(id), self.get(id))
+            if let (Some(place), Some((job, _))) = (self.positions.get(id), self.get(id))
                 && job.posted > 0
             {
                 by_queue.entry(place.queue).or_default().push(job);
@@ -235,19 +236,19 @@ impl<T> Pending<T> {
         }
         let mut places = HashMap::new();
         for (queue, mut jobs) in by_queue {
-            jobs.sort_unstable_by_key(PendingJob::by_posted);
-            // Entry `n` counts the jobs of the queue that precede job `n`, but not the job before it.
+            jobs.sort_unstable_by_key(PendingJob::posted_key);
+            // Entry `n` is the number of jobs of the queue that precede `jobs[n]` and do not precede `jobs[n - 1]`.
             let mut counts = vec![0; jobs.len() + 1];
             let all = self.queues.get(queue as usize).map_or(&[][..], |queue| &queue.jobs);
-            for other in all.iter().filter(|other| other.posted > 0).map(PendingJob::by_posted) {
-                let at = jobs.partition_point(|job| !other.is_before(job.by_posted()));
+            for other in all.iter().filter(|other| other.posted > 0).map(PendingJob::posted_key) {
+                let at = jobs.partition_point(|job| !other.is_before(job.posted_key()));
                 counts.get_mut(at).into_iter().for_each(|count| *count += 1);
             }
-            let of = counts.iter().sum();
+            let total = counts.iter().sum();
             let mut before = 0;
             for (job, count) in jobs.iter().zip(counts) {
                 before += count;
-                places.insert(job.id, (before + 1, of));
+                places.insert(job.id, (before + 1, total));
             }
         }
         places
@@ -259,7 +260,7 @@ impl<T> Pending<T> {
     }
 
     fn change_job<R>(&mut self, id: JobId, change: impl FnOnce(&mut PendingJob, &mut T) -> R) -> Option<R> {
-        let place = self.places.get(id)?;
+        let place = self.positions.get(id)?;
         let queue = self.queues.get_mut(place.queue as usize)?;
         let slot = place.slot as usize;
         let (job, note) = (queue.jobs.get_mut(slot)?, queue.notes.get_mut(slot)?);

@@ -50,13 +50,13 @@ impl Refresh {
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
         let plan = shared.posted.plan(Bounds { depth, budget, refreshes_stale });
-        self.stale.planned(shared.now, !plan.touch.is_empty(), plan.correct_depth.is_none());
+        self.stale.planned(shared.now, !plan.jobs_to_post.is_empty(), plan.correct_depth.is_none());
         let (_, lagging) = shared.posted.pending_and_stale();
         let last = &mut self.posting;
-        last.lagging = lagging.saturating_sub(plan.touch.len());
+        last.lagging = lagging.saturating_sub(plan.jobs_to_post.len());
         last.right_to = plan.correct_depth.or((last.lagging > 0).then_some(depth));
         let was_sought = unpriced.is_some();
-        let prices = plan.touch.into_iter().map(|(id, _)| id);
+        let prices = plan.jobs_to_post.into_iter().map(|(id, _)| id);
         let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
         let mut effects = Vec::new();
         let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.prices.len());

@@ -131,7 +131,7 @@ fn small_queues_have_the_expected_plans() {
         ),
         ("expedited jobs are posted at any depth", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
     ] {
-        let posts: Vec<_> = least(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
+        let posts: Vec<_> = list_fewest(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
         assert_eq!(posts, touch, "{what}");
     }
 }
@@ -149,13 +149,13 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
     }
     assert_eq!(pending.stale_count(), 110);
     let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-    assert!(plan.touch.len() <= 30 && plan.touch.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
+    assert!(plan.jobs_to_post.len() <= 30 && plan.jobs_to_post.iter().any(|(id, _)| id.0 < 10), "{plan:?}");
     assert!(plan.correct_depth.is_some_and(|to| to < 50));
     // Further plans post the other stale jobs.
     let mut rounds = 0;
     loop {
         let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-        for &(id, priority) in &plan.touch {
+        for &(id, priority) in &plan.jobs_to_post {
             assert_eq!(pending.get(id).map(|(job, _)| job.current), Some(priority));
             pending.set_posted(id, priority, ());
         }
@@ -166,7 +166,7 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
         }
     }
     assert!((2..=4).contains(&rounds), "{rounds}");
-    assert!(pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).touch.is_empty());
+    assert!(pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false }).jobs_to_post.is_empty());
 }
 
 /// 100 jobs at the head of a queue must fall behind job 200. Each plan may post 30 jobs.
@@ -181,9 +181,9 @@ fn several_plans_correct_a_first_place_that_needs_more_posts_than_the_budget() {
         [(70, Some(0), 99), (40, Some(0), 69), (10, Some(0), 39), (0, None, 9)]
     {
         let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-        let last = plan.touch.iter().map(|(id, _)| id.0).max();
+        let last = plan.jobs_to_post.iter().map(|(id, _)| id.0).max();
         assert_eq!((plan.stale, plan.correct_depth, last), (stale, correct_depth, Some(last_id)));
-        for &(id, priority) in &plan.touch {
+        for &(id, priority) in &plan.jobs_to_post {
             pending.set_posted(id, priority, ());
         }
     }
@@ -197,7 +197,7 @@ fn a_moved_job_is_compared_with_its_new_queue() {
     let list_posts = |pending: &Pending<()>| {
         pending
             .plan(Bounds { depth: UNLIMITED_DEPTH, budget: UNLIMITED_DEPTH, refreshes_stale: false })
-            .touch
+            .jobs_to_post
             .iter()
             .map(|(id, _)| id.0)
             .collect::<Vec<_>>()
@@ -240,7 +240,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
         ("held jobs come first", &jobs_with_holds, 2, 1, vec![3], Some(0)),
     ] {
         let plan = make_pending(jobs).plan(Bounds { depth, budget, refreshes_stale: true });
-        let posted_ids: Vec<u64> = plan.touch.iter().map(|(id, _)| id.0).collect();
+        let posted_ids: Vec<u64> = plan.jobs_to_post.iter().map(|(id, _)| id.0).collect();
         assert_eq!((posted_ids, plan.correct_depth), (touch, correct_depth), "{what}");
     }
 }
@@ -264,7 +264,7 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
 fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
     let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
     let plan = make_pending(&jobs).plan(Bounds { depth: UNLIMITED_DEPTH, budget: 1, refreshes_stale: false });
-    assert_eq!((plan.touch, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
+    assert_eq!((plan.jobs_to_post, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
 
 /// Returns `count` jobs with ids from `first` on. Their order by current priority is the reverse of their order by posted priority. To
@@ -282,14 +282,14 @@ fn queues_with_equal_needs_share_the_budget_equally() {
         }
     }
     let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
-    let posts_in_debug = plan.touch.iter().filter(|(id, _)| id.0 < 100).count();
-    assert_eq!((posts_in_debug, plan.touch.len(), plan.correct_depth), (15, 30, Some(15)));
+    let posts_in_debug = plan.jobs_to_post.iter().filter(|(id, _)| id.0 < 100).count();
+    assert_eq!((posts_in_debug, plan.jobs_to_post.len(), plan.correct_depth), (15, 30, Some(15)));
 }
 
 #[test]
 fn a_queue_within_the_budget_does_not_limit_the_depth() {
     let small = reversed_jobs(0, 6, 100);
-    let need = least(&small, 500).len();
+    let need = list_fewest(&small, 500).len();
     // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
     let current_jobs = (100..200).map(|id| job(id, 9_000, 9_000));
     let large: Vec<PendingJob> = current_jobs.chain(reversed_jobs(200, 40, 100)).collect();
@@ -301,7 +301,7 @@ fn a_queue_within_the_budget_does_not_limit_the_depth() {
     }
     assert!(!pending.is_empty() && Pending::<()>::default().is_empty());
     let plan = pending.plan(Bounds { depth: 500, budget: 2 * need, refreshes_stale: false });
-    assert_eq!((plan.touch.len(), plan.correct_depth), (2 * need, Some(100 + need)));
+    assert_eq!((plan.jobs_to_post.len(), plan.correct_depth), (2 * need, Some(100 + need)));
 }
 
 proptest! {
@@ -309,7 +309,7 @@ proptest! {
 
     #[test]
     fn a_plan_posts_the_fewest_jobs(jobs in any_jobs(9), depth in prop_oneof![Just(UNLIMITED_DEPTH), 0..9usize]) {
-        let touch = least(&jobs, depth);
+        let touch = list_fewest(&jobs, depth);
         let is_posted = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_correct(&jobs, is_posted, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), find_smallest_plan_size(&jobs, depth));
@@ -320,15 +320,15 @@ proptest! {
     fn a_plan_is_correct_to_the_depth_that_it_reports(jobs in any_jobs(60), depth in 1..70usize, refreshes_stale in any::<bool>(), budget in 0..40usize) {
         let pending = make_pending(&jobs);
         let plan = pending.plan(Bounds { depth, budget, refreshes_stale });
-        prop_assert!(plan.touch.len() <= budget);
-        let is_posted = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
+        prop_assert!(plan.jobs_to_post.len() <= budget);
+        let is_posted = |job: &PendingJob| plan.jobs_to_post.contains(&(job.id, job.current));
         let correct_depth = plan.correct_depth.unwrap_or(depth);
         prop_assert!(correct_depth == 0 || is_correct(&jobs, is_posted, correct_depth), "{plan:?}");
         // No plan within the budget reaches a larger depth.
         if plan.correct_depth.is_some() && correct_depth < jobs.len() {
             let set_comparable = |job: &PendingJob| PendingJob { is_incomparable: job.is_incomparable && refreshes_stale, ..*job };
             let jobs: Vec<PendingJob> = jobs.iter().map(set_comparable).collect();
-            prop_assert!(least(&jobs, correct_depth + 1).len() > budget);
+            prop_assert!(list_fewest(&jobs, correct_depth + 1).len() > budget);
         }
         let stale_count = jobs.iter().filter(|job| job.is_stale() && !is_posted(job)).count();
         prop_assert_eq!(stale_count, plan.stale);
@@ -336,7 +336,7 @@ proptest! {
         // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited: its new
         // priority may overtake stale priorities.
         if !refreshes_stale && is_ordered && !jobs.iter().any(PendingJob::is_urgent) {
-            prop_assert_eq!(plan.touch, []);
+            prop_assert_eq!(plan.jobs_to_post, []);
         }
         if refreshes_stale && jobs.iter().filter(|job| job.is_stale()).count() <= budget {
             prop_assert_eq!(plan.stale, 0);
@@ -381,16 +381,16 @@ proptest! {
         prop_assert_eq!(pending.stale_count(), list.iter().filter(|(_, job)| job.posted != job.current).count());
         let plan = pending.plan(Bounds { depth: 3, budget: UNLIMITED_DEPTH, refreshes_stale: false });
         let full_plan = pending.plan(Bounds { depth: 3, budget: UNLIMITED_DEPTH, refreshes_stale: true });
-        prop_assert_eq!(full_plan.touch.len(), pending.stale_count());
+        prop_assert_eq!(full_plan.jobs_to_post.len(), pending.stale_count());
         let mut expected = 0;
         for queue in 0..3 {
             let in_queue = list.iter().filter(|(other, _)| *other == queue);
             let jobs: Vec<PendingJob> = in_queue.map(|(_, job)| PendingJob { is_incomparable: false, ..*job }).collect();
-            let is_posted = |job: &PendingJob| plan.touch.contains(&(job.id, job.current));
+            let is_posted = |job: &PendingJob| plan.jobs_to_post.contains(&(job.id, job.current));
             prop_assert!(is_correct(&jobs, is_posted, 3));
-            expected += least(&jobs, 3).len();
+            expected += list_fewest(&jobs, 3).len();
         }
-        prop_assert_eq!(plan.touch.len(), expected);
+        prop_assert_eq!(plan.jobs_to_post.len(), expected);
     }
 
     #[test]
