@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Ids, names and limits, for all other modules.
+//! Ids, names, amounts and caps that all other modules use.
 
 pub mod idset;
 mod job_id_text;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 /// A word in an answer that programs compare, such as the code of a reason.
 pub type Word = Cow<'static, str>;
 
-/// A Flux job id (RFC 19, 64 bit). Ids ascend in the order of submission.
+/// A Flux job id (RFC 19, 64 bit). A job that was submitted later has a larger id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct JobId(pub u64);
 
@@ -108,13 +108,13 @@ name_type!(
 
 /// A cap of the accounting database: any 64-bit integer.
 ///
-/// The database stores 2147483647 for unlimited. Here this is an ordinary large cap. A negative cap acts like 0: the
-/// tools of the database accept negative caps, and rejecting one would block every push.
+/// The database stores 2147483647 for unlimited, which acts as an ordinary large cap. A negative cap acts like 0. The tools
+/// of the database accept negative caps, so if the plugin rejected a negative cap, no push would succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limit(pub i64);
 
 impl Limit {
-    /// Returns the cap; 0 if it is negative.
+    /// Returns the cap, or 0 if it is negative.
     pub fn cap(self) -> u64 {
         self.0.max(0).unsigned_abs()
     }
@@ -124,7 +124,7 @@ impl Limit {
         self.0 >= i64::from(i32::MAX)
     }
 
-    /// Returns the cap; `None` if it is unlimited.
+    /// Returns the cap, or `None` if it is unlimited.
     pub fn finite_cap(self) -> Option<u64> {
         (!self.is_unlimited()).then(|| self.cap())
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The core of the plugin: limits, priorities and fair-share of live jobs. Its input are [`engine::Event`]s with their time, its
-//! output are [`engine::Effect`]s.
+//! The core of the plugin: limits, priorities and fair-share of live jobs. The input is [`engine::Event`]s with their times, and the
+//! output is [`engine::Effect`]s.
 //!
 //! ```text
 //!   Event ──> engine ──> accounts   banks, associations, queues, projects: the site's configuration

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads idsets (RFC 22) range by range: the time does not depend on the sizes of the ranges.
+//! Parses idsets (RFC 22) range by range, so that the time does not depend on the sizes of the ranges.
 
 /// Calls `call` for each range of an idset, in ascending order. Returns `None` if the text is not an idset.
 pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
@@ -10,8 +10,8 @@ pub fn each_range(text: &str, mut call: impl FnMut(u32, u32)) -> Option<()> {
     let mut last = None;
     for range in text.split(',').filter(|range| !range.is_empty()) {
         let (low, high) = match range.split_once('-') {
-            Some((low, high)) => (id(low)?, id(high)?),
-            None => (id(range)?, id(range)?),
+            Some((low, high)) => (parse_id(low)?, parse_id(high)?),
+            None => (parse_id(range)?, parse_id(range)?),
         };
         if last.is_some_and(|last| low <= last) || high < low || (high == low && range.contains('-')) {
             return None;
@@ -30,29 +30,29 @@ pub fn count(text: &str) -> Option<u64> {
 }
 
 /// Parses one id: digits without leading zeros.
-fn id(text: &str) -> Option<u32> {
-    let digits = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
-    let padded = text.len() > 1 && text.starts_with('0');
-    if !digits || padded { None } else { text.parse().ok() }
+fn parse_id(text: &str) -> Option<u32> {
+    let is_number = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
+    let is_padded = text.len() > 1 && text.starts_with('0');
+    if !is_number || is_padded { None } else { text.parse().ok() }
 }
 
-/// The ranks of a resource set. It detects repeated ranks, which make a resource set invalid.
+/// The ranks of a resource set. A resource set with a repeated rank is invalid.
 #[derive(Debug, Default)]
 pub struct Ranks {
     ranges: Vec<(u32, u32)>,
-    out_of_order: bool,
+    is_unsorted: bool,
 }
 
 impl Ranks {
     /// Adds the ranks from `low` to `high`.
     pub fn add(&mut self, low: u32, high: u32) {
-        self.out_of_order |= self.ranges.last().is_some_and(|(_, last)| low <= *last);
+        self.is_unsorted |= self.ranges.last().is_some_and(|(_, last)| low <= *last);
         self.ranges.push((low, high));
     }
 
     /// Returns true if no rank was repeated.
     pub fn are_distinct(mut self) -> bool {
-        if !self.out_of_order {
+        if !self.is_unsorted {
             return true;
         }
         self.ranges.sort_unstable();

@@ -27,11 +27,11 @@ impl JobId {
 pub fn f58(id: u64) -> String {
     let digits: Vec<char> = F58.chars().collect();
     let mut letters = Vec::new();
-    let mut rest = id;
+    let mut remaining = id;
     loop {
-        letters.extend(digits.get((rest % 58) as usize));
-        rest /= 58;
-        if rest == 0 {
+        letters.extend(digits.get((remaining % 58) as usize));
+        remaining /= 58;
+        if remaining == 0 {
             break;
         }
     }
@@ -40,17 +40,17 @@ pub fn f58(id: u64) -> String {
 
 /// Returns `text` with each number after `job ` replaced by its F58 form.
 pub fn with_f58(text: &str) -> String {
-    let mut named = String::with_capacity(text.len());
-    let mut parts = text.split("job ");
-    named.extend(parts.next());
-    for part in parts {
-        let digits = part.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(part.len());
-        let (number, rest) = part.split_at(digits);
-        named.push_str("job ");
-        named.push_str(&number.parse().map_or_else(|_| number.to_owned(), f58));
-        named.push_str(rest);
+    let mut output = String::with_capacity(text.len());
+    let mut pieces = text.split("job ");
+    output.extend(pieces.next());
+    for piece in pieces {
+        let digits = piece.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(piece.len());
+        let (number, after) = piece.split_at(digits);
+        output.push_str("job ");
+        output.push_str(&number.parse().map_or_else(|_| number.to_owned(), f58));
+        output.push_str(after);
     }
-    named
+    output
 }
 
 fn parse_f58(digits: &str) -> Option<u64> {
@@ -68,8 +68,8 @@ fn parse_dotted(text: &str) -> Option<u64> {
     let mut groups = 0;
     let value = text.split('.').try_fold(0u64, |value, group| {
         groups += 1;
-        let part = u64::from_str_radix(group, 16).ok().filter(|_| group.len() == 4)?;
-        Some(value << 16 | part)
+        let bits = u64::from_str_radix(group, 16).ok().filter(|_| group.len() == 4)?;
+        Some(value << 16 | bits)
     });
     value.filter(|_| groups == 4)
 }

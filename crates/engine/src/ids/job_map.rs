@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A map with job ids as keys. It looks up jobs by hash, and iterates in the order of ids.
 //!
-//! While Flux asks for all priorities, the engine looks up each job several times, in an order unrelated to ids. In a
-//! tree, each lookup would search all levels.
+//! While Flux asks for all priorities, the engine looks up each job several times, in an order unrelated to ids. A hash
+//! table needs fewer memory accesses for each lookup than a tree.
 
 use super::JobId;
 use rustc_hash::FxHashMap;
@@ -33,7 +33,7 @@ impl<T> JobMap<T> {
         self.values.get_mut(&id)
     }
 
-    /// Sets the value of a job. Returns the previous value.
+    /// Sets the value of a job, and returns the previous value.
     pub fn insert(&mut self, id: JobId, value: T) -> Option<T> {
         let before = self.values.insert(id, value);
         if before.is_none() {
@@ -42,7 +42,7 @@ impl<T> JobMap<T> {
         before
     }
 
-    /// Removes a job. Returns its value.
+    /// Removes a job, and returns its value.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         self.order.remove(&id);
         self.values.remove(&id)
@@ -58,14 +58,14 @@ impl<T> JobMap<T> {
         self.values.is_empty()
     }
 
-    /// Returns the ids after `after`, in ascending order.
+    /// Returns the ids above `after`, or all ids, in ascending order.
     pub fn ids_after(&self, after: Option<JobId>) -> impl Iterator<Item = JobId> + '_ {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.order.range((from, Bound::Unbounded)).copied()
     }
 
-    /// Returns the jobs after `after`, in ascending order of ids.
-    pub fn after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &T)> {
+    /// Returns the jobs with ids above `after`, or all jobs, in ascending order of ids.
+    pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &T)> {
         self.ids_after(after).filter_map(|id| Some((id, self.get(id)?)))
     }
 
@@ -103,8 +103,8 @@ mod tests {
             }
             let after = after.map(|id| JobId(u64::from(id) % 20));
             let wanted: Vec<_> = model.iter().filter(|(id, _)| after.is_none_or(|after| **id > after)).collect();
-            prop_assert_eq!(jobs.after(after).map(|(id, _)| id).collect::<Vec<_>>(), wanted.iter().map(|(id, _)| **id).collect::<Vec<_>>());
-            prop_assert_eq!(jobs.after(after).map(|(_, value)| value).collect::<Vec<_>>(), wanted.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+            prop_assert_eq!(jobs.jobs_after(after).map(|(id, _)| id).collect::<Vec<_>>(), wanted.iter().map(|(id, _)| **id).collect::<Vec<_>>());
+            prop_assert_eq!(jobs.jobs_after(after).map(|(_, value)| value).collect::<Vec<_>>(), wanted.iter().map(|(_, value)| *value).collect::<Vec<_>>());
             let (owned, expected): (Vec<_>, Vec<_>) = (jobs.clone().into_jobs().collect(), model.clone().into_iter().collect());
             prop_assert_eq!(owned, expected);
             let (mut values, mut expected): (Vec<_>, Vec<_>) = (jobs.values().collect(), model.values().collect());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The amounts that limits count: a measure, summed over jobs in certain states.
+//! The amounts that limits count. An amount is a measure, summed over the jobs in certain states.
 
 use std::fmt;
 
@@ -52,7 +52,7 @@ pub enum Stage {
     Running,
     /// Jobs in SCHED, and released jobs that are about to enter SCHED.
     Scheduled,
-    /// Both. A released job has a reservation only as a scheduled job, so that the job counts once.
+    /// Running jobs and scheduled jobs. A released job has a reservation only as a scheduled job, so that the job counts once.
     RunningAndScheduled,
 }
 
@@ -60,7 +60,7 @@ impl Stage {
     /// All stages, in the order of their values.
     pub const ALL: [Stage; 3] = [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled];
 
-    /// Returns the name in limits.
+    /// Returns the name in the names of amounts.
     pub fn name(self) -> &'static str {
         match self {
             Stage::Running => "run",
@@ -79,7 +79,7 @@ impl Stage {
     }
 
     /// Returns the name in answers.
-    pub fn which(self) -> &'static str {
+    pub fn answer_name(self) -> &'static str {
         match self {
             Stage::RunningAndScheduled => "both",
             Stage::Running | Stage::Scheduled => self.adjective(),
@@ -97,8 +97,8 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// The amounts that a site can limit over a limit scope. A job in SCHED holds no nodes, cores or GPUs, so a limit
-    /// on jobs in SCHED can count only their number.
+    /// The amounts that a site can limit over a limit scope. A job in SCHED has no nodes, cores or GPUs, so a limit on jobs
+    /// in SCHED can count only the number of jobs.
     pub const ALL: [Amount; 9] = {
         use Measure::{Cores, Gpus, Jobs, Nodes};
         use Stage::{Running, RunningAndScheduled, Scheduled};
@@ -115,7 +115,7 @@ impl Amount {
         ]
     };
 
-    /// Reads the name of one of [`ALL`](Amount::ALL).
+    /// Parses the name of one of [`ALL`](Amount::ALL).
     pub fn parse(text: &str) -> Option<Amount> {
         Amount::ALL.into_iter().find(|amount| amount.to_string() == text)
     }
@@ -124,8 +124,8 @@ impl Amount {
     /// instead.
     pub fn refusal(text: &str) -> Option<String> {
         let measure = text.strip_prefix("sched-")?;
-        let is_held = |known: Measure| known != Measure::Jobs && known.name() == measure;
-        Measure::ALL.into_iter().any(is_held).then(|| {
+        let is_meant = |known: Measure| known != Measure::Jobs && known.name() == measure;
+        Measure::ALL.into_iter().any(is_meant).then(|| {
             format!("a job in SCHED holds no {measure}; set sched-jobs, run-{measure} or run-sched-{measure}")
         })
     }
@@ -165,6 +165,6 @@ mod tests {
     fn each_stage_has_its_names() {
         assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched"]);
         assert_eq!(Stage::ALL.map(Stage::adjective), ["running", "scheduled", "running and scheduled"]);
-        assert_eq!(Stage::ALL.map(Stage::which), ["running", "scheduled", "both"]);
+        assert_eq!(Stage::ALL.map(Stage::answer_name), ["running", "scheduled", "both"]);
     }
 }

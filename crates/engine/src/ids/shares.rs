@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Shares in JSON: a number, or "parent".
+//! Reads and writes shares as JSON: a number, or the string "parent".
 
 use fairshare::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Shares as written in JSON.
+/// The form of shares in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum JsonShares {
     Count(u64),
     Word(Parent),
 }
@@ -20,15 +20,15 @@ enum Parent {
 
 pub(crate) fn serialize<S: Serializer>(shares: &Shares, serializer: S) -> Result<S::Ok, S::Error> {
     match shares {
-        Shares::Count(count) => Written::Count(*count),
-        Shares::Parent => Written::Word(Parent::Parent),
+        Shares::Count(count) => JsonShares::Count(*count),
+        Shares::Parent => JsonShares::Word(Parent::Parent),
     }
     .serialize(serializer)
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Shares, D::Error> {
-    Written::deserialize(deserializer).map(|shares| match shares {
-        Written::Count(count) => Shares::Count(count),
-        Written::Word(Parent::Parent) => Shares::Parent,
+    JsonShares::deserialize(deserializer).map(|shares| match shares {
+        JsonShares::Count(count) => Shares::Count(count),
+        JsonShares::Word(Parent::Parent) => Shares::Parent,
     })
 }

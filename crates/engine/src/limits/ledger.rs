@@ -91,7 +91,7 @@ impl Ledger {
 
     /// Returns the live jobs with ids above `after`, or all, in the order of their ids.
     pub fn jobs_after(&self, after: Option<JobId>) -> impl Iterator<Item = (JobId, &Job)> {
-        self.jobs.after(after).map(|(id, row)| (id, &*row.job))
+        self.jobs.jobs_after(after).map(|(id, row)| (id, &*row.job))
     }
 
     /// Returns the number of live jobs.

@@ -159,7 +159,7 @@ pub(super) fn show_hold(
     let mut hold = HoldNow {
         limit: Cow::Borrowed(hold.name()),
         measure: Cow::Borrowed(measure.name()),
-        stage: Cow::Borrowed(stage.which()),
+        stage: Cow::Borrowed(stage.answer_name()),
         scope: scope_kind(target.as_ref(), queue.as_ref()),
         name: target.as_ref().map(Target::name),
         queue,

@@ -358,7 +358,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         name: None,
         queue: queue.cloned(),
         measure: Cow::Borrowed(holding.amount.measure.name()),
-        stage: Cow::Borrowed(holding.amount.stage.which()),
+        stage: Cow::Borrowed(holding.amount.stage.answer_name()),
         used: Some(holding.used.saturating_sub(holding.reserved)),
         reserved: Some(holding.reserved),
         cap: holding.limit.finite_cap(),
@@ -391,7 +391,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
             name: Some(limit.target.name()),
             queue: limit.queue,
             measure: Cow::Borrowed(limit.amount.measure.name()),
-            stage: Cow::Borrowed(limit.amount.stage.which()),
+            stage: Cow::Borrowed(limit.amount.stage.answer_name()),
             cap: limit.cap.limit.finite_cap(),
         }
     }));
