@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A user in a bank, with limits and permissions.
+//! An association: a user in a bank, with limits and permissions.
 
 use crate::ids::{BankName, Limit, ProjectName, QueueName, UserId};
 use std::sync::Arc;
@@ -32,19 +32,18 @@ pub struct Association {
 }
 
 impl Association {
-    /// Returns true if one more active job must be rejected at submission.
+    /// Returns true if the association may submit no further job besides `active_jobs` active jobs.
     pub fn is_full(&self, active_jobs: u64) -> bool {
         self.active_headroom(active_jobs) == 0
     }
 
-    /// Returns how many more jobs may be submitted, besides `active_jobs` active ones.
+    /// Returns how many jobs the association may submit besides `active_jobs` active jobs.
     pub fn active_headroom(&self, active_jobs: u64) -> u64 {
         let is_limited = self.max_active_jobs.0 > 0;
         if is_limited { self.max_active_jobs.cap().saturating_sub(active_jobs) } else { u64::MAX }
     }
 
-    /// Returns true if the jobs of the association must fail in DEPEND: flux-accounting's test suite marks such an association by
-    /// this value.
+    /// Returns true if the jobs of the association must fail in DEPEND. flux-accounting's test suite sets the cap -1 for this purpose.
     pub fn is_broken(&self) -> bool {
         self.max_running_jobs.0 == -1
     }

@@ -18,7 +18,7 @@ pub enum ZeroScore {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Config {
-    /// True if jobs are rejected whose queue was not pushed.
+    /// True if the plugin rejects jobs in queues that were not pushed.
     pub deny_unknown_queues: bool,
     /// See [`ZeroScore`].
     pub zero_score: ZeroScore,
@@ -45,7 +45,7 @@ pub struct ConfigPatch {
 }
 
 impl ConfigPatch {
-    /// Combines two patches. If both have a switch, the later one takes precedence.
+    /// Combines two patches. If both patches have a switch, the switch of `later` takes precedence.
     #[must_use]
     pub fn then(self, later: ConfigPatch) -> ConfigPatch {
         ConfigPatch {

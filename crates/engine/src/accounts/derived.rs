@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The fair-shares of associations, in a table that runs parallel to the book.
+//! The fair-shares of associations, in a table that is parallel to the associations of the book.
 //!
-//! [`AssociationId`] is a dense index that is never reused, so values are stored by id and no lookup by name is needed. A removed
-//! association keeps its value for its live jobs.
+//! [`AssociationId`] is a dense index that is never reused, so the table needs no lookup by name. The fair-share of a removed association
+//! is kept for its live jobs.
 
 use super::AssociationId;
 use super::versions::{Epochs, Versioned};
@@ -12,9 +12,9 @@ use super::versions::{Epochs, Versioned};
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// Returns the fair-share in force. Of a removed association, returns the last one.
-    pub fn last(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
-        self.0.get(id.index())?.last(epochs).copied()
+    /// Returns the fair-share in force, or the last fair-share of a removed association.
+    pub fn last_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
+        self.0.get(id.index())?.last_in_force(epochs).copied()
     }
 
     /// Returns the fair-share in the staged push.
@@ -24,24 +24,24 @@ impl FairShares {
 
     /// Sets a fair-share that takes effect at once.
     pub fn put(&mut self, epochs: &Epochs, id: AssociationId, fairshare: f64) {
-        if let Some(place) = self.place(id) {
-            place.put(epochs, fairshare);
+        if let Some(value) = self.find_or_add(id) {
+            value.put(epochs, fairshare);
         }
     }
 
     /// Sets a fair-share in the staged push.
     pub fn stage(&mut self, epochs: &Epochs, id: AssociationId, fairshare: f64) {
-        if let Some(place) = self.place(id) {
-            place.stage(epochs, fairshare);
+        if let Some(value) = self.find_or_add(id) {
+            value.stage(epochs, fairshare);
         }
     }
 
     /// Removes the values of aborted pushes.
     pub fn drop_aborted(&mut self, epochs: &Epochs) {
-        self.0.iter_mut().for_each(|place| place.drop_aborted(epochs));
+        self.0.iter_mut().for_each(|value| value.drop_aborted(epochs));
     }
 
-    fn place(&mut self, id: AssociationId) -> Option<&mut Versioned<f64>> {
+    fn find_or_add(&mut self, id: AssociationId) -> Option<&mut Versioned<f64>> {
         if self.0.len() <= id.index() {
             self.0.resize_with(id.index() + 1, Versioned::default);
         }

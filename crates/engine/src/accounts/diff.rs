@@ -17,9 +17,9 @@ pub struct Policy {
     pub projects: Vec<ProjectName>,
     /// Bank priorities.
     pub banks: Vec<(BankName, f64)>,
-    /// Banks with their parents, as far as they are known.
+    /// Banks with their parents, if the document contains them.
     pub parents: Vec<(BankName, BankName)>,
-    /// Limits in addition to those of associations and queues.
+    /// Limits in addition to the limits of associations and queues.
     pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Vec<(String, i64)>,
@@ -46,13 +46,14 @@ impl ChangeCounts {
         for (key, value) in after {
             match before.get(key) {
                 None => counts.added += 1,
-                Some(former) => counts.changed += usize::from(former != value),
+                Some(old) => counts.changed += usize::from(old != value),
             }
         }
         counts.removed = before.keys().filter(|key| !after.contains_key(key)).count();
         counts
     }
 
+    /// Returns the sums of both.
     fn plus(self, other: ChangeCounts) -> ChangeCounts {
         ChangeCounts {
             added: self.added + other.added,
@@ -164,22 +165,22 @@ pub(super) struct BookTables<'a> {
 impl Book {
     /// Returns the differences between the tables of the book and `next`.
     pub(super) fn compare(&self, next: &BookTables<'_>, tree: &TreeChange) -> Others {
-        let named = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
+        let to_map = |projects: &[ProjectName]| projects.iter().map(|name| (name.clone(), ())).collect();
         let limits = |limits: &[SiteLimit]| -> BTreeMap<_, _> {
             limits.iter().map(|it| ((it.target.clone(), it.queue.clone(), it.amount), it.cap)).collect()
         };
         let weights = |weights: &Weights| -> BTreeMap<String, i64> {
-            weights.given().map(|(name, weight)| (name.to_owned(), weight)).collect()
+            weights.iter().map(|(name, weight)| (name.to_owned(), weight)).collect()
         };
         let mut banks = ChangeCounts::compare(&self.banks, next.banks);
-        let is_same = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
-        banks.changed += tree.banks.iter().filter(is_same).count();
+        let has_same_priority = |bank: &&BankName| self.banks.get(*bank) == next.banks.get(*bank);
+        banks.changed += tree.banks.iter().filter(has_same_priority).count();
         let (before, after) = (self.config, next.config);
         let switches =
             [before.deny_unknown_queues != after.deny_unknown_queues, before.zero_score != after.zero_score];
         Others {
             queues: ChangeCounts::compare(&self.queues, next.queues),
-            projects: ChangeCounts::compare(&named(&self.projects), &named(next.projects)),
+            projects: ChangeCounts::compare(&to_map(&self.projects), &to_map(next.projects)),
             banks,
             limits: ChangeCounts::compare(&limits(self.pushed_limits()), &limits(next.limits)),
             factors: ChangeCounts::compare(&weights(&self.weights), &weights(next.weights)),

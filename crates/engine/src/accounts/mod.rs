@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The site's associations, queues, projects, banks and weights. Jobs are not part of this module.
+//! The site's associations, queues, projects, banks and weights. This module has no jobs.
 //!
-//! A [`Book`] changes only by whole, validated records, so a change is never applied in part.
+//! A [`Book`] changes only by whole, validated records. So no reader sees a partial change of a record.
 
 mod association;
 mod config;
@@ -39,7 +39,7 @@ use versions::{Epochs, Versioned};
 pub struct AssociationId(u32);
 
 impl AssociationId {
-    /// Returns the index for tables that are parallel to the book.
+    /// Returns the index for tables that are parallel to the associations of the book.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -76,7 +76,7 @@ pub struct Book {
     fairshares: FairShares,
     users: BTreeMap<UserId, User>,
     epochs: Epochs,
-    /// The staged push.
+    /// The staged push, if one is open.
     staged: Option<Staged>,
     /// The number of associations in force.
     present: usize,
@@ -116,7 +116,7 @@ impl Book {
             Some(bank) => bank,
             None => user.default_bank.present(&self.epochs)?.as_str(),
         };
-        user.banks.get(bank).copied().filter(|id| self.present(*id).is_some())
+        user.banks.get(bank).copied().filter(|id| self.association_in_force(*id).is_some())
     }
 
     /// Returns the user's default bank.
@@ -124,28 +124,29 @@ impl Book {
         self.users.get(&user)?.default_bank.present(&self.epochs)
     }
 
-    /// Returns an association, even if it was removed.
+    /// Returns the association `id`, even if it was removed.
     pub fn association(&self, id: AssociationId) -> Option<&Association> {
-        self.entries.get(id.index())?.last(&self.epochs)
+        self.entries.get(id.index())?.last_in_force(&self.epochs)
     }
 
-    /// Returns the fair-share of an association. Of a removed association, returns the last one.
+    /// Returns the fair-share of an association, or the last fair-share of a removed association.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
-        self.fairshares.last(&self.epochs, id)
+        self.fairshares.last_in_force(&self.epochs, id)
     }
 
-    fn present(&self, id: AssociationId) -> Option<&Association> {
+    /// Returns the association `id`, if it is in force.
+    fn association_in_force(&self, id: AssociationId) -> Option<&Association> {
         self.entries.get(id.index())?.present(&self.epochs)
     }
 
     /// Returns true if the association is in the last push.
     pub fn is_in_force(&self, id: AssociationId) -> bool {
-        self.present(id).is_some()
+        self.association_in_force(id).is_some()
     }
 
     /// Returns the association and its fair-share, if it is in force.
     fn present_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
-        Some((self.present(id)?, self.fairshare(id)?))
+        Some((self.association_in_force(id)?, self.fairshare(id)?))
     }
 
     /// Returns the number of associations in force.
@@ -158,7 +159,7 @@ impl Book {
         self.present == 0
     }
 
-    /// Returns the associations in force after `after`, by user id and bank name.
+    /// Returns the associations in force, sorted by user id and bank name. Begins after the user and bank in `after`.
     pub fn associations(
         &self,
         after: Option<(UserId, &str)>,
@@ -173,7 +174,7 @@ impl Book {
                 };
                 entry.banks.range::<str, _>((from, Unbounded)).map(|(_, id)| *id)
             })
-            .filter_map(|id| Some((id, self.present(id)?)))
+            .filter_map(|id| Some((id, self.association_in_force(id)?)))
     }
 
     /// Returns the associations of a user that are in force, by bank name.
@@ -190,7 +191,7 @@ impl Book {
     /// Returns the removed associations.
     pub fn removed(&self) -> impl Iterator<Item = (AssociationId, &Association)> {
         self.entries.iter().enumerate().filter_map(|(index, entry)| {
-            let record = entry.last(&self.epochs)?;
+            let record = entry.last_in_force(&self.epochs)?;
             entry.present(&self.epochs).is_none().then_some((AssociationId::from_index(index)?, record))
         })
     }
@@ -236,8 +237,8 @@ impl Book {
     }
 
     /// Adds or replaces associations. The last record of a user sets the default bank. `owner` is the instance owner.
-    /// flux-accounting ends a push with a synthetic record of the owner; that record must not replace an active default
-    /// bank.
+    /// flux-accounting ends a push with a synthetic record of the owner. If the owner's default bank is active, that record
+    /// does not replace it.
     pub fn upsert(&mut self, records: Vec<AssociationRecord>, owner: UserId) {
         let keeps_default = match records.as_slice() {
             [only] => only.association.user == owner && self.has_other_default(owner, &only.association.bank),
@@ -253,12 +254,14 @@ impl Book {
         self.generation += 1;
     }
 
+    /// Returns true if the default bank of `user` is not `bank`, and `user` is active there.
     fn has_other_default(&self, user: UserId, bank: &BankName) -> bool {
-        let active = |id| self.association(id).is_some_and(|a| a.active);
+        let is_active = |id| self.association(id).is_some_and(|a| a.active);
         self.default_bank(user).is_some_and(|default| default != bank)
-            && self.find(user, None).is_some_and(active)
+            && self.find(user, None).is_some_and(is_active)
     }
 
+    /// Stores a record, and counts its difference from the record in force. `default` replaces the default bank of the record.
     fn put_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
@@ -302,10 +305,10 @@ impl Book {
         self.banks = banks;
     }
 
-    /// Sets the weights in `listed`. Other weights do not change.
-    pub fn set_weights(&mut self, listed: Vec<(String, i64)>) {
+    /// Sets the weights in `changes`. Other weights do not change.
+    pub fn set_weights(&mut self, changes: Vec<(String, i64)>) {
         let mut weights = self.weights.clone();
-        for (factor, weight) in listed {
+        for (factor, weight) in changes {
             weights.set(&factor, weight);
         }
         let others = self.compare(&BookTables { weights: &weights, ..self.tables() }, &TreeChange::default());
@@ -328,7 +331,7 @@ impl Book {
     }
 }
 
-/// Returns the user of an association and the association's id. Adds the user and the id if they are new.
+/// Returns the user and the id of an association. Adds the user or the id if it is new.
 fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
     entries: &mut Vec<Versioned<Association>>,

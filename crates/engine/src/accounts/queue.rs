@@ -4,17 +4,17 @@
 use crate::ids::{Limit, QueueName};
 use serde::{Deserialize, Serialize};
 
-/// A queue, as pushed. Flux enforces the limits of each job (`*_per_job`); the plugin only shows them.
+/// A queue, as pushed. Flux enforces the limits on each single job (`*_per_job`), so the plugin only shows them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
     /// The name in Flux's configuration.
     pub name: QueueName,
-    /// Only shown.
+    /// The minimum number of nodes of a job; only shown.
     pub min_nodes_per_job: i64,
-    /// Only shown.
+    /// The maximum number of nodes of a job; only shown.
     pub max_nodes_per_job: i64,
-    /// Only shown.
+    /// The maximum time limit of a job; only shown.
     pub max_time_per_job: i64,
     /// The value of the factor `queue`.
     pub priority: i64,

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The rules that decide from when on a job counts under the limits on running jobs.
+//! The rules for the limits on running jobs. They define the time from which on a job counts.
 
 use crate::ids::QueueName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The time from which on a job counts under the limits on running jobs.
+/// A rule that defines from when on a job counts under the limits on running jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunningLimits {
-    /// A job counts from its start, as in flux-accounting; a held job counts from its release. The limits are checked
-    /// when a job leaves DEPEND. So on a busy machine more jobs may enter SCHED than the limits allow to run, and all
-    /// of them will run.
+    /// A job counts from its start, and a held job counts from its release, as in flux-accounting. The limits are checked
+    /// when a job leaves DEPEND. So on a busy machine, more jobs may enter SCHED than the limits allow to run, and all of
+    /// these jobs will run.
     #[default]
     Upstream,
-    /// A job counts from its way to SCHED. So there are never more jobs in SCHED than may run at once.
+    /// A job counts from the time when it leaves DEPEND. So there are never more jobs in SCHED than may run at once.
     Strict,
 }
 
 impl RunningLimits {
-    /// Both rules.
+    /// All rules.
     pub const ALL: [RunningLimits; 2] = [RunningLimits::Upstream, RunningLimits::Strict];
 
     /// Returns the name in the configuration.

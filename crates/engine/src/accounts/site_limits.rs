@@ -3,8 +3,8 @@
 //!
 //! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit
 //! on each association, bank or user applies only to associations, banks or users without their own limit. The jobs of
-//! a bank include the jobs of all banks below it, if the push contains the parents. A limit on each bank applies to
-//! banks that have no banks below them.
+//! a bank include the jobs of all banks below it, if the push contains the parents of banks. A limit on each bank
+//! applies only to banks that have no banks below them.
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
@@ -73,18 +73,18 @@ impl Target {
         }
     }
 
-    /// Returns true if flux-accounting's record of an association has this limit.
+    /// Returns true if flux-accounting's record of an association has a cap on `amount`, so that this limit belongs there.
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
-        let is_there = match stage {
+        let has_cap = match stage {
             Stage::Running => measure != Measure::Gpus,
             Stage::Scheduled => measure == Measure::Jobs,
             Stage::RunningAndScheduled => false,
         };
-        is_there && self.scope(is_in_queue) == Scope::Association
+        has_cap && self.scope(is_in_queue) == Scope::Association
     }
 
-    /// Returns true if flux-accounting's record of an association has the limit on the amount named `measure`.
+    /// Like [`Target::is_in_records`], for the amount with the name `measure`.
     pub fn has_in_records(&self, is_in_queue: bool, measure: &str) -> bool {
         Amount::parse(measure).is_some_and(|amount| self.is_in_records(is_in_queue, amount))
     }
@@ -111,8 +111,8 @@ impl Target {
     /// Parses the scope and the name of a target in a push or the configuration. A user is named by id.
     pub fn parse(kind: &str, name: &str) -> Result<Target, String> {
         let user = |text: &str| {
-            let wrong = || format!("name: expected a user id, got \"{}\"", text.escape_debug());
-            text.parse().ok().filter(|id| *id != u32::MAX).map(UserId).ok_or_else(wrong)
+            let error = || format!("name: expected a user id, got \"{}\"", text.escape_debug());
+            text.parse().ok().filter(|id| *id != u32::MAX).map(UserId).ok_or_else(error)
         };
         match (kind, name) {
             ("association", "*") => Ok(Target::EachAssociation),
@@ -173,26 +173,26 @@ pub struct SiteLimit {
     pub cap: Cap,
 }
 
-/// The cap of each amount.
+/// The caps of a limit scope, by amount.
 pub type ScopeCaps = BTreeMap<Amount, Cap>;
 
 /// All site limits in force.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
-    /// The parent of each bank; empty without limits on banks.
+    /// The parent of each bank. Empty if there are no limits on banks.
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
     inner: BTreeSet<BankName>,
-    /// The parent of each virtual queue. Jobs in a virtual queue count under limits on the parent too.
+    /// The parent of each virtual queue. Jobs in a virtual queue count under limits on the parent queue too.
     queue_parents: Arc<QueueParents>,
 }
 
-/// The parent queue of each virtual queue. Flux schedules both together.
+/// The parent queue of each virtual queue. Flux schedules the jobs of a virtual queue together with the jobs of its parent.
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
-    /// Builds the limits in force. If a limit occurs several times, the last one counts.
+    /// Builds the limits in force. If a limit occurs several times, the last occurrence counts.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
         parents: &[(BankName, BankName)],
@@ -221,8 +221,8 @@ impl SiteLimits {
 
     /// Returns the virtual queues of a queue.
     pub fn virtual_queues<'a>(&'a self, queue: &'a str) -> impl Iterator<Item = &'a QueueName> {
-        let is_of = move |(_, parent): &(&QueueName, &QueueName)| parent.as_str() == queue;
-        self.queue_parents.iter().filter(is_of).map(|(name, _)| name)
+        let is_child = move |(_, parent): &(&QueueName, &QueueName)| parent.as_str() == queue;
+        self.queue_parents.iter().filter(is_child).map(|(name, _)| name)
     }
 
     /// Returns the parent of a virtual queue.
@@ -235,7 +235,7 @@ impl SiteLimits {
         self.by_target.is_empty()
     }
 
-    /// Returns all limits as they were set.
+    /// Returns all limits as the push and the configuration set them.
     pub fn iter(&self) -> impl Iterator<Item = (&Target, Option<&QueueName>, Amount, Cap)> {
         self.by_target.iter().flat_map(|(target, queues)| {
             queues.iter().flat_map(move |(queue, caps)| {
@@ -251,23 +251,25 @@ impl SiteLimits {
             return found;
         }
         self.add_for_target(Target::Association(user, bank.clone()), &mut found);
-        let (mut at, mut steps) = (Some(bank), 0);
-        while let Some(bank) = at {
+        let (mut next, mut steps) = (Some(bank), 0);
+        while let Some(bank) = next {
             self.add_for_target(Target::Bank(bank.clone()), &mut found);
-            // A cycle of banks is rejected when the tree is ranked. The limit on steps only prevents an endless loop.
+            // The ranking of the tree rejects a cycle of banks. The limit on steps only prevents an endless loop before that.
             steps += 1;
-            at = self.parents.get(bank).filter(|_| steps <= self.parents.len());
+            next = self.parents.get(bank).filter(|_| steps <= self.parents.len());
         }
         self.add_for_target(Target::User(user), &mut found);
         found
     }
 
+    /// Adds the limits that apply to `target` to `found`. Limits on `target` itself take precedence over its default target.
     fn add_for_target(&self, target: Target, found: &mut Vec<(Target, Option<QueueName>, ScopeCaps)>) {
         let is_inner = matches!(&target, Target::Bank(bank) if self.inner.contains(bank));
-        let each = target.default_target().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
+        let default =
+            target.default_target().filter(|_| !is_inner).and_then(|each| self.by_target.get(&each));
         let own = self.by_target.get(&target);
         let mut queues: BTreeMap<&Option<QueueName>, ScopeCaps> = BTreeMap::new();
-        for (queue, caps) in each.into_iter().chain(own).flatten() {
+        for (queue, caps) in default.into_iter().chain(own).flatten() {
             queues.entry(queue).or_default().extend(caps);
         }
         found.extend(queues.into_iter().map(|(queue, caps)| (target.clone(), queue.clone(), caps)));
@@ -300,7 +302,7 @@ impl LimitSources {
 }
 
 impl Book {
-    /// Returns the site limits in force. If they change, the `Arc` gets another address.
+    /// Returns the site limits in force. Each change of the limits creates a new `Arc`, so readers compare addresses.
     pub fn site_limits(&self) -> &Arc<SiteLimits> {
         &self.limits.in_force
     }
@@ -331,8 +333,8 @@ impl Book {
         }
     }
 
-    /// Returns the pushed queues whose limits apply to a job in `queue`: this queue and, if it is a virtual queue, its
-    /// parent.
+    /// Returns the pushed queues whose limits apply to a job in `queue`: `queue` itself and, if it is a virtual queue, its
+    /// parent queue.
     pub fn queues_of<'a>(&'a self, queue: Option<&str>) -> impl Iterator<Item = &'a Queue> + use<'a> {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces the content of a book by one document, which may arrive in parts.
+//! Replaces the content of a book by one site document, which may arrive in several parts.
 //!
-//! Each part is compared with the records in force when it arrives, and stored next to them. Readers do not see a part
-//! before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
+//! When a part arrives, its records are compared with the records in force, and stored next to them. Readers do not see
+//! the new records before the commit. A commit takes the same time for any number of associations, and needs no cleanup.
 
 use super::diff::{BookTables, Difference, TreeChange};
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;
 
-/// A part of a document. A field that is `None` is missing in this part.
+/// A part of a site document. A field is `None` if the part does not contain the array.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyPart {
     /// Associations with the default banks of their users.
@@ -25,7 +25,7 @@ pub struct PolicyPart {
     pub banks: Option<Vec<(BankName, f64)>>,
     /// Banks with their parents, if the push contains them.
     pub parents: Vec<(BankName, BankName)>,
-    /// Limits in addition to those of associations and queues. A document may lack limits.
+    /// Limits in addition to the limits of associations and queues. A site document need not contain them.
     pub limits: Vec<SiteLimit>,
     /// Weights that differ from the defaults.
     pub weights: Option<Vec<(String, i64)>>,
@@ -36,7 +36,7 @@ pub struct PolicyPart {
 /// The staged push, except the values that are stored in the tables of the book.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Staged {
-    /// The differences so far. `removed` is computed at the commit.
+    /// The differences between the records in force and the parts so far. `removed` is computed at the commit.
     difference: Difference,
     has_associations: bool,
     queues: Option<BTreeMap<QueueName, Queue>>,
@@ -57,41 +57,43 @@ impl Staged {
         weights
     }
 
-    /// Returns the switches after the commit. `config` are the switches in force.
+    /// Returns the switches that apply after the commit. `config` has the switches in force.
     fn config_after(&self, config: Config) -> Config {
         let before = if self.keeps_config { config } else { Config::default() };
         before.patched(self.config)
     }
 
-    fn count(&mut self, kind: Kind) -> &mut usize {
-        match kind {
-            Kind::Added => &mut self.difference.added,
-            Kind::Changed => &mut self.difference.changed,
-            Kind::Unchanged => &mut self.difference.unchanged,
+    /// Returns the number of associations with this change.
+    fn count_mut(&mut self, change: RecordChange) -> &mut usize {
+        match change {
+            RecordChange::Added => &mut self.difference.added,
+            RecordChange::Changed => &mut self.difference.changed,
+            RecordChange::Unchanged => &mut self.difference.unchanged,
         }
     }
 }
 
+/// How a pushed record differs from the record in force.
 #[derive(Clone, Copy)]
-enum Kind {
+enum RecordChange {
     Added,
     Changed,
     Unchanged,
 }
 
-impl Kind {
-    fn new<T: PartialEq>(present: Option<T>, next: T) -> Kind {
+impl RecordChange {
+    fn compare<T: PartialEq>(present: Option<T>, next: T) -> RecordChange {
         match present {
-            None => Kind::Added,
-            Some(present) if present == next => Kind::Unchanged,
-            Some(_) => Kind::Changed,
+            None => RecordChange::Added,
+            Some(present) if present == next => RecordChange::Unchanged,
+            Some(_) => RecordChange::Changed,
         }
     }
 }
 
 impl Book {
-    /// Begins a staged push, and aborts an open one. If `keeps_config` is true, switches that no part contains do not
-    /// change.
+    /// Begins a staged push. Aborts a staged push that is open. If `keeps_config` is true, switches that no part contains
+    /// do not change.
     pub fn begin(&mut self, keeps_config: bool) {
         self.epochs.begin();
         self.drop_aborted();
@@ -104,7 +106,7 @@ impl Book {
         self.staged.is_some()
     }
 
-    /// Adds a part to the staged push. If a record occurs several times, the last one counts.
+    /// Adds a part to the staged push. If a record occurs several times, the last occurrence counts.
     pub fn stage(&mut self, part: PolicyPart) {
         let Some(mut staged) = self.staged.take() else { return };
         staged.has_associations |= part.associations.is_some();
@@ -131,7 +133,7 @@ impl Book {
     }
 
     /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
-    pub fn lacks(&self) -> Option<&'static str> {
+    pub fn missing_array(&self) -> Option<&'static str> {
         let Some(staged) = &self.staged else { return Some("associations") };
         let arrays = [
             ("associations", staged.has_associations),
@@ -143,13 +145,13 @@ impl Book {
         arrays.into_iter().find(|(_, is_there)| !is_there).map(|(array, _)| array)
     }
 
-    /// Stores the changes to the tree by the staged push. They count as changes of associations and banks.
-    pub fn note_tree(&mut self, change: TreeChange) {
+    /// Stores the changes that the staged push makes to the tree. The commit counts them as changes of associations and banks.
+    pub fn note_tree_change(&mut self, change: TreeChange) {
         self.tree_change = change;
     }
 
     /// Returns the number of associations that changed only in the tree.
-    fn changed_in_tree(&self) -> usize {
+    fn count_changed_in_tree(&self) -> usize {
         let is_unchanged = |id: &AssociationId| {
             self.staged_values(*id).is_some_and(|pushed| self.present_values(*id) == Some(pushed))
         };
@@ -166,7 +168,7 @@ impl Book {
         let Some(staged) = &self.staged else { return Difference::default() };
         let mut difference = staged.difference;
         difference.removed = self.present.saturating_sub(difference.changed + difference.unchanged);
-        let in_tree = self.changed_in_tree();
+        let in_tree = self.count_changed_in_tree();
         difference.changed += in_tree;
         difference.unchanged = difference.unchanged.saturating_sub(in_tree);
         let (queues, banks) =
@@ -183,9 +185,9 @@ impl Book {
         difference
     }
 
-    /// Commits the staged push: the book then has exactly the records of the push. Returns the differences.
-    /// Associations that remain keep their ids. A removed association keeps its record for its live jobs, and gets the
-    /// same id if it returns.
+    /// Commits the staged push. The book then has exactly the records of the push. Returns the differences. Associations
+    /// that remain keep their ids. The record of a removed association is kept for its live jobs. If a later push contains
+    /// the association again, it gets the same id.
     pub fn commit(&mut self) -> Difference {
         let difference = self.staged_difference();
         self.tree_change = TreeChange::default();
@@ -228,6 +230,7 @@ impl Book {
         self.epochs.clear_aborted();
     }
 
+    /// Adds a record to the staged push, and counts its difference from the record in force.
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
         let AssociationRecord { association, def_bank, fairshare } = record;
         let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
@@ -235,13 +238,13 @@ impl Book {
             user.default_bank.stage(&self.epochs, def_bank);
         }
         let present = self.present_values(id);
-        if let Some(former) = self.staged_values(id) {
-            *staged.count(Kind::new(present, former)) -= 1;
+        if let Some(replaced) = self.staged_values(id) {
+            *staged.count_mut(RecordChange::compare(present, replaced)) -= 1;
         }
-        *staged.count(Kind::new(present, (&association, fairshare))) += 1;
+        *staged.count_mut(RecordChange::compare(present, (&association, fairshare))) += 1;
         self.fairshares.stage(&self.epochs, id, fairshare);
         if let Some(entry) = self.entries.get_mut(id.index()) {
-            // This test comes first, because most records of most pushes are unchanged.
+            // Most records of a push are unchanged, and an unchanged record needs no second copy.
             if entry.present(&self.epochs) == Some(&association) {
                 entry.stage_unchanged(&self.epochs);
             } else {
@@ -256,13 +259,16 @@ impl Book {
         Some((association, self.fairshares.staged(&self.epochs, id)?))
     }
 
-    /// Updates the differences of the staged push, because the record in force is about to become `next`.
+    /// Updates the differences of the staged push before `next` becomes the record in force of association `id`.
     pub(super) fn update_difference(&mut self, id: AssociationId, next: (&Association, f64)) {
         let Some(pushed) = self.staged_values(id) else { return };
-        let (before, after) = (Kind::new(self.present_values(id), pushed), Kind::new(Some(next), pushed));
+        let (before, after) = (
+            RecordChange::compare(self.present_values(id), pushed),
+            RecordChange::compare(Some(next), pushed),
+        );
         if let Some(staged) = &mut self.staged {
-            *staged.count(before) -= 1;
-            *staged.count(after) += 1;
+            *staged.count_mut(before) -= 1;
+            *staged.count_mut(after) += 1;
         }
     }
 }

@@ -75,7 +75,7 @@ fn a_document_replaces_all_weights() {
     book.set_weights(vec![("bank".to_owned(), 5), ("later".to_owned(), 1)]);
     assert_eq!((book.weights().get("bank"), book.weights().get("fairshare")), (Some(5), None));
     book.replace(Policy { weights: vec![("queue".to_owned(), 3)], ..Policy::default() });
-    assert_eq!(book.weights().given().collect::<Vec<_>>(), [("queue", 3)]);
+    assert_eq!(book.weights().iter().collect::<Vec<_>>(), [("queue", 3)]);
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn a_record_in_two_parts_has_the_values_of_the_last_part() {
 #[test]
 fn a_push_is_complete_when_each_array_was_present() {
     let mut book = Book::default();
-    assert_eq!(book.lacks(), Some("associations"), "no push is open");
+    assert_eq!(book.missing_array(), Some("associations"), "no push is open");
     book.begin(false);
-    assert_eq!(book.lacks(), Some("associations"));
+    assert_eq!(book.missing_array(), Some("associations"));
     let complete_part = PolicyPart {
         queues: Some(vec![]),
         projects: Some(vec![]),
@@ -222,9 +222,9 @@ fn a_push_is_complete_when_each_array_was_present() {
         ..make_part(vec![])
     };
     book.stage(PolicyPart { weights: None, ..complete_part.clone() });
-    assert_eq!(book.lacks(), Some("priority_factors"));
+    assert_eq!(book.missing_array(), Some("priority_factors"));
     book.stage(PolicyPart { weights: Some(vec![]), ..PolicyPart::default() });
-    assert_eq!(book.lacks(), None);
+    assert_eq!(book.missing_array(), None);
 }
 
 #[test]

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Values that have a version in force and a version in a staged push.
 //!
-//! A staged push must not be visible before it is complete, and its commit must be fast. So its values are stored next
-//! to the values in force, marked with the epoch of the push. A commit changes one number.
+//! A staged push must not be visible before it is complete, and its commit must be fast. So the values of the staged push
+//! are stored next to the values in force, marked with the epoch of the push. A commit changes only the epoch in force.
 
 use std::collections::BTreeSet;
 
 /// The epochs of pushes. Each push has its own epoch, and a value has the epoch of the push that wrote it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Epochs {
-    /// The epoch in force. Values of this epoch are in force; values of earlier epochs were removed.
+    /// The epoch in force. A value of this epoch is in force. If the last value of an entry has an earlier epoch, a push
+    /// removed the entry.
     current: u64,
     latest: u64,
     open: Option<u64>,
@@ -54,6 +55,7 @@ impl Epochs {
         self.aborted.clear();
     }
 
+    /// Returns true if the push with this epoch was committed.
     fn was_in_force(&self, epoch: u64) -> bool {
         epoch <= self.current && !self.aborted.contains(&epoch)
     }
@@ -62,10 +64,11 @@ impl Epochs {
 /// A value with the version in force and the last pushed version.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
+    /// The version in force, with its epoch. A newer version in force may still be in `pushed`.
     settled: Option<(u64, T)>,
-    /// The epoch of the last push that had the same value as `settled`; 0 if none.
+    /// The epoch of the last push with the same value as `settled`; 0 if there is none.
     same: u64,
-    /// The version of the last push with another value: staged, in force, or aborted.
+    /// The version of the last push with a value that differs from `settled`. That push may be staged, in force, or aborted.
     pushed: Option<Box<(u64, T)>>,
 }
 
@@ -76,14 +79,14 @@ impl<T> Default for Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// Returns the value in force. Of a removed entry, returns the last value.
-    pub(super) fn last(&self, epochs: &Epochs) -> Option<&T> {
-        self.known(epochs).map(|(_, value)| value)
+    /// Returns the value in force, or the last value of a removed entry.
+    pub(super) fn last_in_force(&self, epochs: &Epochs) -> Option<&T> {
+        self.find_last(epochs).map(|(_, value)| value)
     }
 
     /// Returns the value in force.
     pub(super) fn present(&self, epochs: &Epochs) -> Option<&T> {
-        self.known(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
+        self.find_last(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
     }
 
     /// Returns the value in the staged push.
@@ -96,8 +99,8 @@ impl<T> Versioned<T> {
     /// Sets the value in force, without changing the staged push.
     pub(super) fn put(&mut self, epochs: &Epochs, value: T) {
         if epochs.open == Some(self.same) {
-            let brought = self.settled.take();
-            self.pushed = brought.map(|(_, brought)| Box::new((self.same, brought)));
+            let same_as_staged = self.settled.take();
+            self.pushed = same_as_staged.map(|(_, value)| Box::new((self.same, value)));
         } else if self.staged(epochs).is_none() {
             self.pushed = None;
         }
@@ -108,20 +111,20 @@ impl<T> Versioned<T> {
     /// Sets the value in the staged push.
     pub(super) fn stage(&mut self, epochs: &Epochs, value: T) {
         let Some(open) = epochs.open else { return };
-        self.settle(epochs);
+        self.settle_value(epochs);
         self.pushed = Some(Box::new((open, value)));
     }
 
     /// Records that the staged push has the same value as the version in force.
     pub(super) fn stage_unchanged(&mut self, epochs: &Epochs) {
         let Some(open) = epochs.open else { return };
-        self.settle(epochs);
+        self.settle_value(epochs);
         (self.same, self.pushed) = (open, None);
     }
 
     /// Moves the value in force to `settled`, with its epoch.
-    fn settle(&mut self, epochs: &Epochs) {
-        let Some(epoch) = self.known(epochs).map(|(epoch, _)| epoch) else { return };
+    fn settle_value(&mut self, epochs: &Epochs) {
+        let Some(epoch) = self.find_last(epochs).map(|(epoch, _)| epoch) else { return };
         if let Some(pushed) = self.pushed.take_if(|pushed| pushed.0 == epoch) {
             self.settled = Some(*pushed);
         }
@@ -139,7 +142,8 @@ impl<T> Versioned<T> {
         }
     }
 
-    fn known(&self, epochs: &Epochs) -> Option<(u64, &T)> {
+    /// Returns the last value that was in force, with its epoch.
+    fn find_last(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
         let same = Some(self.same).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();
         let settled = self.settled.as_ref().map(|(epoch, value)| (same.max(*epoch), value));

@@ -20,7 +20,7 @@ impl Weights {
     }
 
     /// Returns all pushed weights, sorted by name.
-    pub fn given(&self) -> impl Iterator<Item = (&str, i64)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, i64)> {
         self.0.iter().map(|(name, weight)| (name.as_str(), *weight))
     }
 }

@@ -70,7 +70,7 @@ impl StagedPush {
                 refresh.note_site_change(shared, &change);
                 let rules = usize::from(change.policy) + usize::from(change.accounting);
                 let SiteChange { associations, banks, .. } = change;
-                shared.book.note_tree(TreeChange { associations, banks, rules });
+                shared.book.note_tree_change(TreeChange { associations, banks, rules });
             }
             Err(fault) => {
                 shared.book.abort();

@@ -120,7 +120,7 @@ pub fn site_document(view: &View<'_>) -> Rest {
                 ((name.clone(), priority), view.standing.bank(name).or_else(|| left_out(name)))
             })
             .collect(),
-        weights: view.book.weights().given().map(|(name, weight)| (name.to_owned(), weight)).collect(),
+        weights: view.book.weights().iter().map(|(name, weight)| (name.to_owned(), weight)).collect(),
         limits: view.book.pushed_limits().to_vec(),
         config: view.book.config(),
         leaves: view.standing.leaves_without_jobs(),

@@ -109,7 +109,7 @@ impl<'a> View<'a> {
 
     /// Returns the name of an array that no part of the staged push contained.
     pub fn lacks(&self) -> Option<&'static str> {
-        self.book.lacks()
+        self.book.missing_array()
     }
 
     /// Returns the state of live fair-share that all answers contain.

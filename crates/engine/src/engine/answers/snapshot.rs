@@ -242,7 +242,7 @@ pub struct Extent {
 /// Returns the content of `query`.
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
-    let weights = view.book.weights().given().chain(factors);
+    let weights = view.book.weights().iter().chain(factors);
     let mut users = Vec::new();
     for (id, record) in view.book.associations(None) {
         add(&mut users, record.user, show_association(view, id, record));
