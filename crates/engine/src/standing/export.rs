@@ -80,8 +80,8 @@ impl Standing {
 
     /// Returns ended jobs that no push covers, and the usage of evicted jobs, from the position `from` on. The result has at most
     /// `max` jobs of at most `max` associations. The sum of an association comes after its last job. If jobs were evicted
-    /// between two calls, they are in that sum and were also returned one by one; [`Standing::restore_evicted`] removes them
-    /// again. The last value is the position of the next call, or `None` at the end.
+    /// between two calls, the sum includes them although an earlier call returned them as jobs; [`Standing::restore_evicted`]
+    /// removes these jobs again. The last value is the position of the next call, or `None` at the end.
     pub fn uncovered(&self, from: Bookmark, max: usize) -> (Vec<Ended>, Vec<EvictedUsage>, Option<Bookmark>) {
         let half_life = self.site.as_ref().map_or(HalfLife::NONE, |site| site.scale.half_life());
         let (mut jobs, mut sums) = (Vec::new(), Vec::new());
@@ -105,21 +105,21 @@ impl Standing {
         (jobs, sums, None)
     }
 
-    /// Restores the usage of evicted jobs, in place of the jobs that it includes. A push that came before has the same effect as
-    /// one that comes after. Returns false if a value is out of range.
+    /// Restores the usage of evicted jobs, and removes the jobs that this usage includes. A push has the same effect before and after
+    /// this call. Returns false if a value is out of range.
     pub fn restore_evicted(&mut self, evicted: EvictedUsage) -> bool {
         let is_time = |time: f64| time.abs() <= MAX_TIME;
         let is_usage = |usage: f64| (0.0..=MAX_PUSHED).contains(&usage);
-        let is_right = is_time(evicted.horizon)
+        let is_valid = is_time(evicted.horizon)
             && (is_time(evicted.since) || evicted.sum == 0.0)
             && is_time(evicted.at)
             && is_usage(evicted.sum)
             && is_usage(evicted.pushed)
             && !evicted.counted.is_invalid();
-        if is_right {
+        if is_valid {
             self.usages.restore_evicted(evicted, self.has_replaced_all);
         }
-        is_right
+        is_valid
     }
 
     /// Returns a bank of the tree; `None` if it is unknown or was left out because it is inactive.

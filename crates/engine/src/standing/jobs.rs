@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Starts and ends of jobs. Each may be recorded repeatedly, and in any order.
+//! Starts and ends of jobs. A start or an end may be recorded repeatedly, and in any order.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub struct Job {
     pub id: JobId,
     /// The user id of the job.
     pub user: UserId,
-    /// The bank it is charged to.
+    /// The bank that the job is charged to.
     pub bank: BankName,
     /// The allocated resources.
     pub ran_on: Resources,

@@ -140,8 +140,8 @@ struct Ranked {
 
 impl Standing {
     /// Returns a standing without a tree.
-    pub fn new(memory: Retention) -> Standing {
-        Standing { usages: UsageTable::new(memory), ..Standing::default() }
+    pub fn new(retention: Retention) -> Standing {
+        Standing { usages: UsageTable::new(retention), ..Standing::default() }
     }
 
     /// Returns the association of a user in a bank, if the tree has it or a job of it is kept.

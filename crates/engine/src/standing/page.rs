@@ -18,15 +18,15 @@ pub struct TreePage {
     pub generation: u64,
     /// The name of the ranking policy.
     pub policy: Word,
-    /// Its options.
+    /// The options of the ranking policy.
     pub options: BTreeMap<String, String>,
     /// The half-life of usage in seconds; 0 if usage does not decay.
     pub half_life: f64,
-    /// What a second of a node counts.
+    /// The usage per second of a node.
     pub node_weight: f64,
-    /// What a second of a core counts.
+    /// The usage per second of a core.
     pub core_weight: f64,
-    /// What a second of a GPU counts.
+    /// The usage per second of a GPU.
     pub gpu_weight: f64,
     /// All banks, on the first page only.
     pub banks: Vec<BankRow>,
@@ -48,7 +48,7 @@ pub struct BankRow {
     /// The shares among its siblings.
     #[serde(with = "shares")]
     pub shares: Shares,
-    /// Whether it is active.
+    /// Whether the bank is active.
     pub active: bool,
     /// Usage of the bank itself, without that of its leaves.
     pub usage: Option<f64>,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Replaces the site by a new one: completely or not at all.
+//! Replaces the site by a new site. If the new site is invalid, nothing changes.
 
 use super::staged_site::CompleteSite;
 use super::table::UsageTable;
@@ -18,9 +18,9 @@ impl Standing {
         self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.usages.freed() })
     }
 
-    /// Replaces the site by one that came in parts. Without a rule there is no tree afterwards.
-    pub fn push_staged(&mut self, draft: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
-        match draft.whole(mode) {
+    /// Replaces the site by a staged site. If no part has a rule, removes the tree.
+    pub fn push_staged(&mut self, staged: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
+        match staged.combine_parts(mode) {
             Some(complete) => self.replace_site(complete),
             None => {
                 self.remove_site();

@@ -9,7 +9,7 @@ use fairshare::accrual::{MAX_TIME, Scale, zero_negligible};
 /// An association whose fair-share changed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Changed {
-    /// The association. The index is free if the association is gone.
+    /// The association. If it was removed, another association may have this index already.
     pub association: Index,
     /// The former fair-share.
     pub before: Option<f64>,
@@ -30,7 +30,7 @@ pub struct Refreshed {
     pub changed: Vec<Changed>,
 }
 
-/// The step of a refresh.
+/// The stage that a refresh has reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Stage {
     #[default]
@@ -52,12 +52,12 @@ pub(super) struct RefreshState {
     moved: bool,
     /// The time of the last refresh.
     last: Option<f64>,
-    /// All usages must be computed.
+    /// True if all usages must be computed.
     all: bool,
 }
 
 impl Standing {
-    /// Does a whole refresh.
+    /// Refreshes all usages and fair-shares in one call.
     pub fn refresh(&mut self, now: f64) -> Refreshed {
         self.begin(now);
         loop {
@@ -82,7 +82,7 @@ impl Standing {
         Some(done)
     }
 
-    /// Makes the next refresh compute all usages, after a push or a panic. A refresh in progress starts again.
+    /// Makes the next refresh compute all usages. Called after a push or a panic. If a refresh is in progress, it starts again.
     pub fn restart(&mut self) {
         self.work.restart(&mut self.usages, self.site.as_mut());
     }
@@ -190,7 +190,7 @@ impl RefreshState {
             let scaled = if zero_negligible(scale.plain(scaled, now)) == 0.0 { 0.0 } else { scaled };
             self.moved |= tree.accrue(leaf, scaled);
             if !entry.has_ended_sum() {
-                // A part of the usage begins later.
+                // Some usage of the association begins after `now`, so the next refresh must compute it again.
                 agenda.mark_changed(entry, number);
             }
             if scaled > 0.0

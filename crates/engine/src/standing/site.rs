@@ -11,7 +11,7 @@ use fairshare::{Builder, Options, Policy, RankError, Shares, TreeError};
 /// flux-accounting's default usage reset period, in seconds.
 pub const RESET: f64 = 2_419_200.0;
 
-/// The rules of a tree, and the units of its usages.
+/// The rules of a push: how the usage of its tree is counted, decayed and ranked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// The time of the usages, in seconds since the epoch.
@@ -135,7 +135,7 @@ impl Watermark {
     }
 }
 
-/// The reason why a site is rejected. The site in force stays.
+/// The reason why a site is rejected. The site in force does not change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SiteError {
     /// The tree is invalid.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Collects a site that comes in parts.
+//! Collects a site whose push comes in several parts.
 
 use super::{Bank, Index, Leaf, Rule, Site, SiteError, Standing};
 use fairshare::Builder;
@@ -43,9 +43,9 @@ impl SitePart {
     /// Returns the error with which a push of this part alone would be rejected. A part without a rule has no tree and is always
     /// valid.
     pub fn check(self) -> Result<(), SiteError> {
-        let (mut apart, mut draft) = (Standing::default(), StagedSite::default());
-        draft.absorb(self, &mut apart);
-        apart.push_staged(draft, Mode::Elapsed).map(drop)
+        let (mut standing, mut staged) = (Standing::default(), StagedSite::default());
+        staged.absorb(self, &mut standing);
+        standing.push_staged(staged, Mode::Elapsed).map(drop)
     }
 }
 
@@ -73,8 +73,8 @@ impl StagedSite {
         self.indices.is_empty()
     }
 
-    /// Puts the parts together; `None` if no part had a rule, so that there is no tree.
-    pub(super) fn whole(self, mode: Mode) -> Option<CompleteSite> {
+    /// Puts the parts together. Returns `None` if no part had a rule, because then there is no tree.
+    pub(super) fn combine_parts(self, mode: Mode) -> Option<CompleteSite> {
         let SitePart { rule, banks, associations } = self.part;
         let site = Site { rule: rule?, mode, banks, associations };
         Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })

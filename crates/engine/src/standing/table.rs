@@ -49,7 +49,7 @@ impl UsageTable {
         UsageTable { retention, ..UsageTable::default() }
     }
 
-    /// Sets whether all ended jobs are kept, whatever their number: while a restart reads them.
+    /// Sets whether all ended jobs are kept, whatever their number. This is on while a restart reads ended jobs.
     pub fn keep_all_ended(&mut self, on: bool) {
         self.keep_all = on;
     }
@@ -198,7 +198,7 @@ impl UsageTable {
         }
     }
 
-    /// Removes a running job: it never started, or this instance no longer has it.
+    /// Removes a running job that never started, or that this instance no longer has.
     pub fn never_ran(&mut self, id: JobId) {
         if let Some(Place { entry: at, slot: Slot::Running(slot) }) = self.by_id.get(&id).copied() {
             self.take_running(at, slot);
@@ -288,8 +288,8 @@ impl UsageTable {
         }
     }
 
-    /// Merges a second report of an end. The earlier end counts, because a job does not run again. Of each resource the larger
-    /// count counts, because job-list does not report GPUs.
+    /// Merges a second report of an end. The earlier end applies, because a job does not run again. For each resource the larger
+    /// number applies, because job-list does not report GPUs.
     fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };

@@ -38,7 +38,7 @@ struct Node {
 }
 
 impl Node {
-    /// Returns usage / target as bits: the smaller is more deserving. Infinite without a target.
+    /// Returns usage / target as bits, or infinity without a target. The node with the smaller quotient is more deserving.
     fn quotient(&self) -> u64 {
         if self.target > 0.0 { (self.usage / self.target + 0.0).to_bits() } else { f64::INFINITY.to_bits() }
     }

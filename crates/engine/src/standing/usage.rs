@@ -15,7 +15,7 @@ pub(super) struct Tracked {
     pub run: Run,
     /// Nodes, cores and GPUs. A count above `u32::MAX` is stored as `u32::MAX`.
     pub ran_on: [u32; 3],
-    /// The start was recorded after jobs that ended later had been evicted, so the job may already be in the evicted sum.
+    /// True if jobs that ended later were evicted before the start was recorded. The evicted sum may then include this job.
     pub doubtful: bool,
 }
 
@@ -83,15 +83,15 @@ pub(super) struct UsageEntry {
     pub leaf: Option<NodeId>,
     base: Base,
     pub jobs: Option<Box<Jobs>>,
-    /// The scaled usage without running jobs. `None` if it must be computed again, or if a part of it lies after the time of the
-    /// refresh.
+    /// The scaled usage without running jobs. `None` if it must be computed again, or if some of the usage begins after the time of
+    /// the refresh.
     ended_sum: Option<f64>,
     pub fairshare: Option<f64>,
-    /// The next refresh updates this association.
+    /// True if the next refresh updates this association.
     pub queued: bool,
-    /// The association is in the refresh's list of those with running jobs.
+    /// True if the association is in the refresh's list of associations with running jobs.
     pub live: bool,
-    /// The refresh has stored when this usage becomes negligible.
+    /// True if the refresh has stored when this usage becomes negligible.
     pub fade_is_queued: bool,
 }
 
@@ -166,8 +166,8 @@ impl UsageEntry {
         })
     }
 
-    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted`, had the push come after it. The result is then
-    /// the same in either order. A sum of jobs that were evicted here is never replaced.
+    /// Returns true if [`UsageEntry::set_pushed`] would have kept `evicted` if the push had come after the restore. So the order of push
+    /// and restore does not matter. A sum of jobs that this instance evicted is never replaced.
     pub fn accepts(&self, evicted: &EvictedUsage) -> bool {
         let has_own = self.jobs.as_ref().is_some_and(|jobs| jobs.horizon > f64::NEG_INFINITY);
         !has_own && !self.base.counted.covers(evicted.horizon)
