@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The references of docs/design/: each path exists, and its file has the items and claims that the document names after the path.
 //!
-//! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `Ledger::release_next`, `going`. After
+//! A document writes a path in backticks, then the names: `crates/engine/src/limits/release.rs` `ScanCursor::release_next`, `names_to_remove`. After
 //! the path of a sharness test it quotes claims. A name belongs to the last path before it in the same sentence or table row.
 
 use std::fs;
