@@ -313,7 +313,7 @@ proptest! {
         let is_posted = |job: &PendingJob| touch.iter().any(|other| other.id == job.id);
         prop_assert!(is_correct(&jobs, is_posted, depth), "{touch:?}");
         prop_assert_eq!(touch.len(), find_smallest_plan_size(&jobs, depth));
-        prop_assert!(touch.is_sorted_by_key(PendingJob::by_current) && touch.iter().all(PendingJob::is_stale));
+        prop_assert!(touch.is_sorted_by_key(PendingJob::current_key) && touch.iter().all(PendingJob::is_stale));
     }
 
     #[test]
@@ -335,7 +335,7 @@ proptest! {
         let is_ordered = jobs.is_empty() || sort_ids(&jobs, |job| job.posted) == sort_ids(&jobs, |job| job.current);
         // If the order is right, a plan posts nothing. The exception is a job that becomes or ceases to be held or expedited: its new
         // priority may overtake stale priorities.
-        if !refreshes_stale && is_ordered && !jobs.iter().any(PendingJob::is_urgent) {
+        if !refreshes_stale && is_ordered && !jobs.iter().any(PendingJob::must_be_posted) {
             prop_assert_eq!(plan.jobs_to_post, []);
         }
         if refreshes_stale && jobs.iter().filter(|job| job.is_stale()).count() <= budget {
