@@ -97,7 +97,7 @@ impl Callback<'_> {
 
     /// Passes the call's job to the engine if its `job.new` was lost.
     fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
-        match self.plugin.engine.view(|view| view.knows(id)) {
+        match self.plugin.engine.view(|view| view.has_job(id)) {
             Some(false) => self.add_job(),
             _ => Ok(()),
         }

@@ -101,7 +101,7 @@ impl MfPriority {
     }
 
     fn count_live_jobs(&self) -> usize {
-        self.engine.view(|view| view.extent().jobs).unwrap_or_default()
+        self.engine.view(|view| view.site_size().jobs).unwrap_or_default()
     }
 }
 
@@ -151,7 +151,7 @@ impl Jobtap for MfPriority {
         let mut updated = None;
         if let Some((policy, site)) = policy {
             let effects = engine.handle(plugin.now(), Event::Policy(policy, site));
-            if let Some(fault) = effects.iter().find_map(Effect::rejected_policy) {
+            if let Some(fault) = effects.iter().find_map(Effect::policy_rejection) {
                 let fault = wire::WireError::Record(format!("config.tree: {fault}"));
                 return Err(services::describe_load_fault(&fault));
             }
@@ -161,7 +161,7 @@ impl Jobtap for MfPriority {
         // held jobs.
         plugin.set_load_order(c"-state").map_err(|error| format!("mf_priority: {error}"))?;
         let logger = plugin.logger();
-        let site_size = engine.view().extent();
+        let site_size = engine.view().site_size();
         let data = match site_size.associations {
             0 => "no associations yet".to_owned(),
             count => {

@@ -119,8 +119,9 @@ impl MfPriority {
     pub(in crate::plugin) fn list_queues_to_ask(&self, request: &Request<'_>) -> Vec<Option<String>> {
         let ids = read_explained(request.payload).unwrap_or_default();
         let name = |queue: Option<&QueueName>| queue.map(|queue| queue.as_str().to_owned());
-        let list_names =
-            |view: &View<'_>| ids.iter().filter_map(|id| Some(name(view.queue_of_waiting(*id)?))).collect();
+        let list_names = |view: &View<'_>| {
+            ids.iter().filter_map(|id| Some(name(view.queue_of_unstarted_job(*id)?))).collect()
+        };
         let mut names: Vec<Option<String>> = self.engine.view(list_names).unwrap_or_default();
         names.sort_unstable();
         names.dedup();

@@ -86,7 +86,7 @@ pub fn commit(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     let number =
         wire::push_number(payload).map_err(|fault| refuse_payload(host.plugin(), "policy_commit", &fault))?;
     let open = take_push(plugin, number)?;
-    if let Some(array) = plugin.engine.view(|view| view.lacks()).ok_or_else(busy_error)? {
+    if let Some(array) = plugin.engine.view(|view| view.missing_array()).ok_or_else(busy_error)? {
         let fault = WireError::Record(format!("policy.{array}: key is missing in all parts"));
         drop_push(plugin, host, open, "an array is missing");
         return Err(refuse_payload(host.plugin(), "policy_commit", &fault));

@@ -113,7 +113,7 @@ impl Snapshot {
                 (self.state, self.is_late) = (State::Idle, false);
                 vec![Action::Next, Action::StepIn(0.0)]
             }
-            Ok(ApplyStep::Commit) => match (engine.view().lacks(), std::mem::take(&mut self.state)) {
+            Ok(ApplyStep::Commit) => match (engine.view().missing_array(), std::mem::take(&mut self.state)) {
                 (Some(array), _) => self.abort_applying(&format!("it lacks {array}")),
                 (None, State::Applying(applying)) => vec![Action::Commit(applying)],
                 (None, _) => Vec::new(),

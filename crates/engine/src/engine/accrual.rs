@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Records for [`Standing`](crate::standing::Standing) when jobs start and end.
 //!
-//! Usage counts from the start in the job's R until the job is INACTIVE, because the accounting database counts the same interval: its
-//! t_inactive is also the source of its watermarks. The job's resources are its own until then.
+//! The usage of a job counts from the start in its R until the job is INACTIVE, as in the accounting database, whose watermarks are times
+//! of `t_inactive`. Until then no other job gets the resources.
 
 use super::{Effect, Level, Shared};
 use crate::ids::JobId;
@@ -11,7 +11,7 @@ use crate::standing;
 use fairshare::periods::Resources;
 
 /// The largest number of ended jobs stored without a tree. Without a tree there is no half-life, so no job can be evicted.
-const MOST_ENDED: usize = 200_000;
+const MAX_ENDED: usize = 200_000;
 
 /// Records the start of a job in RUN if its bank is known. Returns a log line if [`Standing`](crate::standing::Standing) rejects the
 /// record.
@@ -22,7 +22,7 @@ pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<
     log_bad_record(shared.standing.usages.started(&counted))
 }
 
-/// Counts the usage of a running job from `start` on, in seconds since the epoch, if its R has no start.
+/// If the R of a running job has no start, counts the usage of the job from `start` on, in seconds since the epoch.
 pub(in crate::engine) fn begin_accrual(shared: &mut Shared, id: JobId, start: f64) -> Option<Effect> {
     if !lacks_start(shared, id) {
         return None;
@@ -40,15 +40,15 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
     if job.phase != Phase::Run {
         return None;
     }
-    if shared.standing.tree().is_none() && shared.standing.usages.counts().2 >= MOST_ENDED {
+    if shared.standing.tree().is_none() && shared.standing.usages.counts().2 >= MAX_ENDED {
         shared.standing.usages.never_ran(id);
-        shared.ended.begin_again();
+        shared.ended.restart_query();
         return None;
     }
     let counted = make_usage_job(shared, id, job)?;
     let done = shared.standing.usages.ended(&counted, shared.now);
     if done.is_ok() && shared.settings.remember {
-        shared.news.note(counted, shared.now);
+        shared.news.note_ended(counted, shared.now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -59,11 +59,12 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
     log_bad_record(done)
 }
 
-/// Records the end, as of now, of a job whose end no callback reported. The ledger may have dropped the job before.
+/// Records the end of a job whose end no callback reported. The present time counts as the end. The ledger may have dropped the job before.
 pub(in crate::engine) fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let known = shared.ledger.job(id).cloned();
-    let told = known.and_then(|job| record_end(shared, id, &job));
-    told.into_iter()
+    let logged = known.and_then(|job| record_end(shared, id, &job));
+    logged
+        .into_iter()
         .chain(log_bad_record(shared.standing.usages.record_end_of_running(id, shared.now)))
         .collect()
 }
@@ -80,7 +81,7 @@ pub(in crate::engine) fn lacks_start(shared: &Shared, id: JobId) -> bool {
 
 fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job> {
     let given = job.allocation.as_deref()?;
-    // Without a start in its R, a job counts from when it was first seen to run.
+    // If R has no start, the job counts from the time when the engine first saw it run.
     let start = given.start.unwrap_or(shared.now);
     Some(standing::Job {
         id,
@@ -92,14 +93,14 @@ fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job
     })
 }
 
-/// Returns the log line about a running job whose R cannot be read. No usage is counted for its resources.
+/// If the R of a running job cannot be read, returns a log line. No usage counts for its resources.
 pub(in crate::engine) fn log_unread_resources(id: JobId, resources: &limits::Resources) -> Option<Effect> {
-    let what = match resources {
+    let reason = match resources {
         limits::Resources::Allocated(_) => return None,
         limits::Resources::None => "there is none",
-        limits::Resources::Unreadable(what) => what,
+        limits::Resources::Unreadable(reason) => reason,
     };
-    Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({what})")))
+    Some(Effect::Log(Level::Error, format!("job {id}: unable to read its R ({reason})")))
 }
 
 /// Stores the expiration of a running job, in seconds since the epoch; `None` if the job may run indefinitely.

@@ -11,8 +11,7 @@ use crate::limits::{Admission, Job, Line, Origin, Phase, Project};
 pub(super) enum Pending {
     /// The job's association may still arrive with a push.
     Unavailable,
-    /// The job belongs to the instance owner. If the push has a record for the owner, it arrives after the reprioritize
-    /// of the push.
+    /// The job belongs to the instance owner, whose record may still come: a push sends that record after its reprioritize.
     Expected,
     /// The job was accepted earlier, but the pushed data lack its association. The text is logged once.
     Missed(String),
@@ -38,7 +37,11 @@ impl Completion {
 
 /// Assigns an association to a job that waits for one, and completes the jobspec of a job that has one. Returns why the job has no
 /// priority if there is no association.
-pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> Result<Vec<Effect>, Pending> {
+pub(super) fn admit_job(
+    shared: &mut Shared,
+    id: JobId,
+    completion: Completion,
+) -> Result<Vec<Effect>, Pending> {
     let Some(job) = shared.ledger.job(id) else { return Err(Pending::Unavailable) };
     match job.admission {
         Admission::Admitted(_) => return Ok(Vec::new()),
@@ -50,30 +53,34 @@ pub(super) fn admit(shared: &mut Shared, id: JobId, completion: Completion) -> R
         return Err(pending_reason(shared, id));
     };
     if job.origin == Origin::Submitted
-        && let Some(text) = forbidden_in(shared, association, job)
+        && let Some(text) = rejection_in_association(shared, association, job)
     {
-        // The remaining part of the push may contain the association.
-        return Err(if shared.due.push_ended() { Pending::Fatal(text) } else { Pending::Unavailable });
+        // The rest of an incomplete push may permit the queue and the project.
+        return Err(if shared.due.has_push_ended() { Pending::Fatal(text) } else { Pending::Unavailable });
     }
     let posting = if let Completion::Now(posting) = completion { posting } else { Posting::ById };
     let mut effects = complete_jobspec(shared, id, job, association, posting);
     let mut admission = Admission::Admitted(association);
     if completion == Completion::Later && !effects.is_empty() {
-        effects = vec![shared.due.note(Task::CompleteJobspec, id)];
+        effects = vec![shared.due.note_job(Task::CompleteJobspec, id)];
         admission = Admission::Attached(association);
     }
     shared.ledger.assign_scopes(&shared.book, association);
     shared.ledger.change(id, |job| job.admission = admission);
     // From now on the job is held, so a release scan must find it.
     if shared.ledger.job(id).is_some_and(Job::is_awaiting) {
-        effects.extend(shared.due.scan_later(association, Line::All));
+        effects.extend(shared.due.schedule_scan(association, Line::All));
     }
     Ok(effects)
 }
 
 /// Returns the text that rejects a job that waited for an association, if the association forbids its queue or its
 /// project.
-pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Job) -> Option<String> {
+pub(super) fn rejection_in_association(
+    shared: &Shared,
+    association: AssociationId,
+    job: &Job,
+) -> Option<String> {
     let project = match &job.project {
         Project::Unjudged(project) => Some(project.as_str()),
         Project::Missing | Project::Judged => None,
@@ -85,24 +92,24 @@ pub(super) fn forbidden_in(shared: &Shared, association: AssociationId, job: &Jo
 /// Returns the reason why a job whose association is not in the data has no priority. While a push is incomplete, the
 /// association may still arrive; the reprioritize at the end of the push asks again.
 pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
-    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.push_ended())
+    let Some(job) = shared.ledger.job(id).filter(|_| shared.book.has_data() && shared.due.has_push_ended())
     else {
         return Pending::Unavailable;
     };
-    let was_told = job.admission == (Admission::Waiting { was_passed_over: true });
-    let text = unknown_association(job.user);
+    let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
+    let text = unknown_association_text(job.user);
     // A job without a bank may belong to the instance owner, whose record arrives last.
     let bank = job.bank.as_ref().map(|bank| bank.to_string());
     let (is_submission, is_owners) = (job.origin == Origin::Submitted, shared.is_owner(job.user));
     shared.ledger.change(id, |job| job.admission = Admission::Waiting { was_passed_over: true });
     match bank {
         None => Pending::Unavailable,
-        Some(_) if is_owners && !was_told => {
+        Some(_) if is_owners && !was_passed_over => {
             shared.due.expect_record(id, shared.now);
             Pending::Expected
         }
         Some(_) if is_submission => Pending::Fatal(text),
-        Some(_) if was_told => Pending::Unavailable,
+        Some(_) if was_passed_over => Pending::Unavailable,
         // The job was accepted earlier. A push without its association does not end it.
         Some(bank) => {
             Pending::Missed(format!("job {id}: {text}, bank {bank}; it waits until a push brings it"))
@@ -113,7 +120,7 @@ pub(super) fn pending_reason(shared: &mut Shared, id: JobId) -> Pending {
 /// Adds missing banks and projects to the jobspecs of pending jobs that have an association.
 pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.due.take(Task::CompleteJobspec) {
+    for id in shared.due.take_jobs(Task::CompleteJobspec) {
         let Some(job) = shared.ledger.job(id) else { continue };
         let is_pending = matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched);
         let Admission::Attached(association) = job.admission else { continue };
@@ -124,7 +131,11 @@ pub(super) fn complete_jobspecs(shared: &mut Shared) -> Vec<Effect> {
         effects.extend(complete_jobspec(shared, id, job, association, Posting::ById));
         shared.ledger.change(id, |job| job.admission = Admission::Admitted(association));
         // From now on the job is held, so a release scan must find it.
-        effects.extend(if is_awaiting { shared.due.scan_later(association, Line::All) } else { Vec::new() });
+        effects.extend(if is_awaiting {
+            shared.due.schedule_scan(association, Line::All)
+        } else {
+            Vec::new()
+        });
     }
     effects
 }
@@ -147,6 +158,6 @@ pub(super) fn complete_jobspec(
 }
 
 /// Returns the rejection text for a user and bank that are not in the data.
-pub(super) fn unknown_association(user: UserId) -> String {
+pub(super) fn unknown_association_text(user: UserId) -> String {
     format!("cannot find user/bank or user/default bank entry for uid: {user}")
 }

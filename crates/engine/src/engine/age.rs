@@ -2,8 +2,8 @@
 //! The age and size terms of the priority: since when each job is eligible, the reference time of all ages, and the
 //! number of nodes of the site.
 //!
-//! Their weights come from the push, else from `[fairshare] weights`, else they are 0. `max-wait-behind` raises the
-//! weight of the age as far as necessary, and ages then have no maximum.
+//! The weights of both terms come from the push, or else from `[fairshare] weights`. Without either, they are 0.
+//! `max-wait-behind` raises the weight of the age as far as necessary, and ages then have no maximum.
 //!
 //! After a reload or a restart, the eventlog of a job shows how long the job was eligible. The engine reads the
 //! eventlog if the age has a weight. If the eventlog is not read (or not yet), a job that is eligible now counts as
@@ -44,24 +44,24 @@ pub struct AgeSnapshot {
     pub site_nodes: Option<u64>,
     /// `max-wait-behind` in seconds; `None` if it is not set.
     pub max_wait_behind: Option<f64>,
-    /// The jobs near that bound. The longest wait comes first.
+    /// The jobs near `max-wait-behind`, the longest wait first.
     #[serde(rename = "near_the_bound")]
     pub near: Vec<NearJob>,
-    /// The number of all such jobs.
+    /// The number of all jobs near `max-wait-behind`.
     #[serde(rename = "near_the_bound_total")]
     pub near_total: usize,
 }
 
-/// Computes the weights from the settings and the pushed weights. Returns the previous weight of the age. The second
-/// value is true if the reference time of all ages moved while the age had a weight.
+/// Computes the weights from the settings and the pushed weights. Returns the previous weight of the age, and true if
+/// the reference time of all ages moved while the age had a weight.
 pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
     let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
     let wait = shared.settings.max_wait_behind;
     shared.weighed = if wait > 0.0 {
-        let promised = age_weight_for_wait(weighed.spread(&shared.book), wait, shared.settings.age_max);
-        weighed.with_weight(AGE, weighed.weight(AGE).max(promised))
+        let guaranteed = age_weight_for_wait(weighed.spread(&shared.book), wait, shared.settings.age_max);
+        weighed.with_weight(AGE, weighed.weight(AGE).max(guaranteed))
     } else {
         weighed
     };
@@ -70,13 +70,14 @@ pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     (weighed_before, has_moved)
 }
 
-/// Moves the reference time of all ages if `now` has reached the next one. Returns true if that changes priorities.
+/// Moves the reference time of all ages if the present time has reached it. Returns true if the move changes
+/// priorities.
 pub(super) fn move_reference(shared: &mut Shared) -> bool {
     let has_cap = shared.settings.max_wait_behind <= 0.0;
     let moved = shared.ages.at_time(shared.now, shared.settings.age_max, has_cap);
-    let is_news = moved != shared.ages && shared.weighed.weight(AGE) != 0;
+    let changes_priorities = moved != shared.ages && shared.weighed.weight(AGE) != 0;
     shared.ages = moved;
-    is_news
+    changes_priorities
 }
 
 /// Asks Flux for all priorities if the reference time of ages moved, or if a job has reached the maximum age. Called
@@ -88,14 +89,14 @@ pub(super) fn reprioritize_if_aged(shared: &mut Shared) -> Vec<Effect> {
     if is_due { reprioritize_all() } else { Vec::new() }
 }
 
-/// Stores how long a job was eligible, computed from the events of its eventlog. Of a running job, only the time of its
-/// allocation is used.
+/// Stores how long a job was eligible, computed from the events of its eventlog. For a running job, uses only the time
+/// of the allocation.
 pub(super) fn take_past(shared: &mut Shared, id: JobId, past: &[(f64, Past)]) -> Vec<Effect> {
     match shared.ledger.job(id).map(|job| job.phase) {
         None => return Vec::new(),
         Some(Phase::Run) => {
-            let begun = past.iter().rfind(|(_, what)| *what == Past::Allocated);
-            return begun
+            let allocated = past.iter().rfind(|(_, what)| *what == Past::Allocated);
+            return allocated
                 .and_then(|(when, _)| accrual::begin_accrual(shared, id, *when))
                 .into_iter()
                 .collect();
@@ -168,10 +169,10 @@ pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     }
 }
 
-/// Asks Flux for all priorities if `are_others` is true (terms of priorities changed), unless a refresh posts the
+/// Asks Flux for all priorities if `has_changed` is true (terms of priorities changed), unless a refresh posts the
 /// priorities.
-pub(super) fn reprioritize_if(shared: &Shared, are_others: bool) -> Vec<Effect> {
-    if are_others && !shared.is_live() { reprioritize_all() } else { Vec::new() }
+pub(super) fn reprioritize_if_changed(shared: &Shared, has_changed: bool) -> Vec<Effect> {
+    if has_changed && !shared.is_live() { reprioritize_all() } else { Vec::new() }
 }
 
 /// Asks for the number of nodes of the site, if the job size has a weight and the number is unknown.
@@ -179,7 +180,7 @@ pub(super) fn ask_site_nodes(shared: &Shared) -> Option<Effect> {
     (shared.weighed.weight(SIZE) != 0 && shared.site_nodes == 0).then_some(Effect::ReadSiteNodes)
 }
 
-/// Returns how long a new job has been eligible at `now`, in seconds since the epoch.
+/// Returns from when on a new job is eligible. `now` is in seconds since the epoch.
 pub(super) fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f64) -> Eligible {
     let is_eligible = keepers == Keepers::NobodyElse && facts.urgency != URGENCY_HOLD;
     if is_eligible { Eligible::Since(facts.submitted.unwrap_or(now)) } else { Eligible::For(0.0) }
@@ -188,13 +189,17 @@ pub(super) fn first_eligible_time(facts: &JobFacts<'_>, keepers: Keepers, now: f
 /// Returns the seconds between two checks of ages while fair-share is not live, or 0 if the age has no weight. Within
 /// one period, the score of a job at the maximum age changes by less than a thousandth of the weight.
 pub(super) fn age_period(shared: &Shared) -> f64 {
-    let is_of_use = shared.weighed.weight(AGE) != 0;
-    if is_of_use { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
+    let has_weight = shared.weighed.weight(AGE) != 0;
+    if has_weight { shared.settings.refresh.max(shared.settings.age_max / 1000.0) } else { 0.0 }
 }
 
 /// Asks for the eventlogs of replayed pending jobs if the age has a weight now and had none before. The engine did not
 /// observe replayed jobs from their submission on.
-pub(super) fn read_pasts(shared: &Shared, is_replaying: bool, weighed_before: i64) -> Vec<Effect> {
+pub(super) fn ask_for_eventlogs_of_age(
+    shared: &Shared,
+    is_replaying: bool,
+    weighed_before: i64,
+) -> Vec<Effect> {
     if weighed_before != 0 || shared.weighed.weight(AGE) == 0 || is_replaying {
         return Vec::new();
     }

@@ -5,17 +5,17 @@
 //! and none by job id. So annotations are posted as volatile memos. Flux shows these among the annotations, and does
 //! not write them to the eventlog. Each refresh posts the annotations that are out of date.
 
-use super::{Effect, Shared, Timer, answers::rank_of};
+use super::{Effect, Shared, Timer, answers::find_rank};
 use crate::ids::JobId;
 use crate::limits::{Holding, Job, Phase};
 
 /// The job at which a sweep over all jobs stopped.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Annotating(Option<JobId>);
+pub(super) struct AnnotationSweep(Option<JobId>);
 
 /// Returns the effect that posts a job's annotation. Returns `None` if the job already has this annotation, or if
 /// annotations are off.
-pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
+pub(super) fn make_annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
     if !shared.settings.annotate {
         return None;
     }
@@ -28,22 +28,22 @@ pub(super) fn annotation(shared: &mut Shared, id: JobId) -> Option<Effect> {
 }
 
 /// Posts the annotations of the next jobs. Returns where the sweep continues, or `None` at its end.
-pub(super) fn annotate(
+pub(super) fn annotate_next_jobs(
     shared: &mut Shared,
-    Annotating(after): Annotating,
-) -> (Vec<Effect>, Option<Annotating>) {
+    AnnotationSweep(after): AnnotationSweep,
+) -> (Vec<Effect>, Option<AnnotationSweep>) {
     let most = shared.batches.annotated;
     let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
     let jobs: Vec<(JobId, bool)> =
         shared.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
-    let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| Annotating(Some(*id)));
+    let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| AnnotationSweep(Some(*id)));
     let waiting = jobs.iter().filter(|(_, waits)| *waits);
-    let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| annotation(shared, *id)).collect();
+    let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| make_annotation(shared, *id)).collect();
     effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
     (effects, next)
 }
 
-fn ordinal(number: usize) -> String {
+fn format_ordinal(number: usize) -> String {
     let ending = match (number % 100, number % 10) {
         (11..=13, _) => "th",
         (_, 1) => "st",
@@ -65,15 +65,15 @@ pub(super) fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
     let fairshare = shared.fairshare(association)?;
     let record = shared.book.association(association)?;
     let index = shared.standing.find(record.user, &record.bank).filter(|_| shared.is_live());
-    let rank = index.and_then(|index| rank_of(shared, shared.standing.node(index)?));
-    let place = rank.map_or(String::new(), |rank| format!(", {} of {}", ordinal(rank.place), rank.of));
+    let rank = index.and_then(|index| find_rank(shared, shared.standing.node(index)?));
+    let place = rank.map_or(String::new(), |rank| format!(", {} of {}", format_ordinal(rank.place), rank.of));
     Some(format!("{fairshare:.3}{place}"))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
-    fn ordinals() {
+    fn each_number_has_its_ordinal_ending() {
         for (number, text) in [
             (1, "1st"),
             (2, "2nd"),
@@ -85,7 +85,7 @@ mod tests {
             (21, "21st"),
             (112, "112th"),
         ] {
-            assert_eq!(super::ordinal(number), text);
+            assert_eq!(super::format_ordinal(number), text);
         }
     }
 }

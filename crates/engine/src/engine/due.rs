@@ -24,7 +24,7 @@ pub(super) enum Scan {
     HoldReplayed(AssociationId),
 }
 
-/// What the next reactor turn does with a job, if that is still necessary then.
+/// A task of the next reactor turn for one job. The turn skips a task that is no longer necessary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Task {
     /// Ends the job, because it can never have a priority.
@@ -35,25 +35,26 @@ pub(super) enum Task {
     WatchBlocked,
 }
 
-/// Jobs and associations that are due.
+/// Jobs and associations with work for the end of this event, or for a later reactor turn.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Due {
     jobs: BTreeMap<Task, BTreeSet<JobId>>,
-    /// Jobs of the instance owner, whose record has not come, each with the time since when. They end if it does not come in time.
+    /// Jobs that wait for the record of the instance owner, each with the time when its wait began. A job ends if the record does not come
+    /// in time.
     expected: BTreeMap<JobId, f64>,
     /// Release scans for the end of this event, in the order in which they were called for.
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
     later_scans: BTreeMap<AssociationId, Line>,
     /// Whether a reprioritize ended the last push and no part of another push has come since.
-    push_ended: bool,
-    /// Whether settings were replaced that all priorities depend on.
+    has_push_ended: bool,
+    /// Whether settings that all priorities depend on were replaced.
     has_new_terms: bool,
 }
 
 impl Due {
     /// Notes a release scan of an association for the end of this event.
-    pub fn scan(&mut self, association: AssociationId) {
+    pub fn scan_association(&mut self, association: AssociationId) {
         self.note_scan(Scan::One(association));
     }
 
@@ -63,19 +64,19 @@ impl Due {
     }
 
     /// Takes the next release scan of this event.
-    pub fn next_scan(&mut self) -> Option<Scan> {
+    pub fn take_next_scan(&mut self) -> Option<Scan> {
         self.scans.pop_front()
     }
 
     /// Schedules a release scan of an association for the next reactor turn.
-    pub fn scan_later(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
+    pub fn schedule_scan(&mut self, association: AssociationId, line: Line) -> Vec<Effect> {
         let noted = self.later_scans.entry(association).or_insert(line);
         *noted = line.max(*noted);
         vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Schedules release scans of several associations for the next reactor turn.
-    pub fn scan_all_later(&mut self, associations: impl Iterator<Item = AssociationId>) -> Vec<Effect> {
+    pub fn schedule_scans(&mut self, associations: impl Iterator<Item = AssociationId>) -> Vec<Effect> {
         self.later_scans.extend(associations.map(|association| (association, Line::All)));
         Vec::from_iter((!self.later_scans.is_empty()).then_some(Effect::Arm(Timer::Turn)))
     }
@@ -86,13 +87,13 @@ impl Due {
     }
 
     /// Notes a job for the next reactor turn.
-    pub fn note(&mut self, task: Task, id: JobId) -> Effect {
+    pub fn note_job(&mut self, task: Task, id: JobId) -> Effect {
         self.jobs.entry(task).or_default().insert(id);
         Effect::Arm(Timer::Turn)
     }
 
     /// Takes the jobs that were noted for this reactor turn.
-    pub fn take(&mut self, task: Task) -> BTreeSet<JobId> {
+    pub fn take_jobs(&mut self, task: Task) -> BTreeSet<JobId> {
         self.jobs.get_mut(&task).map(std::mem::take).unwrap_or_default()
     }
 
@@ -101,8 +102,8 @@ impl Due {
         self.expected.entry(id).or_insert(now);
     }
 
-    /// Notes for [`Task::End`] the jobs that have waited too long for the record of the instance owner: since a time for which `is_over`
-    /// is true.
+    /// Notes jobs for [`Task::End`] that have waited too long for the record of the instance owner. `is_over` returns true for the start of
+    /// a wait that is too long.
     pub fn end_expected(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);
@@ -114,7 +115,7 @@ impl Due {
     }
 
     /// Removes a job that has ended.
-    pub fn forget(&mut self, id: JobId) {
+    pub fn remove_job(&mut self, id: JobId) {
         for jobs in self.jobs.values_mut() {
             jobs.remove(&id);
         }
@@ -122,22 +123,22 @@ impl Due {
     }
 
     /// Returns true if a reprioritize ended the last push and no part of another push has come since.
-    pub fn push_ended(&self) -> bool {
-        self.push_ended
+    pub fn has_push_ended(&self) -> bool {
+        self.has_push_ended
     }
 
     /// Notes whether the last push has ended.
-    pub fn set_push_ended(&mut self, push_ended: bool) {
-        self.push_ended = push_ended;
+    pub fn set_push_ended(&mut self, has_push_ended: bool) {
+        self.has_push_ended = has_push_ended;
     }
 
-    /// Notes that settings were replaced that all priorities depend on.
+    /// Notes that settings that all priorities depend on were replaced.
     pub fn note_new_terms(&mut self) -> Effect {
         self.has_new_terms = true;
         Effect::Arm(Timer::Turn)
     }
 
-    /// Returns true if such settings were replaced since the last call.
+    /// Returns true if settings that all priorities depend on were replaced since the last call.
     pub fn take_new_terms(&mut self) -> bool {
         std::mem::take(&mut self.has_new_terms)
     }

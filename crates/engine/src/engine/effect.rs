@@ -32,7 +32,7 @@ pub enum Posting {
 
 impl Effect {
     /// Returns why a policy was rejected, if this effect rejects one.
-    pub fn rejected_policy(&self) -> Option<&str> {
+    pub fn policy_rejection(&self) -> Option<&str> {
         match self {
             Effect::RejectPolicy(text) => Some(text),
             _ => None,
@@ -49,7 +49,7 @@ pub enum Effect {
     RejectPolicy(String),
     /// Answer with a priority.
     SetPriority(u32),
-    /// Leave a job in SCHED at its priority, and a job in PRIORITY there.
+    /// Keep a job in SCHED at its priority, or keep a job in PRIORITY in that state.
     KeepPriority,
     /// Leave the job in PRIORITY.
     PriorityUnavailable,
@@ -89,7 +89,7 @@ pub enum Effect {
     RemoveDependency(JobId, HoldName),
     /// Post a memo with the fair-share that the priority was computed from.
     Memo(JobId, f64),
-    /// Post the same memo, but in no eventlog.
+    /// Post the memo of [`Effect::Memo`], but not to the eventlog.
     VolatileMemo(JobId, f64),
     /// Raise a fatal exception with this note. It ends the job at once, so not in a callback that another plugin may have caused.
     Raise(JobId, String),
@@ -97,7 +97,7 @@ pub enum Effect {
     Log(Level, String),
     /// Call back with [`Event::Timer`](super::Event::Timer) within the time of the timer. A timer that is due earlier keeps its time.
     Arm(Timer),
-    /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, whenever the timer was due before.
+    /// Call back with [`Event::Timer`](super::Event::Timer) after this number of seconds, even if the timer was due at another time.
     ArmIn(Timer, f64),
     /// Read the job's eventlog and call back with [`Event::Eventlog`](super::Event::Eventlog).
     ReadEventlog(JobId),

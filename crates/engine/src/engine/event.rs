@@ -27,8 +27,8 @@ pub enum State {
 }
 
 impl Event<'_> {
-    /// Returns true if the event concerns single jobs, so that the other inputs of their priorities stay as they are.
-    pub(super) fn is_of_jobs(&self) -> bool {
+    /// Returns true if the event concerns single jobs, and changes no input that the priorities of several jobs share.
+    pub(super) fn concerns_single_jobs(&self) -> bool {
         matches!(
             self,
             Event::Created { .. }
@@ -124,7 +124,7 @@ pub struct QueueTold {
     pub parent: Option<QueueName>,
 }
 
-/// An input of the engine. The first group are callbacks, the second are RPCs, and the third are answers to effects.
+/// An input of the engine: first the callbacks, then the RPCs, then the answers to effects.
 #[derive(Clone, Debug)]
 pub enum Event<'a> {
     /// `job.create`, the first callback about any job.
@@ -231,7 +231,7 @@ pub enum Event<'a> {
     PolicyAbort,
     /// `reprioritize`.
     Reprioritize,
-    /// `rest`: the names of this plugin are to be removed from these jobs, whose urgency is 0.
+    /// `rest`: remove the names of this plugin from these jobs, whose urgency is 0.
     Rest(Vec<JobId>),
     /// Ended jobs from the snapshot, and the usage of evicted ones.
     Recalled(Vec<Ended>, Vec<EvictedUsage>),

@@ -18,7 +18,7 @@ const SLICE: usize = 500;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Expirations {
     jobs: BTreeSet<JobId>,
-    /// The job among them to which the plugin is subscribed.
+    /// The job of `jobs` to which the plugin is subscribed.
     heard: Option<JobId>,
     /// Jobs to be looked up.
     due: BTreeSet<JobId>,
@@ -26,26 +26,26 @@ pub(super) struct Expirations {
 
 impl Expirations {
     /// Removes a job to which the plugin is not subscribed any more.
-    pub fn forget(&mut self, id: JobId) {
+    pub fn remove_job(&mut self, id: JobId) {
         self.jobs.remove(&id);
         self.due.remove(&id);
         self.heard.take_if(|heard| *heard == id);
     }
 
     /// Returns true if the plugin subscribed to the job for its expiration.
-    pub fn is_heard(&self, id: JobId) -> bool {
+    pub fn is_subscribed(&self, id: JobId) -> bool {
         self.heard == Some(id)
     }
 
     /// Adds or removes a job whose state, time limit or R may have changed. `runs` says whether the job is in RUN.
-    pub fn follow(&mut self, ledger: &Ledger, id: JobId, runs: bool) -> Vec<Effect> {
+    pub fn update_job(&mut self, ledger: &Ledger, id: JobId, runs: bool) -> Vec<Effect> {
         let job = ledger.job(id).filter(|job| runs && job.phase == Phase::Run);
         let mut effects = Vec::new();
         if job.is_some_and(|job| job.time_limit().is_none() && job.allocation.is_some()) {
             self.jobs.insert(id);
         } else {
-            effects.extend(self.is_heard(id).then_some(Effect::Unsubscribe(id)));
-            self.forget(id);
+            effects.extend(self.is_subscribed(id).then_some(Effect::Unsubscribe(id)));
+            self.remove_job(id);
         }
         if self.heard.is_none()
             && let Some(first) = self.jobs.first().copied()
@@ -56,14 +56,14 @@ impl Expirations {
         effects
     }
 
-    /// Has all expirations looked up again: the time limit of the instance has changed.
-    pub fn look_up_all(&mut self) -> Vec<Effect> {
+    /// Notes a lookup of all expirations, because the time limit of the instance has changed.
+    pub fn note_all_due(&mut self) -> Vec<Effect> {
         self.due.clone_from(&self.jobs);
         vec![Effect::Arm(Timer::Turn)]
     }
 
     /// Returns the lookups of the next jobs.
-    pub fn look_up_some(&mut self) -> Vec<Effect> {
+    pub fn look_up_next(&mut self) -> Vec<Effect> {
         let due = std::mem::take(&mut self.due);
         let mut due = due.into_iter();
         let mut effects: Vec<Effect> = due.by_ref().take(SLICE).map(Effect::AskExpiration).collect();

@@ -7,27 +7,26 @@ use std::collections::{BTreeMap, btree_map::Entry};
 #[derive(Clone, Debug)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
-    /// The number of outstanding names. Kept as a counter because a job may have thousands, and each removal asks whether it was the
-    /// last.
+    /// The number of outstanding names. It is counted, because a job may have thousands of names and each removal needs the number.
     outstanding: usize,
-    /// Whether all names are known. Before that, an unknown name may block the job.
+    /// Whether all names are known. If not, an unknown name may block the job.
     is_complete: bool,
 }
 
 impl ForeignNames {
     /// Returns the names of a job in NEW: Flux reports each name that is added.
     pub fn for_new_job() -> ForeignNames {
-        ForeignNames { is_complete: true, ..ForeignNames::unknown() }
+        ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
     /// Returns the names of a job that may have names from before the subscription.
-    pub fn unknown() -> ForeignNames {
+    pub fn with_unknown_names() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
 
-    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the job again: Flux accepts it a
-    /// second time, as its own plugins add it at a restart, but ignores it.
-    pub fn note(&mut self, name: &str, added: bool) {
+    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the job again: Flux's own plugins
+    /// add such names again at a restart, and Flux ignores them.
+    pub fn note_name(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
             self.outstanding -= usize::from(was_outstanding);
@@ -37,28 +36,28 @@ impl ForeignNames {
         }
     }
 
-    /// Notes that all events from before the subscription were noted.
-    pub fn complete(&mut self) {
+    /// Marks the names as complete: all events from before the subscription were noted.
+    pub fn mark_complete(&mut self) {
         self.is_complete = true;
     }
 
     /// Returns the known outstanding names.
-    pub fn outstanding(&self) -> impl Iterator<Item = &str> {
+    pub fn outstanding_names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().filter(|(_, is_outstanding)| **is_outstanding).map(|(name, _)| name.as_str())
     }
 
     /// Returns the number of known outstanding names.
-    pub fn count(&self) -> usize {
+    pub fn outstanding_count(&self) -> usize {
         self.outstanding
     }
 
     /// Returns true if a name may block the job: a known one, or one that was added before the subscription.
     pub fn may_block_job(&self) -> bool {
-        !(self.is_complete && self.has_none_outstanding())
+        !(self.is_complete && self.has_no_outstanding_name())
     }
 
     /// Returns true if no known name blocks the job.
-    pub fn has_none_outstanding(&self) -> bool {
+    pub fn has_no_outstanding_name(&self) -> bool {
         self.outstanding == 0
     }
 }

@@ -71,11 +71,11 @@ pub struct HandedOver {
 }
 
 /// Removes the names of this plugin from jobs with urgency 0, so that they stay in SCHED without running.
-pub(super) fn rest_jobs(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
-    ids.into_iter().flat_map(|id| rest_job(shared, id)).collect()
+pub(super) fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
+    ids.into_iter().flat_map(|id| strip_names_of_job(shared, id)).collect()
 }
 
-fn rest_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let job = shared.ledger.job(id).filter(|job| may_rest(job));
     let Some(association) = job.and_then(Job::association) else { return Vec::new() };
     let rules = shared.ledger.rules();
@@ -96,14 +96,15 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<H
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;
     }
-    let concerned = view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || ends_unheld(view, job));
+    let concerned =
+        view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || would_end_without_hold(view, job));
     let jobs: Vec<HandedOver> = concerned.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
     let next = jobs.last().filter(|_| jobs.len() == most).map(|job| job.id);
     Some(HandOverPage { jobs, next })
 }
 
 /// Returns true if a released job that other plugins block in DEPEND would end.
-fn ends_unheld(view: &View<'_>, job: &Job) -> bool {
+fn would_end_without_hold(view: &View<'_>, job: &Job) -> bool {
     job.grant == Grant::Blocked && find_fate(view, job) == Fate::Ended
 }
 

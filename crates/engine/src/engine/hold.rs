@@ -25,31 +25,31 @@ use crate::accounts::{AssociationId, RunningLimits};
 use crate::ids::{JobId, Stage};
 use crate::limits::{Demand, Grant, Holding, Job, Keepers, Line, Phase, Rule, queue_scope_limits};
 
-/// Holds a job in PRIORITY that has no priority. The reason does not matter.
+/// Holds a job in PRIORITY that has no priority, whatever the reason.
 pub(super) fn hold_in_priority(shared: &mut Shared, id: JobId) {
     if shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Priority) {
         shared.ledger.change(id, Job::await_headroom);
     }
 }
 
-/// Holds a job that was in SCHED. It returns its headroom.
-pub(super) fn hold_scheduled(shared: &mut Shared, id: JobId) {
+/// Holds a job that was in SCHED. The job returns its headroom.
+pub(super) fn hold_in_sched(shared: &mut Shared, id: JobId) {
     // A restart may have moved the job to PRIORITY. If it got no priority, it is still there.
     let is_in_priority = shared.unpriced.contains(&id);
     shared.ledger.change(id, |job| {
         job.await_headroom();
         job.is_in_sched &= !is_in_priority;
     });
-    shared.posted.forget(id);
+    shared.posted.remove_job(id);
     shared.posted.note_held_again(id);
 }
 
-/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs get its
-/// headroom in the next reactor turn, after Flux has its new priority.
-pub(super) fn hold_woken(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+/// Holds a job in SCHED at priority 0 that could run again, but for which there is no headroom. Other jobs get the
+/// headroom of this job in the next reactor turn, after Flux has its new priority.
+pub(super) fn hold_until_headroom(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let association = shared.ledger.job(id).and_then(Job::association);
-    hold_scheduled(shared, id);
-    association.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)).collect()
+    hold_in_sched(shared, id);
+    association.into_iter().flat_map(|of| shared.due.schedule_scan(of, Line::All)).collect()
 }
 
 /// Holds a job that an update takes from SCHED to PRIORITY, if it exceeds a limit. If `is_all` is true (the association
@@ -64,12 +64,12 @@ pub(super) fn hold_moved_from_sched(
     let is_scheduled = |job: &Job| job.phase == Phase::Sched && former.is_some();
     let of_queue = shared.ledger.rules().select_limits(Rule::is_of_queue).or(queue_scope_limits());
     let is_new = |hold: &Holding| is_all || of_queue.contains(hold.hold);
-    let is_late =
+    let exceeds_limit =
         shared.ledger.job(id).is_some_and(is_scheduled) && shared.limits().holding(id).iter().any(is_new);
-    if is_late {
-        hold_scheduled(shared, id);
+    if exceeds_limit {
+        hold_in_sched(shared, id);
     }
-    is_late
+    exceeds_limit
 }
 
 /// Counts an expedited job as scheduled when Flux moves it from SCHED through PRIORITY back to SCHED. Priority 0 cannot
@@ -121,7 +121,7 @@ pub(super) fn set_demand(shared: &mut Shared, id: JobId, demand: Demand) -> Opti
 
 /// Returns true if, under the strict rule, a job in SCHED at priority 0 could run again but exceeds a limit on running
 /// jobs. Flux asks about every job, so a cheap test first excludes jobs that were not at priority 0.
-pub(super) fn wakes_too_late(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
+pub(super) fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, urgency: i64) -> bool {
     let is_full = |hold: &Holding| hold.amount.stage == Stage::Running;
     (job.phase, job.demand, job.running) == (Phase::Sched, Demand::Resting, RunningLimits::Strict)
         && shared.explain(id, job, urgency).is_some_and(|it| it.priority > 0)

@@ -25,28 +25,30 @@ pub(super) fn subscribe_at_creation(
 ) -> Vec<Effect> {
     let others = match state {
         State::New => ForeignNames::for_new_job(),
-        State::Depend => ForeignNames::unknown(),
+        State::Depend => ForeignNames::with_unknown_names(),
         _ => return Vec::new(),
     };
     if !has_dependencies {
         return Vec::new();
     }
-    subscribe(shared, id, others).unwrap_or_default()
+    subscribe_to_job(shared, id, others).unwrap_or_default()
 }
 
 /// Subscribes to a job that other plugins block, and reads the names of their dependencies from its eventlog.
-pub(super) fn watch(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn watch_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     if shared.subscriptions.names(id).is_some() {
         return Vec::new();
     }
-    let Some(mut effects) = subscribe(shared, id, ForeignNames::unknown()) else { return Vec::new() };
+    let Some(mut effects) = subscribe_to_job(shared, id, ForeignNames::with_unknown_names()) else {
+        return Vec::new();
+    };
     shared.ledger.change(id, |job| job.keepers = Keepers::Others);
     shared.ledger.note_eligible(id, None, shared.now);
     effects.push(Effect::ReadEventlog(id));
     effects
 }
 
-fn subscribe(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
+fn subscribe_to_job(shared: &mut Shared, id: JobId, names: ForeignNames) -> Option<Vec<Effect>> {
     match shared.subscriptions.add(id, names) {
         Subscribed::New => Some(vec![Effect::Subscribe(id)]),
         Subscribed::Already => Some(Vec::new()),
@@ -69,40 +71,40 @@ pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
 }
 
 /// Ends the subscription to a job that leaves DEPEND.
-pub(super) fn unwatch(shared: &mut Shared, id: JobId) -> Option<Effect> {
-    shared.subscriptions.end(id)
+pub(super) fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
+    shared.subscriptions.end_subscription(id)
 }
 
 /// Subscribes to jobs that are still in DEPEND without a dependency of this plugin. Flux moves a job without
 /// dependencies on within the same turn, so other plugins block these jobs.
 pub(super) fn watch_blocked(shared: &mut Shared) -> Vec<Effect> {
-    let is_here = |job: &Job| job.phase == Phase::Depend;
-    let unheld = shared.due.take(Task::WatchBlocked);
+    let is_in_depend = |job: &Job| job.phase == Phase::Depend;
+    let unheld = shared.due.take_jobs(Task::WatchBlocked);
     unheld
         .into_iter()
-        .flat_map(|id| match shared.ledger.job(id).is_some_and(is_here) {
-            true => watch(shared, id),
+        .flat_map(|id| match shared.ledger.job(id).is_some_and(is_in_depend) {
+            true => watch_job(shared, id),
             false => Vec::new(),
         })
         .collect()
 }
 
 /// Records that the dependency `name` of a job was added or removed.
-pub(super) fn take_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
+pub(super) fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added: bool) -> Vec<Effect> {
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
     }
     let Some(others) = shared.subscriptions.names_mut(id) else { return Vec::new() };
-    others.note(name, added);
-    let may_go = !added && others.has_none_outstanding();
-    let mut effects = note_keepers(shared, id);
+    others.note_name(name, added);
+    let may_go = !added && others.has_no_outstanding_name();
+    let mut effects = update_keepers(shared, id);
     effects.extend(may_go.then(|| hold_if_released(shared, id)).into_iter().flatten());
     effects
 }
 
 /// Records whether other plugins block the job. If they have ceased to block a held job, a release scan follows in the
 /// next reactor turn, because the running callback belongs to the job itself.
-pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+pub(super) fn update_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let keepers = shared.subscriptions.keepers(id);
     let Some(job) = shared.ledger.job(id).filter(|job| job.keepers != keepers) else {
         return Vec::new();
@@ -112,7 +114,7 @@ pub(super) fn note_keepers(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.ledger.note_eligible(id, None, shared.now);
     match association {
         Some(association) if keepers == Keepers::NobodyElse && is_held => {
-            shared.due.scan_later(association, Line::KeptByNobodyElse)
+            shared.due.schedule_scan(association, Line::KeptByNobodyElse)
         }
         _ => Vec::new(),
     }
@@ -131,19 +133,19 @@ fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all earlier ones
 /// are ended first. The eventlog shows the dependencies that other plugins changed meanwhile.
-pub(super) fn watch_again(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
+pub(super) fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
     let others = shared.subscriptions.take_names(id);
-    shared.expirations.forget(id);
+    shared.expirations.remove_job(id);
     if state > State::Depend {
-        shared.subscriptions.clear_unwatched(id);
+        shared.subscriptions.mark_watched(id);
     }
     let mut effects = vec![Effect::Unsubscribe(id)];
     let others = match (others, state) {
         (Some(others), State::New) => others,
-        (Some(_), State::Depend) => ForeignNames::unknown(),
+        (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
         _ => return effects,
     };
-    shared.subscriptions.put_back(id, others);
+    shared.subscriptions.restore_names(id, others);
     effects.push(Effect::Subscribe(id));
     effects
 }

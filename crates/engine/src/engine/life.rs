@@ -23,15 +23,14 @@ use std::collections::BTreeSet;
 /// The text that ends a job of an association that flux-accounting marks as broken.
 pub(super) const BROKEN: &str = "job.state.depend: bank info is missing";
 
-/// Jobs between validation and their end.
+/// Jobs that passed validation but did not have `job.new` yet.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lives {
-    /// Jobs that passed validation but did not have `job.new` yet. If `job.new` is about such a job, the job was
-    /// submitted; otherwise it is replayed.
+pub(super) struct ValidatedJobs {
+    /// If `job.new` is about one of these jobs, the job was submitted. Any other job is replayed.
     validated: BTreeSet<JobId>,
 }
 
-impl Lives {
+impl ValidatedJobs {
     /// Records that a new job passed validation. The job does not count yet, because another plugin may still reject
     /// it.
     pub fn note_validated(&mut self, id: JobId) {
@@ -41,10 +40,10 @@ impl Lives {
     /// Removes a job from all tables except the subscriptions and expirations, and returns its last record.
     pub fn remove_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Option<Job> {
         self.validated.remove(&id);
-        recovery.forget(id);
+        recovery.remove_job(id);
         remove_pending_data(shared, id);
         let job = shared.ledger.remove(id)?;
-        recovery.forget_unasked(id, job.association(), job.queue.as_ref());
+        recovery.remove_unasked(id, job.association(), job.queue.as_ref());
         Some(job)
     }
 
@@ -55,7 +54,7 @@ impl Lives {
     }
 
     /// Adds an accepted job. Flux ignores errors of this callback, so the engine cannot reject the job here.
-    pub(super) fn new_job(
+    pub(super) fn add_job(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -66,7 +65,7 @@ impl Lives {
         if facts.state == State::Priority {
             shared.unpriced.insert(facts.id);
         }
-        shared.queues.note(job.queue.as_ref());
+        shared.queues.note_queue(job.queue.as_ref());
         if let Some(association) = job.association() {
             shared.ledger.assign_scopes(&shared.book, association);
         }
@@ -84,21 +83,22 @@ impl Lives {
     }
 
     /// Removes a job. An unknown id is not an error: during a restart a job may end before the plugin gets it.
-    pub(super) fn inactive(
-        &mut self,
-        shared: &mut Shared,
-        recovery: &mut Recovery,
-        id: JobId,
-    ) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
-        effects.extend(shared.expirations.follow(&shared.ledger, id, false));
-        let takes_room = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
+    pub(super) fn end_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+        let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
+        effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
+        let takes_headroom = shared.ledger.job(id).is_some_and(|job| !job.footprint().is_idle());
         // A limit scope may keep headroom for a held job, although the job itself takes none.
-        let makes_room = takes_room || shared.ledger.overtaken().is_headroom_kept_for(id);
+        let frees_headroom = takes_headroom || shared.ledger.overtaken().is_headroom_kept_for(id);
         let Some(job) = self.remove_job(shared, recovery, id) else { return effects };
         recovery.end_comparison_if_known(shared);
         effects.extend(accrual::record_end(shared, id, &job));
-        effects.extend(scan_after_leaving(shared, recovery, job.association(), job.is_unread(), makes_room));
+        effects.extend(scan_after_leaving(
+            shared,
+            recovery,
+            job.association(),
+            job.is_unread(),
+            frees_headroom,
+        ));
         effects
     }
 }
@@ -140,7 +140,7 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
 }
 
 /// Holds the job for each limit that it exceeds. A job that waits for data is never held, because it must reach PRIORITY.
-pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     if matches!(job.admission, Admission::Broken(_)) {
         return vec![Effect::Raise(id, BROKEN.to_owned())];
@@ -149,16 +149,16 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
     if job.phase != Phase::New {
         return Vec::new();
     }
-    let (association, is_kept) = (job.association(), job.keepers == Keepers::Others);
+    let (association, is_blocked) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // With one more job, a limit may be within reach.
-    let asked = association.map(|association| recovery.ask_unasked(shared, Some(association)));
+    let asked = association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
-    if effects.is_empty() && !is_kept {
-        effects.push(shared.due.note(Task::WatchBlocked, id));
+    if effects.is_empty() && !is_blocked {
+        effects.push(shared.due.note_job(Task::WatchBlocked, id));
     }
     if shared.ledger.job(id).is_some_and(Job::is_held) {
-        effects.extend(annotate::annotation(shared, id));
+        effects.extend(annotate::make_annotation(shared, id));
     }
     effects.extend(asked.into_iter().flatten());
     effects
@@ -166,21 +166,21 @@ pub(super) fn depend(shared: &mut Shared, recovery: &mut Recovery, id: JobId) ->
 
 /// Handles the end or the cancellation of a job. A job that ran counts until INACTIVE. A job that never reached SCHED
 /// returns its headroom at once, because epilogs may keep it in CLEANUP for a long time.
-pub(super) fn cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
-    let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
-    effects.extend(shared.expirations.follow(&shared.ledger, id, false));
+pub(super) fn enter_cleanup(shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Vec<Effect> {
+    let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
+    effects.extend(shared.expirations.update_job(&shared.ledger, id, false));
     let Some(job) = shared.ledger.job(id).filter(|job| job.phase < Phase::Sched) else {
         return effects;
     };
     let (association, was_unread) = (job.association(), job.is_unread());
-    let makes_room = !job.footprint().is_idle() || shared.ledger.overtaken().is_headroom_kept_for(id);
+    let frees_headroom = !job.footprint().is_idle() || shared.ledger.overtaken().is_headroom_kept_for(id);
     shared.ledger.change(id, |job| {
         (job.phase, job.grant, job.knowledge) = (Phase::Cleanup, Grant::None, Knowledge::Known);
     });
-    recovery.forget(id);
+    recovery.remove_job(id);
     remove_pending_data(shared, id);
     recovery.end_comparison_if_known(shared);
-    effects.extend(scan_after_leaving(shared, recovery, association, was_unread, makes_room));
+    effects.extend(scan_after_leaving(shared, recovery, association, was_unread, frees_headroom));
     effects
 }
 
@@ -190,12 +190,12 @@ fn scan_after_leaving(
     recovery: &mut Recovery,
     association: Option<AssociationId>,
     was_unread: bool,
-    makes_room: bool,
+    frees_headroom: bool,
 ) -> Vec<Effect> {
     let Some(association) = association else { return Vec::new() };
     let effects = if was_unread { recovery.scan_if_all_read(shared, association) } else { Vec::new() };
-    if makes_room {
-        shared.due.scan(association);
+    if frees_headroom {
+        shared.due.scan_association(association);
     }
     effects
 }
@@ -203,34 +203,34 @@ fn scan_after_leaving(
 /// Records that a job has left DEPEND for PRIORITY, or was sent back to PRIORITY. Returns `None` if the job is unknown.
 pub(super) fn enter_priority(shared: &mut Shared, recovery: &Recovery, id: JobId) -> Option<Vec<Effect>> {
     let phase = shared.ledger.job(id).map(|job| job.phase)?;
-    let was_judged = was_judged(shared, recovery, id);
-    let mut effects = Vec::from_iter(keepers::unwatch(shared, id));
+    let were_limits_applied = were_limits_applied(shared, recovery, id);
+    let mut effects = Vec::from_iter(keepers::unwatch_job(shared, id));
     if phase < Phase::Priority {
         hold::advance_phase(shared, id, Phase::Priority);
-        effects.extend(if was_judged { Vec::new() } else { hold_unjudged(shared, id) });
+        effects.extend(if were_limits_applied { Vec::new() } else { hold_unchecked_job(shared, id) });
     }
     Some(effects)
 }
 
 /// Holds the job in PRIORITY. The release scan of the next reactor turn releases it if there is headroom.
-fn hold_unjudged(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+fn hold_unchecked_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     shared.ledger.change(id, Job::await_headroom);
     let association = shared.ledger.job(id).and_then(Job::association);
-    association.map(|association| shared.due.scan_later(association, Line::All)).unwrap_or_default()
+    association.map(|association| shared.due.schedule_scan(association, Line::All)).unwrap_or_default()
 }
 
 /// Counts a job in SCHED, unless it is held there. A job that enters SCHED several times counts once. Flux may call
 /// this within its loop over all jobs.
-pub(super) fn sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let comes = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
-    if shared.ledger.job(id).is_some_and(comes) {
+pub(super) fn enter_sched(shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    let enters_sched = |job: &Job| job.phase < Phase::Sched && !(job.is_awaiting() && job.is_in_sched);
+    if shared.ledger.job(id).is_some_and(enters_sched) {
         hold::advance_phase(shared, id, Phase::Sched);
     }
     Vec::new()
 }
 
 /// Counts a job as running, and returns the headroom that it needed only in SCHED.
-pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
+pub(super) fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<Effect> {
     let Some(job) = shared.ledger.job(id) else { return Vec::new() };
     let association = job.association();
     let mut effects = Vec::from_iter(log_unread_resources(id, resources));
@@ -242,10 +242,10 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
         job.is_in_sched = false;
         job.allocation = allocation.map(Box::new);
     });
-    shared.posted.forget(id);
+    shared.posted.remove_job(id);
     effects.extend(accrual::record_start(shared, id));
-    effects.extend(shared.expirations.follow(&shared.ledger, id, true));
-    association.into_iter().for_each(|association| shared.due.scan(association));
+    effects.extend(shared.expirations.update_job(&shared.ledger, id, true));
+    association.into_iter().for_each(|association| shared.due.scan_association(association));
     effects
 }
 
@@ -253,8 +253,8 @@ pub(super) fn run(shared: &mut Shared, id: JobId, resources: &Resources) -> Vec<
 fn remove_pending_data(shared: &mut Shared, id: JobId) {
     shared.unpriced.remove(&id);
     shared.annotations.remove(&id);
-    shared.posted.forget(id);
-    shared.due.forget(id);
+    shared.posted.remove_job(id);
+    shared.due.remove_job(id);
     shared.unmoved.remove(id);
 }
 
@@ -280,19 +280,20 @@ pub(super) fn running_limits(shared: &Shared, queue: Option<&QueueName>) -> Runn
 
 /// Returns true if limits were applied to a job that leaves DEPEND: the plugin released it, or the job exceeded no
 /// limit while all its dependencies were known. A job may leave DEPEND without a dependency of the plugin although it
-/// exceeds a limit. So this returns false after a panic, while the job's eventlog is unread, during a push, and for an
-/// unwatched job. It also returns false while the eventlog of another job in a common limit scope is unread. No job is
-/// released then, because the headroom is for jobs that were held before.
-fn was_judged(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
+/// exceeds a limit. So the function returns false after a panic, while the job's eventlog is unread, during a push, and
+/// for an unwatched job. The function also returns false while the eventlog of another job in a common limit scope is
+/// unread. No job is released then, because the headroom is for jobs that were held before.
+fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool {
     shared.ledger.job(id).is_none_or(|job| {
         let Some(association) = job.association() else { return true };
         let is_known = job.phase == Phase::Depend && job.knowledge == Knowledge::Known;
-        let is_half = job.origin == Origin::Replayed && recovery.half_pushed().contains(&association);
+        let is_half_pushed = job.origin == Origin::Replayed && recovery.half_pushed().contains(&association);
         let is_watched = !shared.subscriptions.is_unwatched(id);
         let are_others_read = !shared.ledger.accounts().is_unread(association)
             && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
-        let was_looked_at = is_known && is_watched && are_others_read && !is_half && !recovery.is_doubtful();
-        job.grant == Grant::Given || was_looked_at
+        let was_checked =
+            is_known && is_watched && are_others_read && !is_half_pushed && !recovery.is_doubtful();
+        job.grant == Grant::Given || was_checked
     })
 }
 

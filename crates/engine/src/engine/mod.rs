@@ -10,7 +10,7 @@
 //!
 //! ```text
 //! mod.rs, turn.rs, panicked.rs, refused.rs, preview.rs   Engine: events, the next reactor turn, panics, refusals, previews
-//! validate.rs, updates.rs, life.rs    Lives: jobs from validation to INACTIVE
+//! validate.rs, updates.rs, life.rs    ValidatedJobs: jobs from validation to INACTIVE
 //! site.rs                             StagedPush: pushes and settings
 //! priority_answers.rs                 answers with a priority
 //! release.rs                          ReleaseScan: releases held jobs
@@ -96,13 +96,13 @@ use crate::ids::{JobId, UserId};
 use crate::limits::{RULES, Rules};
 use crate::priority::Factors;
 use crate::standing::{Retention, Standing};
-use life::Lives;
+use life::ValidatedJobs;
 use recovery::Recovery;
 use refresh::Refresh;
 use release::ReleaseScan;
 use site::StagedPush;
 
-/// The tables of limits and factors, and the sizes of batches. A row depends on no other row.
+/// The tables of limits and factors, and the sizes of batches. The rows of a table are independent of each other.
 #[derive(Clone, Copy, Debug)]
 pub struct Tables {
     /// The limits.
@@ -123,7 +123,7 @@ impl Default for Tables {
 #[derive(Clone, Debug)]
 pub struct Engine {
     shared: Shared,
-    lives: Lives,
+    validated: ValidatedJobs,
     recovery: Recovery,
     release: ReleaseScan,
     refresh: Refresh,
@@ -140,7 +140,7 @@ impl Engine {
     pub fn with_tables(owner: UserId, tables: Tables) -> Self {
         Engine {
             shared: Shared::new(owner, tables),
-            lives: Lives::default(),
+            validated: ValidatedJobs::default(),
             recovery: Recovery::default(),
             release: ReleaseScan::default(),
             refresh: Refresh::default(),
@@ -155,16 +155,16 @@ impl Engine {
         self
     }
 
-    /// Returns the jobs that ended since the snapshot took them last.
+    /// Returns the jobs that ended since the snapshot last took ended jobs.
     pub fn news(&mut self) -> &mut News {
         &mut self.shared.news
     }
 
-    /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds since the epoch. It may be
-    /// earlier than that of the event before: clocks are set, and events from an eventlog have the time of their entry.
+    /// Handles one event, and returns the effects to carry out. `now` is the time of the event, in seconds since the epoch. `now` may be
+    /// earlier than the time of the event before: clocks are set, and events from an eventlog have the time of their entry.
     pub fn handle(&mut self, now: f64, event: Event<'_>) -> Vec<Effect> {
         self.shared.now = now;
-        self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.is_of_jobs()));
+        self.shared.revision = self.shared.revision.saturating_add(u64::from(!event.concerns_single_jobs()));
         // Any event may give held jobs headroom.
         self.shared.ledger.note_any_change();
         // For these events, no effect means that the job is unknown.
@@ -179,22 +179,22 @@ impl Engine {
     }
 
     fn handle_event(&mut self, event: Event<'_>) -> Vec<Effect> {
-        let Engine { shared, lives, recovery, refresh, site, .. } = self;
+        let Engine { shared, validated, recovery, refresh, site, .. } = self;
         match event {
             Event::Created { id, state, has_dependencies } => {
                 keepers::subscribe_at_creation(shared, id, state, has_dependencies)
             }
-            Event::Validate(facts) => lives.validate(shared, &facts),
-            Event::New(facts) => lives.new_job(shared, recovery, &facts),
-            Event::Depend(id) => life::depend(shared, recovery, id),
-            Event::Dependency { id, name, added } => keepers::take_dependency(shared, id, name, added),
+            Event::Validate(facts) => validated.validate_job(shared, &facts),
+            Event::New(facts) => validated.add_job(shared, recovery, &facts),
+            Event::Depend(id) => life::enter_depend(shared, recovery, id),
+            Event::Dependency { id, name, added } => keepers::note_dependency(shared, id, name, added),
             Event::Priority(id, urgency) => self.enter_priority(id, urgency, None),
             Event::Bounced { id, urgency, posted } => self.enter_priority(id, urgency, Some(posted)),
             Event::PriorityGet(id, urgency) => self.answer_priority_get(id, urgency),
-            Event::Sched(id) => life::sched(shared, id),
-            Event::Run(id, resources) => life::run(shared, id, &resources),
-            Event::Cleanup(id) => life::cleanup(shared, recovery, id),
-            Event::Inactive(id) | Event::Gone(id) => lives.inactive(shared, recovery, id),
+            Event::Sched(id) => life::enter_sched(shared, id),
+            Event::Run(id, resources) => life::enter_run(shared, id, &resources),
+            Event::Cleanup(id) => life::enter_cleanup(shared, recovery, id),
+            Event::Inactive(id) | Event::Gone(id) => validated.end_job(shared, recovery, id),
             Event::UpdateQueue { id, user, state, queue } => {
                 updates::update_queue(shared, id, user, state, queue)
             }
@@ -205,45 +205,49 @@ impl Engine {
             Event::Settings(settings) => site::apply_settings(shared, recovery, refresh, settings),
             Event::Associations(records) => site::take_associations(shared, recovery, records),
             Event::Queues(queues) => {
-                site::configure(shared, recovery, refresh, |book| book.set_queues(queues))
+                site::change_configuration(shared, recovery, refresh, |book| book.set_queues(queues))
             }
             Event::Projects(projects) => {
-                site::configure(shared, recovery, refresh, |book| book.set_projects(projects))
+                site::change_configuration(shared, recovery, refresh, |book| book.set_projects(projects))
             }
-            Event::Banks(banks) => site::configure(shared, recovery, refresh, |book| book.set_banks(banks)),
+            Event::Banks(banks) => {
+                site::change_configuration(shared, recovery, refresh, |book| book.set_banks(banks))
+            }
             Event::Weights(weights) => {
-                site::configure(shared, recovery, refresh, |book| book.set_weights(weights))
+                site::change_configuration(shared, recovery, refresh, |book| book.set_weights(weights))
             }
-            Event::Config(patch) => site::configure(shared, recovery, refresh, |book| book.set_config(patch)),
+            Event::Config(patch) => {
+                site::change_configuration(shared, recovery, refresh, |book| book.set_config(patch))
+            }
             Event::Policy(policy, tree) => site.push_policy(shared, recovery, refresh, policy, tree),
-            Event::PolicyBegin { keeps_config } => site.begin(shared, keeps_config),
-            Event::PolicyPart(part, tree) => site.stage(shared, part, tree),
-            Event::PolicyCommit => site.commit(shared, recovery, refresh),
-            Event::PolicyAbort => site.abort(shared),
+            Event::PolicyBegin { keeps_config } => site.begin_push(shared, keeps_config),
+            Event::PolicyPart(part, tree) => site.stage_part(shared, part, tree),
+            Event::PolicyCommit => site.commit_push(shared, recovery, refresh),
+            Event::PolicyAbort => site.abort_push(shared),
             Event::Reprioritize => refresh.reprioritize(shared, recovery),
-            Event::Rest(ids) => hand_over::rest_jobs(shared, ids),
+            Event::Rest(ids) => hand_over::strip_names(shared, ids),
             Event::Timer(Timer::Turn) => self.run_turn(),
-            Event::Timer(Timer::Retry) => self.retry(),
+            Event::Timer(Timer::Retry) => self.retry_reads(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
-            Event::QueueStates(states) => queue_states::take_states(shared, states),
-            Event::ConfiguredQueues(queues) => queue_states::take_configured(shared, queues),
-            Event::OneQueueList(is_one) => queue_states::take_one_list(shared, is_one),
-            Event::ResourcesUpdated => shared.expirations.look_up_all(),
+            Event::QueueStates(states) => queue_states::store_queue_states(shared, states),
+            Event::ConfiguredQueues(queues) => queue_states::store_configured_queues(shared, queues),
+            Event::OneQueueList(is_one) => queue_states::store_one_list(shared, is_one),
+            Event::ResourcesUpdated => shared.expirations.note_all_due(),
             Event::Expiration(id, expiration) => accrual::take_expiration(shared, id, expiration),
             Event::UrgencyChanged(id, urgency) => priority_answers::take_held_urgency(shared, id, urgency),
             Event::Recalled(ended, sums) => snapshot_source::restore_ended(shared, ended, sums),
-            Event::Timer(Timer::Refresh) => refresh.refresh_due(shared, recovery),
-            Event::Timer(Timer::Slice) => refresh.go_on_refreshing(shared, recovery),
+            Event::Timer(Timer::Refresh) => refresh.handle_refresh_timer(shared, recovery),
+            Event::Timer(Timer::Slice) => refresh.continue_refresh(shared, recovery),
             Event::Urgency(id, urgency) => priority_answers::take_urgency(shared, refresh, id, urgency),
             Event::Eventlog(id, history) => recovery.take_eventlog(shared, id, history),
             Event::Past(id, past) => age::take_past(shared, id, &past),
             Event::SiteNodes(nodes) => age::take_site_nodes(shared, nodes),
             Event::Dependencies(id, names) => recovery.take_dependencies(shared, id, names),
             Event::Ended(jobs) => self.take_ended_jobs(jobs),
-            Event::Panicked(id) => self.panicked(id),
-            Event::TryAgain => recovery.try_again(shared),
-            Event::Shown(facts) => self.replay_shown(&facts),
+            Event::Panicked(id) => self.handle_panic(id),
+            Event::TryAgain => recovery.retry_comparison(shared),
+            Event::Shown(facts) => self.replay_looked_up_job(&facts),
         }
     }
 

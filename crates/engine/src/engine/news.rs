@@ -16,7 +16,7 @@ pub struct News {
 
 impl News {
     /// Stores a job that ended at `end`, in seconds since the epoch.
-    pub(super) fn note(&mut self, job: standing::Job, end: f64) {
+    pub(super) fn note_ended(&mut self, job: standing::Job, end: f64) {
         self.too_many |= self.ended.len() >= MAX_STORED;
         if self.too_many {
             self.ended = Vec::new();
@@ -39,7 +39,7 @@ impl News {
     }
 
     /// Returns true if at least `most` jobs are stored.
-    pub(super) fn has(&self, most: usize) -> bool {
+    pub(super) fn has_at_least(&self, most: usize) -> bool {
         self.too_many || self.ended.len() >= most
     }
 }

@@ -10,10 +10,10 @@ use crate::limits::Job;
 
 impl Engine {
     /// Notes that a panic cut a call short, which may have been about job `id`.
-    pub(super) fn panicked(&mut self, id: Option<JobId>) -> Vec<Effect> {
-        let is_compared = self.recovery.panicked(&mut self.shared, id);
+    pub(super) fn handle_panic(&mut self, id: Option<JobId>) -> Vec<Effect> {
+        let is_compared = self.recovery.note_panic(&mut self.shared, id);
         let mut effects =
-            if is_compared { self.recovery.compare(&mut self.shared) } else { self.keep_records() };
+            if is_compared { self.recovery.begin_comparison(&mut self.shared) } else { self.keep_records() };
         // The call may have lost every question and every timer.
         self.shared.queues.ask_again();
         effects.extend(self.take_ended_jobs(None));
@@ -27,7 +27,7 @@ impl Engine {
         let text =
             "jobs could not be compared with Flux's; this is tried again at the next request".to_owned();
         let mut effects = vec![Effect::Log(Level::Error, text)];
-        for id in self.recovery.give_up(&self.shared) {
+        for id in self.recovery.abandon_comparison(&self.shared) {
             effects.extend(self.recovery.take_eventlog(&mut self.shared, id, None));
             effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         }
@@ -35,8 +35,8 @@ impl Engine {
     }
 
     /// Returns the lookups of the next jobs; `None` if there are none.
-    pub(super) fn look_up_next(&mut self) -> Option<Vec<Effect>> {
-        let (jobs, are_last) = self.recovery.next_lookups()?;
+    pub(super) fn look_up_next_jobs(&mut self) -> Option<Vec<Effect>> {
+        let (jobs, are_last) = self.recovery.take_next_lookups()?;
         let mut effects: Vec<Effect> = jobs.into_iter().map(Effect::LookUp).collect();
         if are_last {
             // The panic may have lost posted priorities.
@@ -48,26 +48,26 @@ impl Engine {
     }
 
     /// Replays a job as Flux shows it now.
-    pub(super) fn replay_shown(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
+    pub(super) fn replay_looked_up_job(&mut self, facts: &JobFacts<'_>) -> Vec<Effect> {
         let memo = self.shared.ledger.job(facts.id).and_then(|job| job.memo);
         let is_over = facts.state == State::Inactive;
         let mut effects =
             if is_over { accrual::record_unreported_end(&mut self.shared, facts.id) } else { Vec::new() };
-        self.lives.remove_job(&mut self.shared, &mut self.recovery, facts.id);
-        effects.extend(keepers::watch_again(&mut self.shared, facts.id, facts.state));
+        self.validated.remove_job(&mut self.shared, &mut self.recovery, facts.id);
+        effects.extend(keepers::renew_subscription(&mut self.shared, facts.id, facts.state));
         if !is_over {
-            effects.extend(self.lives.new_job(&mut self.shared, &mut self.recovery, facts));
+            effects.extend(self.validated.add_job(&mut self.shared, &mut self.recovery, facts));
             self.shared.ledger.annotate(facts.id, memo);
         }
-        self.recovery.looked_up(facts.id);
+        self.recovery.note_lookup(facts.id);
         let runs = facts.state == State::Run;
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, facts.id, runs));
+        effects.extend(self.shared.expirations.update_job(&self.shared.ledger, facts.id, runs));
         effects
     }
 
-    /// Removes a job that Flux does not have: most likely it has ended.
-    pub(super) fn remove_not_shown(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
-        self.recovery.looked_up(id);
+    /// Handles a refused lookup. If Flux does not have the job, removes it: most likely the job has ended.
+    pub(super) fn handle_refused_lookup(&mut self, id: JobId, why: &Refusal) -> Vec<Effect> {
+        self.recovery.note_lookup(id);
         if let Refusal::Other(text) = why {
             let mut effects =
                 vec![Effect::Log(Level::Error, format!("job {id}: failed to look it up: {text}"))];
@@ -77,9 +77,9 @@ impl Engine {
             return effects;
         }
         let mut effects = accrual::record_unreported_end(&mut self.shared, id);
-        effects.extend(self.shared.expirations.follow(&self.shared.ledger, id, false));
-        self.lives.remove_job(&mut self.shared, &mut self.recovery, id);
-        self.shared.subscriptions.end_unheard(id);
+        effects.extend(self.shared.expirations.update_job(&self.shared.ledger, id, false));
+        self.validated.remove_job(&mut self.shared, &mut self.recovery, id);
+        self.shared.subscriptions.remove_names(id);
         effects
     }
 }

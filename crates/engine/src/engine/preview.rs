@@ -4,7 +4,7 @@
 
 use super::{
     Effect, Engine, Tables, View,
-    admission::{forbidden_in, unknown_association},
+    admission::{rejection_in_association, unknown_association_text},
     answers::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
     queues::Queues,
 };
@@ -29,7 +29,7 @@ impl Engine {
     /// Returns the effects of committing the staged push at `now`, with the `most` largest moves. Fails with the reason if the push would
     /// be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
-        let next = self.committed(now)?;
+        let next = self.commit_to_copy(now)?;
         let (generation, difference) = (self.view().generation(), next.shared.book.latest());
         let changes = PushChanges { generation, is_dry_run: true, difference };
         let mut preview = Preview { changes, ..Preview::default() };
@@ -39,10 +39,11 @@ impl Engine {
                 preview.pending += 1;
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // If users take turns, every priority depends on all jobs. So the comparison leaves the turns out.
-                let apart = |engine: &Engine| priority_apart(&engine.view(), job, urgency);
-                let from =
-                    apart(self).filter(|_| self.shared.settings.interleave).unwrap_or(posted.posted.priority);
-                let to = apart(&next).unwrap_or(from);
+                let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
+                let from = without_turns(self)
+                    .filter(|_| self.shared.settings.interleave)
+                    .unwrap_or(posted.posted.priority);
+                let to = without_turns(&next).unwrap_or(from);
                 moves.push(Move {
                     id,
                     user: job.user,
@@ -59,8 +60,8 @@ impl Engine {
             }
         }
         let queues = &self.shared.queues;
-        put_in_order(queues, &mut moves, |job| job.priority[0], |job, place| job.place[0] = place);
-        put_in_order(queues, &mut moves, |job| job.priority[1], |job, place| job.place[1] = place);
+        set_positions(queues, &mut moves, |job| job.priority[0], |job, place| job.place[0] = place);
+        set_positions(queues, &mut moves, |job| job.priority[1], |job, place| job.place[1] = place);
         preview.repriced = moves.iter().filter(|job| job.priority[0] != job.priority[1]).count();
         moves.retain(|job| job.place[0] != job.place[1]);
         preview.moved = moves.len();
@@ -68,13 +69,13 @@ impl Engine {
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
-        let gone = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
-        let gone = gone.map(|(id, association)| RemovedAssociation {
+        let removed = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
+        let removed = removed.map(|(id, association)| RemovedAssociation {
             user: association.user,
             bank: association.bank.clone(),
             jobs: self.shared.ledger.accounts().active_jobs(id),
         });
-        preview.removed_with_jobs = gone.filter(|association| association.jobs > 0).collect();
+        preview.removed_with_jobs = removed.filter(|association| association.jobs > 0).collect();
         preview.rejected_count = preview.rejected.len();
         preview.removed_with_jobs_count = preview.removed_with_jobs.len();
         preview.rejected.truncate(MOST_NAMED);
@@ -84,23 +85,23 @@ impl Engine {
 
     /// Returns the records that a push in one part would change. Fails with the reason if the push would be rejected.
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
-        let mut next = self.without_jobs(self.shared.now);
+        let mut next = self.copy_without_jobs(self.shared.now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
-        rejection(&open.push_policy(shared, recovery, refresh, policy, site))?;
+        check_rejection(&open.push_policy(shared, recovery, refresh, policy, site))?;
         Ok(next.shared.book.latest())
     }
 
     /// Returns an engine without jobs in which the staged push is committed, with fair-shares as of `now`.
-    fn committed(&self, now: f64) -> Result<Engine, String> {
-        let mut next = self.without_jobs(now);
+    fn commit_to_copy(&self, now: f64) -> Result<Engine, String> {
+        let mut next = self.copy_without_jobs(now);
         let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
-        rejection(&open.commit(shared, recovery, refresh))?;
+        check_rejection(&open.commit_push(shared, recovery, refresh))?;
         next.shared.standing.refresh(now);
         Ok(next)
     }
 
     /// Returns an engine with the same configuration, but without jobs.
-    fn without_jobs(&self, now: f64) -> Engine {
+    fn copy_without_jobs(&self, now: f64) -> Engine {
         let tables = Tables {
             rules: self.shared.ledger.rules(),
             factors: self.shared.weighed.factors(),
@@ -118,28 +119,28 @@ impl Engine {
 }
 
 /// Returns the priority of a job without regard to turns.
-fn priority_apart(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
+fn priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
     let fairshare = view.fairshare(job.association()?)?;
-    Some(view.explain_at(job, urgency, fairshare)?.priority)
+    Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)
 }
 
 /// Returns the text with which a job that waits for data would be rejected.
 fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
     let bank = job.bank.as_ref().map(|bank| bank.as_str());
     let Some(association) = view.book.find(job.user, bank) else {
-        return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association(job.user));
+        return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association_text(job.user));
     };
-    forbidden_in(view, association, job)
+    rejection_in_association(view, association, job)
 }
 
 /// Fails with the reason if the effects reject a push.
-fn rejection(effects: &[Effect]) -> Result<(), String> {
-    let text = effects.iter().find_map(|effect| effect.rejected_policy());
+fn check_rejection(effects: &[Effect]) -> Result<(), String> {
+    let text = effects.iter().find_map(|effect| effect.policy_rejection());
     text.map_or(Ok(()), |text| Err(text.to_owned()))
 }
 
 /// Sets the position of each job in its scheduler queue, by descending priority and then by id.
-fn put_in_order(queues: &Queues, jobs: &mut [Move], priority: fn(&Move) -> u32, put: fn(&mut Move, usize)) {
+fn set_positions(queues: &Queues, jobs: &mut [Move], priority: fn(&Move) -> u32, put: fn(&mut Move, usize)) {
     jobs.sort_unstable_by_key(|job| (std::cmp::Reverse(priority(job)), job.id));
     let mut places: HashMap<Option<QueueName>, usize> = HashMap::new();
     for job in jobs {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Stores the priorities that Flux gets, with the terms that made them, and posts the memo that shows the fair-share to the user.
 
-use super::{Effect, Shared, posted::Circumstances};
+use super::{Effect, Shared, posted::PriorityContext};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::limits::{Job, Origin};
@@ -10,28 +10,28 @@ use crate::priority::{Explanation, FAIRSHARE};
 /// The smallest change of a fair-share that is worth a memo.
 const MEMO_STEP: f64 = 1e-9;
 
-/// Stores the current priority as one that Flux gets as an answer.
+/// Stores the current priority of a job as the answer to Flux.
 pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(job) = shared.ledger.job(id) else { return };
     let Some(association) = job.association() else { return };
-    let now = circumstances(shared, id, job, association);
+    let now = priority_context(shared, id, job, association);
     let is_new = shared.posted.get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
     let queue = shared.queues.scheduler_queue(job.queue.as_ref());
-    shared.posted.put(id, queue, urgency, (association, fairshare), made, &now);
+    shared.posted.store_answer(id, queue, urgency, (association, fairshare), made, &now);
 }
 
 /// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
 pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
-    let current = shared.exact(id)?;
+    let current = shared.current_priority(id)?;
     let (_, before) = shared.posted.get(id)?;
-    let now = circumstances(shared, id, shared.ledger.job(id)?, before.association);
-    shared.posted.post(id, &current, &now).then_some(current)
+    let now = priority_context(shared, id, shared.ledger.job(id)?, before.association);
+    shared.posted.store_post(id, &current, &now).then_some(current)
 }
 
-/// Computes the current priorities of at most `most` pending jobs of an association, from the one after `after`, if its fair-share has
-/// changed or `always` is true. Returns the number of these jobs, and the job after which the next call continues.
-pub(super) fn update_group(
+/// If the fair-share of an association has changed or `always` is true, computes the current priorities of its next pending jobs: at most
+/// `most`, beginning after job `after`. Returns their number, and the job after which the next call continues.
+pub(super) fn update_association_priorities(
     shared: &mut Shared,
     association: AssociationId,
     always: bool,
@@ -39,12 +39,12 @@ pub(super) fn update_group(
     most: usize,
 ) -> (usize, Option<JobId>) {
     let (fairshare, generation) = (shared.fairshare(association), shared.standing.generation());
-    if after.is_none() && !shared.posted.begin_group(association, fairshare, generation, always) {
+    if after.is_none() && !shared.posted.begin_association(association, fairshare, generation, always) {
         return (0, None);
     }
     let jobs: Vec<JobId> = shared.posted.pending_of(association, after).take(most).collect();
     for id in &jobs {
-        if let Some(current) = shared.exact(*id) {
+        if let Some(current) = shared.current_priority(*id) {
             shared.posted.set_current(*id, current.priority);
         }
     }
@@ -53,8 +53,8 @@ pub(super) fn update_group(
 }
 
 /// Returns the inputs of the job's priority other than its terms.
-fn circumstances(shared: &Shared, id: JobId, job: &Job, association: AssociationId) -> Circumstances {
-    Circumstances {
+fn priority_context(shared: &Shared, id: JobId, job: &Job, association: AssociationId) -> PriorityContext {
+    PriorityContext {
         now: shared.now,
         weighed: shared.weighed,
         zero: shared.book.config().zero_score,
@@ -66,8 +66,8 @@ fn circumstances(shared: &Shared, id: JobId, job: &Job, association: Association
     }
 }
 
-/// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has it already.
-pub(super) fn memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
+/// Returns the memo with the fair-share of a priority that is about to be posted, unless the job has that memo already.
+pub(super) fn make_memo(shared: &mut Shared, id: JobId, explanation: &Explanation) -> Option<Effect> {
     if !explanation.is_by_terms() {
         return None;
     }

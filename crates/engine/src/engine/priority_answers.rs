@@ -9,7 +9,7 @@
 //!     ├── admission::admit      association, bank and project of a job that waits for data (admission.rs)
 //!     ├── Shared::explain       the current priority (terms.rs)
 //!     ├── priorities::note_answer   stores it with its terms (priorities.rs)
-//!     └── priorities::memo      shows the fair-share to the user
+//!     └── priorities::make_memo      shows the fair-share to the user
 //! answer_without_priority   the answer for a job that has none
 //! ```
 
@@ -18,7 +18,7 @@ use super::{
     admission::{self, Completion, Pending},
     annotate,
     due::Task,
-    hold::{self, wakes_too_late},
+    hold::{self, lacks_headroom_to_resume},
     priorities,
     refresh::Refresh,
     unmoved::{self, is_put_off},
@@ -39,8 +39,8 @@ pub(super) fn answer_in_priority(
     shared.ledger.note_eligible(id, Some(urgency), shared.now);
     if posted.is_some() && urgency == URGENCY_EXPEDITE {
         hold::release_expedited(shared, id);
-    } else if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
-        let mut effects = hold::hold_woken(shared, id);
+    } else if shared.ledger.job(id).is_some_and(|job| lacks_headroom_to_resume(shared, id, job, urgency)) {
+        let mut effects = hold::hold_until_headroom(shared, id);
         effects.extend(answer_held_in_priority(shared, id, urgency, posted.is_some()));
         return effects;
     }
@@ -57,15 +57,15 @@ pub(super) fn answer_in_priority(
     match priority {
         Ok((mut effects, priority)) => {
             effects.push(Effect::SetPriority(priority));
-            effects.extend(annotate::annotation(shared, id));
-            effects.extend(refresh.correct_place(shared, id));
+            effects.extend(annotate::make_annotation(shared, id));
+            effects.extend(refresh.correct_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            freed.into_iter().for_each(|association| shared.due.scan(association));
+            freed.into_iter().for_each(|association| shared.due.scan_association(association));
             effects
         }
         Err(pending) => {
             let answer = match posted {
-                Some(posted) => Effect::SetPriority(without_expedite(posted)),
+                Some(posted) => Effect::SetPriority(priority_without_expedite(posted)),
                 None => Effect::PriorityUnavailable,
             };
             if posted.is_none() {
@@ -94,10 +94,10 @@ pub(super) fn answer_in_loop(
     }
     let phase = job.phase;
     // A job that a restart moved to PRIORITY has no posted priority to keep.
-    if wakes_too_late(shared, id, job, urgency)
+    if lacks_headroom_to_resume(shared, id, job, urgency)
         && (shared.unpriced.contains(&id) || !refresh.keeps_posted(shared, id, urgency))
     {
-        let mut effects = hold::hold_woken(shared, id);
+        let mut effects = hold::hold_until_headroom(shared, id);
         effects.extend(answer_held_in_loop(shared, id));
         return effects;
     }
@@ -111,9 +111,9 @@ pub(super) fn answer_in_loop(
     match compute_priority(shared, id, urgency, completion) {
         Ok((mut effects, priority)) => {
             effects.push(Effect::SetPriority(priority));
-            effects.extend(annotate::annotation(shared, id));
+            effects.extend(annotate::make_annotation(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            effects.extend(freed.into_iter().flat_map(|of| shared.due.scan_later(of, Line::All)));
+            effects.extend(freed.into_iter().flat_map(|of| shared.due.schedule_scan(of, Line::All)));
             effects.extend(unmoved::post_later(shared, id));
             cache_priority(shared, id, urgency, priority);
             effects
@@ -122,8 +122,8 @@ pub(super) fn answer_in_loop(
     }
 }
 
-/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by id. A job in DEPEND is about
-/// to leave it, and reserves headroom in RUN only if it would be scheduled.
+/// Handles the urgency of a job that the engine asked for. A job in PRIORITY or SCHED gets its priority by id. For a job in DEPEND, stores
+/// whether Flux would schedule the job: only then does the job reserve headroom in RUN.
 pub(super) fn take_urgency(
     shared: &mut Shared,
     refresh: &mut Refresh,
@@ -141,11 +141,11 @@ pub(super) fn take_urgency(
     if job.phase > Phase::Sched && !may_lack_priority {
         return Vec::new();
     }
-    let is_late = wakes_too_late(shared, id, job, urgency);
+    let is_late = lacks_headroom_to_resume(shared, id, job, urgency);
     if is_late || job.is_awaiting() {
         note_held_urgency(shared, id, urgency);
-        let mut effects = if is_late { hold::hold_woken(shared, id) } else { Vec::new() };
-        let admitted = admission::admit(shared, id, Completion::Now(Posting::ById));
+        let mut effects = if is_late { hold::hold_until_headroom(shared, id) } else { Vec::new() };
+        let admitted = admission::admit_job(shared, id, Completion::Now(Posting::ById));
         effects.extend(admitted.unwrap_or_else(|pending| answer_without_priority(shared, id, pending, None)));
         return effects;
     }
@@ -158,9 +158,9 @@ pub(super) fn take_urgency(
                 hold::advance_phase(shared, id, Phase::Sched);
             }
             effects.push(Effect::Prioritize(id, priority));
-            effects.extend(refresh.correct_place(shared, id));
+            effects.extend(refresh.correct_order(shared, id));
             let freed = hold::set_demand(shared, id, Demand::for_priority(priority));
-            freed.into_iter().for_each(|association| shared.due.scan(association));
+            freed.into_iter().for_each(|association| shared.due.scan_association(association));
             effects
         }
         Err(pending) => {
@@ -194,26 +194,26 @@ pub(super) fn answer_held_in_priority(
     }
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let answer = if is_in_sched { Effect::SetPriority(0) } else { Effect::PriorityUnavailable };
-    answer_held(shared, id, Completion::Now(Posting::Current), answer)
+    answer_held_job(shared, id, Completion::Now(Posting::Current), answer)
 }
 
 /// Returns the answer to `job.priority.get` for a held job: it keeps priority 0 in SCHED, and no priority in PRIORITY.
 pub(super) fn answer_held_in_loop(shared: &mut Shared, id: JobId) -> Vec<Effect> {
     let is_in_sched = shared.ledger.job(id).is_some_and(|job| job.is_in_sched);
     let completion = if is_in_sched { Completion::Later } else { Completion::Now(Posting::Current) };
-    answer_held(shared, id, completion, Effect::KeepPriority)
+    answer_held_job(shared, id, completion, Effect::KeepPriority)
 }
 
-pub(super) fn answer_held(
+pub(super) fn answer_held_job(
     shared: &mut Shared,
     id: JobId,
     completion: Completion,
     answer: Effect,
 ) -> Vec<Effect> {
-    match admission::admit(shared, id, completion) {
+    match admission::admit_job(shared, id, completion) {
         Ok(mut effects) => {
             effects.push(answer);
-            effects.extend(annotate::annotation(shared, id));
+            effects.extend(annotate::make_annotation(shared, id));
             effects
         }
         Err(pending) => answer_without_priority(shared, id, pending, Some(answer)),
@@ -244,7 +244,7 @@ fn note_held_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     }
 }
 
-/// Stores the urgency of a job, and whether it would be scheduled at the priority that follows.
+/// Stores the urgency of a job, and whether Flux would schedule the job at the priority of that urgency.
 fn note_urgency(shared: &mut Shared, id: JobId, urgency: i64) {
     let explanation = shared.ledger.job(id).and_then(|job| shared.explain(id, job, urgency));
     let demand = explanation.map_or(Demand::ToRun, |it| Demand::for_priority(it.priority));
@@ -264,7 +264,7 @@ pub(super) fn answer_without_priority(
         Pending::Unavailable => None,
         Pending::Expected => Some(Effect::Arm(Timer::Retry)),
         Pending::Missed(text) => Some(Effect::Log(Level::Error, text)),
-        Pending::Fatal(_) => Some(shared.due.note(Task::End, id)),
+        Pending::Fatal(_) => Some(shared.due.note_job(Task::End, id)),
     };
     before.into_iter().chain(answer).collect()
 }
@@ -272,8 +272,8 @@ pub(super) fn answer_without_priority(
 /// Ends jobs that can never have a priority.
 pub(super) fn end_jobs_without_priority(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
-    for id in shared.due.take(Task::End) {
-        match admission::admit(shared, id, Completion::Now(Posting::ById)) {
+    for id in shared.due.take_jobs(Task::End) {
+        match admission::admit_job(shared, id, Completion::Now(Posting::ById)) {
             Ok(more) => effects.extend(more),
             Err(Pending::Fatal(note)) => effects.push(Effect::Raise(id, note)),
             Err(Pending::Unavailable | Pending::Expected | Pending::Missed(_)) => {}
@@ -291,31 +291,31 @@ fn compute_priority(
 ) -> Result<(Vec<Effect>, u32), Pending> {
     // The cached priority may be outdated.
     shared.ledger.cache_priority(id, None);
-    let computed = admission::admit(shared, id, completion).and_then(|effects| {
+    let computed = admission::admit_job(shared, id, completion).and_then(|effects| {
         let job = shared.ledger.job(id).ok_or(Pending::Unavailable)?;
         Ok((effects, shared.explain(id, job, urgency).ok_or(Pending::Unavailable)?))
     });
     let (mut effects, explanation) = match computed {
         Ok(computed) => computed,
         Err(pending) => {
-            shared.posted.forget(id);
+            shared.posted.remove_job(id);
             return Err(pending);
         }
     };
     let is_posted = shared.posted.posted_priority(id) == Some(explanation.priority);
     priorities::note_answer(shared, id, urgency, &explanation);
     let has_memo = shared.ledger.job(id).is_some_and(|job| job.memo.is_some());
-    // Live fair-share changes all the time. If the priority is the posted one, Flux posts none, and the memo must keep the fair-share of
-    // the posted one.
+    // Live fair-share changes all the time. If the priority equals the posted one, Flux posts nothing. Then the memo must keep the
+    // fair-share of the posted priority.
     if !(is_posted && has_memo && shared.is_live()) {
-        effects.extend(priorities::memo(shared, id, &explanation));
+        effects.extend(priorities::make_memo(shared, id, &explanation));
     }
     Ok((effects, explanation.priority))
 }
 
-/// Returns the priority that a job in SCHED without data keeps when its urgency changes: the posted one, or 0 if that came from urgency
-/// 31. If the urgency is 0 or 31 now, Flux replaces the answer.
-fn without_expedite(posted: u32) -> u32 {
+/// Returns the priority that a job in SCHED without data keeps when its urgency changes: the posted priority, or 0 if the posted priority
+/// came from urgency 31. If the urgency is 0 or 31 now, Flux replaces the answer.
+fn priority_without_expedite(posted: u32) -> u32 {
     if posted == PRIORITY_MAX { 0 } else { posted }
 }
 

@@ -6,7 +6,7 @@ use crate::ids::{JobId, QueueName};
 use crate::limits::{Line, Phase};
 use std::collections::BTreeSet;
 
-/// Begins to ask for the states of queues when the answer matters.
+/// Begins to ask for the states of queues if they affect a decision.
 pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
     if !shared.queues.is_asking() && needs_queue_states(shared) {
         effects.push(Effect::ArmIn(Timer::Queues, shared.queues.begin_asking()));
@@ -16,21 +16,25 @@ pub(super) fn watch_queues(shared: &mut Shared, effects: &mut Vec<Effect>) {
 /// Asks which queues are stopped.
 pub(super) fn ask_queues(shared: &mut Shared) -> Vec<Effect> {
     let is_needed = needs_queue_states(shared);
-    shared.queues.ask(is_needed).into_iter().collect()
+    shared.queues.make_question(is_needed).into_iter().collect()
 }
 
-/// Stores which queues are stopped. If that changes a reservation, a release scan follows. A queue whose question was not answered has no
-/// state. A queue whose state Flux does not know, as before the scheduler is loaded, is not in `states`: the plugin asks again soon.
-pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, QueueTold)>) -> Vec<Effect> {
-    let is_unanswered = !states.is_empty() && states.iter().all(|(_, told)| told.is_stopped.is_none());
-    let known = states.iter().filter(|(_, told)| told.is_stopped.is_some());
+/// Stores which queues are stopped. If a queue was stopped or started, a release scan follows. A queue whose question was not answered has
+/// no state. Before the scheduler is loaded, Flux does not know the state of a queue: `states` lacks that queue, and the engine asks again
+/// soon.
+pub(super) fn store_queue_states(
+    shared: &mut Shared,
+    states: Vec<(Option<QueueName>, QueueTold)>,
+) -> Vec<Effect> {
+    let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
+    let known = states.iter().filter(|(_, state)| state.is_stopped.is_some());
     let parents: Vec<_> =
-        known.filter_map(|(queue, told)| Some((queue.clone()?, told.parent.clone()))).collect();
-    let stopped = states.into_iter().filter_map(|(queue, told)| Some((queue, told.is_stopped?)));
+        known.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
+    let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = changed.map(|(queue, _)| queue).collect();
     let mut effects = set_parents(shared, parents);
-    suspend_in(shared, &changed);
+    suspend_or_resume_in(shared, &changed);
     effects.push(match is_unanswered {
         true => Effect::ArmIn(Timer::Queues, UNANSWERED),
         false => Effect::Arm(Timer::Queues),
@@ -39,7 +43,7 @@ pub(super) fn take_states(shared: &mut Shared, states: Vec<(Option<QueueName>, Q
 }
 
 /// Stores the named queues of Flux's configuration, each with its parent.
-pub(super) fn take_configured(
+pub(super) fn store_configured_queues(
     shared: &mut Shared,
     queues: Vec<(QueueName, Option<QueueName>)>,
 ) -> Vec<Effect> {
@@ -48,7 +52,7 @@ pub(super) fn take_configured(
 }
 
 /// Stores whether the scheduler keeps the jobs of all queues in one list.
-pub(super) fn take_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
+pub(super) fn store_one_list(shared: &mut Shared, is_one_list: bool) -> Vec<Effect> {
     if shared.queues.set_one_list(is_one_list) {
         regroup_orders(shared);
     }
@@ -61,7 +65,7 @@ fn set_parents(shared: &mut Shared, queues: Vec<(QueueName, Option<QueueName>)>)
     shared.ledger.regroup(&shared.book);
     // Limits on a parent count the jobs of its virtual queues.
     regroup_orders(shared);
-    shared.scan_all_later()
+    shared.scan_all_held_later()
 }
 
 /// Puts each pending job into the order of its scheduler queue. The next refresh corrects the orders.
@@ -74,7 +78,7 @@ fn regroup_orders(shared: &mut Shared) {
 }
 
 /// Suspends the reservations of jobs in queues that were stopped, and resumes those of jobs in queues that were started.
-fn suspend_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
+fn suspend_or_resume_in(shared: &mut Shared, changed: &BTreeSet<Option<QueueName>>) {
     if changed.is_empty() {
         return;
     }

@@ -38,7 +38,7 @@ pub(super) struct Queues {
 
 impl Queues {
     /// Adds the queue of a job to the queues whose states the engine asks for.
-    pub fn note(&mut self, queue: Option<&QueueName>) {
+    pub fn note_queue(&mut self, queue: Option<&QueueName>) {
         let queue = queue.cloned();
         if self.seen.len() < MOST_QUEUES {
             let is_configured = queue.as_ref().is_none_or(|name| self.configured.contains(name));
@@ -84,8 +84,8 @@ impl Queues {
         std::mem::take(&mut self.delay)
     }
 
-    /// Returns the question about all queues, or ends the questions if the states do not matter any more.
-    pub fn ask(&mut self, is_needed: bool) -> Option<Effect> {
+    /// Returns the question about all queues, or ends the questions if `is_needed` is false.
+    pub fn make_question(&mut self, is_needed: bool) -> Option<Effect> {
         (self.is_asking, self.has_unasked) = (is_needed, false);
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
     }
@@ -111,7 +111,7 @@ impl Queues {
         has_changed.then_some(&self.parents)
     }
 
-    /// Stores whether the scheduler keeps the jobs of all queues in one list. Returns false if that is the same as before.
+    /// Stores whether the scheduler keeps the jobs of all queues in one list. Returns true if this has changed.
     pub fn set_one_list(&mut self, is_one_list: bool) -> bool {
         self.is_one_list.replace(is_one_list).unwrap_or(false) != is_one_list
     }

@@ -7,7 +7,7 @@ use crate::limits::Grant;
 impl Engine {
     /// Reverts the record of an effect that Flux refused, and logs the refusal unless it is expected.
     pub fn refused(&mut self, effect: Effect, why: Refusal) -> Vec<Effect> {
-        let complain = |what: String| {
+        let log_refusal = |what: String| {
             let reason = match &why {
                 Refusal::Absent => "no such job or name",
                 Refusal::TooLate => "not allowed in the job's state",
@@ -16,40 +16,40 @@ impl Engine {
             vec![Effect::Log(Level::Error, format!("{what}: {reason}"))]
         };
         match effect {
-            Effect::LookUp(id) => self.remove_not_shown(id, &why),
+            Effect::LookUp(id) => self.handle_refused_lookup(id, &why),
             Effect::AddDependency(id, name) => {
                 self.shared.ledger.change(id, |job| job.names.remove(name.hold));
                 // The job is leaving DEPEND, as after a cancel.
                 if why == Refusal::TooLate {
                     return Vec::new();
                 }
-                complain(format!("job {id}: failed to add dependency {name}"))
+                log_refusal(format!("job {id}: failed to add dependency {name}"))
             }
             // The job reserves headroom in RUN as if it would be scheduled. Most likely it has ended.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
-                let mut effects = complain(format!("job {id}: failed to look up its urgency"));
+                let mut effects = log_refusal(format!("job {id}: failed to look up its urgency"));
                 effects.extend(priority_answers::handle_refused_post(&mut self.shared, id, &why));
                 effects
             }
             Effect::AskExpiration(_) if why == Refusal::Absent => Vec::new(),
-            Effect::AskExpiration(id) => complain(format!("job {id}: failed to look up its expiration")),
-            Effect::Subscribe(id) if self.shared.expirations.is_heard(id) => {
-                self.shared.expirations.forget(id);
+            Effect::AskExpiration(id) => log_refusal(format!("job {id}: failed to look up its expiration")),
+            Effect::Subscribe(id) if self.shared.expirations.is_subscribed(id) => {
+                self.shared.expirations.remove_job(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
-                complain(format!("job {id}: failed to subscribe to its events"))
+                log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
             Effect::Subscribe(id) => {
-                let is_overtaken = self.shared.subscriptions.refused(id);
+                let is_overtaken = self.shared.subscriptions.remove_refused(id);
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
                 if !is_overtaken {
                     keepers::leave_unwatched(&mut self.shared, id);
                 }
-                complain(format!("job {id}: failed to subscribe to its events"))
+                log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
             // Either the name is gone, or the job has left DEPEND: this name does not hold it.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
@@ -58,26 +58,26 @@ impl Engine {
                     job.names.restore(name);
                     job.grant = Grant::None;
                 });
-                complain(format!("job {id}: failed to remove dependency {name}"))
+                log_refusal(format!("job {id}: failed to remove dependency {name}"))
             }
             Effect::Annotate(id, _) => {
                 self.shared.annotations.remove(&id);
-                complain(format!("job {id}: failed to annotate it"))
+                log_refusal(format!("job {id}: failed to annotate it"))
             }
             Effect::Memo(id, _) | Effect::VolatileMemo(id, _) => {
                 self.shared.ledger.change(id, |job| job.memo = None);
-                complain(format!("job {id}: failed to post memo"))
+                log_refusal(format!("job {id}: failed to post memo"))
             }
             Effect::SetJobspec { id, .. } => {
-                complain(format!("job {id}: failed to update bank and project in jobspec"))
+                log_refusal(format!("job {id}: failed to update bank and project in jobspec"))
             }
             Effect::Prioritize(id, _) => {
                 self.shared.ledger.cache_priority(id, None);
-                let is_of_refresh = self.shared.posted.take_back(id, matches!(why, Refusal::Other(_)));
+                let is_of_refresh = self.shared.posted.revert_post(id, matches!(why, Refusal::Other(_)));
                 if why == Refusal::Absent {
                     return Vec::new();
                 }
-                let mut effects = complain(format!("job {id}: failed to set its priority"));
+                let mut effects = log_refusal(format!("job {id}: failed to set its priority"));
                 effects.extend(if is_of_refresh {
                     None
                 } else {
@@ -87,12 +87,12 @@ impl Engine {
             }
             // The job has ended already.
             Effect::Raise(..) if why == Refusal::Absent => Vec::new(),
-            Effect::Raise(id, note) => complain(format!("job {id}: failed to raise exception '{note}'")),
+            Effect::Raise(id, note) => log_refusal(format!("job {id}: failed to raise exception '{note}'")),
             Effect::ReprioritizeAll => {
-                self.refresh.loop_refused(&mut self.shared);
-                complain("failed to reprioritize".to_owned())
+                self.refresh.handle_refused_loop(&mut self.shared);
+                log_refusal("failed to reprioritize".to_owned())
             }
-            other => complain(format!("{other:?}")),
+            other => log_refusal(format!("{other:?}")),
         }
     }
 }

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! scan_noted            the scans that an event noted in Due, in order
-//! └── scan              a scan of one association and of all that share a limit with it; scan_several: one after another
+//! └── scan_association      a scan of one association and of all that share a limit with it; scan_associations: several scans
 //!     └── continue_scan     one job after another, until a job has lost its last name: Effect::Then continues the scan
-//!         ├── place             orders associations that share a limit by the priorities of their first jobs
+//!         ├── place_associations    orders associations that share a limit by the priorities of their first jobs
 //!         ├── ScanCursor::release_next   the next job that loses a name (limits/release.rs)
 //!         └── end_scan          ends reservations of released jobs that other plugins block in DEPEND
 //! release_all           the scans after a push or a reprioritize
@@ -42,7 +42,7 @@ impl ReleaseScan {
         self.is_looping = false;
     }
 
-    /// Notes a reactor turn. It never begins within Flux's loop or a scan. A panic may have hidden their end.
+    /// Notes a reactor turn. A turn never begins within Flux's loop or a scan, so both have ended, even if a panic hid their end.
     pub fn begin_turn(&mut self) {
         *self = ReleaseScan::default();
     }
@@ -56,17 +56,19 @@ impl ReleaseScan {
     /// Carries out the scans that the event noted.
     pub(super) fn scan_noted(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while let Some(scan) = shared.due.next_scan() {
+        while let Some(scan) = shared.due.take_next_scan() {
             match scan {
-                Scan::One(association) => effects.extend(self.scan(shared, recovery, association, Line::All)),
-                Scan::Several(scans) => effects.extend(self.scan_several(shared, recovery, scans)),
+                Scan::One(association) => {
+                    effects.extend(self.scan_association(shared, recovery, association, Line::All))
+                }
+                Scan::Several(scans) => effects.extend(self.scan_associations(shared, recovery, scans)),
                 Scan::HoldReplayed(association) => effects.push(Effect::Then(Step::ReplayRead(association))),
             }
         }
         effects
     }
 
-    pub(super) fn scan(
+    pub(super) fn scan_association(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -74,7 +76,7 @@ impl ReleaseScan {
         line: Line,
     ) -> Vec<Effect> {
         if self.may_not_scan() {
-            return shared.due.scan_later(association, line);
+            return shared.due.schedule_scan(association, line);
         }
         let mut effects = recovery.ask_where_limits_moved(shared);
         let cursor = ScanCursor::new(association, line);
@@ -84,7 +86,7 @@ impl ReleaseScan {
 
     /// Begins scans of several associations. A scan decides nothing before the effects of the scan before it were carried out: only then
     /// is it known whether the released jobs reserve headroom in RUN.
-    pub(super) fn scan_several(
+    pub(super) fn scan_associations(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -95,8 +97,8 @@ impl ReleaseScan {
         let mut effects = recovery.ask_where_limits_moved(shared);
         for (nth, (association, line)) in due.into_iter().enumerate() {
             effects.extend(match nth {
-                _ if is_later => shared.due.scan_later(association, line),
-                0 => self.scan(shared, recovery, association, line),
+                _ if is_later => shared.due.schedule_scan(association, line),
+                0 => self.scan_association(shared, recovery, association, line),
                 _ => vec![scan_after(association, Vec::new(), line)],
             });
         }
@@ -111,7 +113,7 @@ impl ReleaseScan {
         shared.ledger.recompute_all_places();
         let held = shared.ledger.associations_with_held().map(|association| (association, Line::All));
         let held: Vec<_> = held.collect();
-        let mut effects = self.scan_several(shared, recovery, held);
+        let mut effects = self.scan_associations(shared, recovery, held);
         effects.extend(to_hold.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
         effects.extend(asked);
         effects
@@ -126,7 +128,7 @@ impl ReleaseScan {
         self.is_releasing = false;
         if recovery.is_comparing() {
             // The jobs in Flux are not known before all jobs were looked up.
-            return shared.due.scan_later(scan.cursor.association(), Line::All);
+            return shared.due.schedule_scan(scan.cursor.association(), Line::All);
         }
         let mut effects = Vec::new();
         loop {
@@ -162,8 +164,8 @@ fn end_scan(shared: &mut Shared, scan: &ScanInProgress) -> Vec<Effect> {
         let (was_known, association) = (job.keepers == Keepers::Others, job.association());
         shared.ledger.change(*id, |job| job.grant = Grant::Blocked);
         let Some(association) = association else { continue };
-        effects.extend(shared.due.scan_later(association, Line::KeptByNobodyElse));
-        effects.extend(if was_known { Vec::new() } else { keepers::watch(shared, *id) });
+        effects.extend(shared.due.schedule_scan(association, Line::KeptByNobodyElse));
+        effects.extend(if was_known { Vec::new() } else { keepers::watch_job(shared, *id) });
     }
     effects
 }
@@ -173,7 +175,7 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
     for unplaced in cursor.unplaced(&mut shared.ledger, &shared.book) {
         let heads = unplaced.heads().into_iter();
         let priorities: Vec<(JobId, u32)> =
-            heads.map(|id| (id, priority_when_free(shared, recovery, id))).collect();
+            heads.map(|id| (id, priority_after_release(shared, recovery, id))).collect();
         cursor.place_association(&mut shared.ledger, &shared.book, unplaced, &priorities);
     }
     subscribe_to_overtaken(shared)
@@ -182,16 +184,16 @@ fn place_associations(shared: &mut Shared, recovery: &Recovery, cursor: &mut Sca
 /// Schedules a release scan for each association in whose scope headroom is no longer kept for an overtaken job.
 pub(super) fn scan_where_reservations_lapsed(shared: &mut Shared, effects: &mut Vec<Effect>) {
     for association in shared.ledger.overtaken_mut().take_lapsed_associations() {
-        effects.extend(shared.due.scan_later(association, Line::All));
+        effects.extend(shared.due.schedule_scan(association, Line::All));
     }
 }
 
-/// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. Looks the urgency up once,
-/// because it may have changed before.
+/// Subscribes to overtaken jobs: Flux reports a change of urgency in DEPEND or PRIORITY only to subscribers. Looks up the urgency of each
+/// job once, because the urgency may have changed before the subscription.
 fn subscribe_to_overtaken(shared: &mut Shared) -> Vec<Effect> {
     let mut effects = Vec::new();
     for id in shared.ledger.overtaken_mut().take_newly_protected() {
-        effects.extend(shared.subscriptions.hear(id));
+        effects.extend(shared.subscriptions.add_overtaken(id));
         effects.push(Effect::AskUrgency(id));
     }
     effects
@@ -203,13 +205,14 @@ pub(super) fn scan_after(association: AssociationId, freed: Vec<JobId>, line: Li
     Effect::Then(Step::Scan(Box::new(ScanInProgress { cursor, freed })))
 }
 
-/// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 in
-/// an incomplete push that assigned the association: the job is not released before its end, so it must not keep headroom from others.
-fn priority_when_free(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
+/// Returns the priority that a held job would have. Uses the urgency at submission, unless the plugin learned of a change. Returns 0 while
+/// the push that assigned the association is incomplete: the job is not released before the push ends, so it must not keep headroom from
+/// other jobs.
+fn priority_after_release(shared: &Shared, recovery: &Recovery, id: JobId) -> u32 {
     let priority = shared.ledger.job(id).and_then(|job| {
         let association = job.association().filter(|of| !recovery.half_pushed().contains(of))?;
         let fairshare = shared.fairshare(association)?;
-        Some(shared.explain_at(job, job.urgency, fairshare)?.priority)
+        Some(shared.explain_with_fairshare(job, job.urgency, fairshare)?.priority)
     });
     priority.unwrap_or_default()
 }

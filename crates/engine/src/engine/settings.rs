@@ -12,7 +12,7 @@ pub struct Settings {
     pub live: bool,
     /// Seconds between two refreshes. If 0, only a push refreshes.
     pub refresh: f64,
-    /// What a running job counts.
+    /// Which usage a running job counts with.
     pub accrual: Mode,
     /// Seconds after which a job's age counts no more.
     pub age_max: f64,

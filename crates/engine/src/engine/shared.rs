@@ -6,7 +6,7 @@
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
     news::News, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, turns::JobTurns,
-    unmoved::Unmoved,
+    unmoved::UnmovedJobs,
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
@@ -36,7 +36,7 @@ pub struct Shared {
     pub(super) turns: JobTurns,
     /// Jobs that ended while the plugin was not loaded.
     pub(super) ended: EndedJobs,
-    /// Jobs that ended since the snapshot took them last.
+    /// Jobs that ended since the snapshot last took ended jobs.
     pub(super) news: News,
     pub(super) settings: Settings,
     /// Work for the end of the event and for later reactor turns.
@@ -44,7 +44,7 @@ pub struct Shared {
     /// Jobs in PRIORITY without a priority. Flux moves such a job on only if its priority differs from the one before.
     pub(super) unpriced: BTreeSet<JobId>,
     /// Jobs in PRIORITY that get their priority by id.
-    pub(super) unmoved: Unmoved,
+    pub(super) unmoved: UnmovedJobs,
     /// The posted annotations, if annotations are switched on.
     pub(super) annotations: BTreeMap<JobId, String>,
     pub(super) subscriptions: Subscriptions,
@@ -78,7 +78,7 @@ impl Shared {
             settings: Settings::default(),
             due: Due::default(),
             unpriced: BTreeSet::new(),
-            unmoved: Unmoved::default(),
+            unmoved: UnmovedJobs::default(),
             annotations: BTreeMap::new(),
             subscriptions: Subscriptions::new(tables.batches.subscribed),
             expirations: Expirations::default(),
@@ -105,8 +105,8 @@ impl Shared {
     }
 
     /// Schedules a release scan of each association with held jobs for the next reactor turn.
-    pub(super) fn scan_all_later(&mut self) -> Vec<Effect> {
-        self.due.scan_all_later(self.ledger.associations_with_held())
+    pub(super) fn scan_all_held_later(&mut self) -> Vec<Effect> {
+        self.due.schedule_scans(self.ledger.associations_with_held())
     }
 
     /// Returns true if the user owns the instance.
@@ -114,8 +114,8 @@ impl Shared {
         user == self.owner
     }
 
-    /// Returns the text that rejects a queue of the site if the association may not use it. The instance owner may use all queues: the
-    /// owner's record, if a push made it up, lists none.
+    /// Returns the text that rejects a queue of the site if the association may not use it. The instance owner may use all queues if a push
+    /// made up the owner's record, which then lists none.
     pub(super) fn forbidden_queue(&self, association: AssociationId, queue: Option<&str>) -> Option<String> {
         let queue = queue.filter(|q| self.book.queue(q).is_some())?;
         let association = self.book.association(association)?;
@@ -123,7 +123,7 @@ impl Shared {
         if is_made_up || association.permits_queue(queue) {
             return None;
         }
-        let valid = joined(&association.queues);
+        let valid = join_names(&association.queues);
         Some(format!("queue \"{queue}\" not valid for user; valid queues for user: {valid}"))
     }
 
@@ -138,12 +138,12 @@ impl Shared {
         if is_known && association.permits_project(project) {
             return None;
         }
-        let valid = joined(&association.projects);
+        let valid = join_names(&association.projects);
         Some(format!("project \"{project}\" not valid for user; valid projects for user: {valid}"))
     }
 }
 
 /// Returns the names, separated by commas.
-pub(super) fn joined<T: Display>(names: &[T]) -> String {
+pub(super) fn join_names<T: Display>(names: &[T]) -> String {
     names.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }

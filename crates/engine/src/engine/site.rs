@@ -25,7 +25,7 @@ pub(super) struct StagedPush {
 }
 
 impl StagedPush {
-    /// Returns true if no part of the staged push has contained a part of the tree.
+    /// Returns true if the staged push has brought no nodes of a tree yet.
     #[cfg(test)]
     pub fn is_tree_empty(&self) -> bool {
         self.tree.is_empty()
@@ -46,7 +46,7 @@ impl StagedPush {
         self.put_in_force(shared, recovery, refresh, tree, |book| book.replace(policy))
     }
 
-    pub(super) fn commit(
+    pub(super) fn commit_push(
         &mut self,
         shared: &mut Shared,
         recovery: &mut Recovery,
@@ -56,7 +56,7 @@ impl StagedPush {
         self.put_in_force(shared, recovery, refresh, tree, Book::commit)
     }
 
-    /// Puts a whole site document in force. An invalid tree rejects all of it.
+    /// Puts a site document in force. If its tree is invalid, rejects the whole document.
     fn put_in_force(
         &mut self,
         shared: &mut Shared,
@@ -88,27 +88,32 @@ impl StagedPush {
         let waiting: Vec<JobId> = shared.ledger.waiting().values().flatten().copied().collect();
         effects.extend(attach_jobs(shared, recovery, waiting));
         effects.extend(if shared.is_live() {
-            refresh.pushed_tree(shared, recovery)
+            refresh.begin_after_push(shared, recovery)
         } else {
             refresh.reprioritize(shared, recovery)
         });
         effects
     }
 
-    pub(super) fn begin(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
+    pub(super) fn begin_push(&mut self, shared: &mut Shared, keeps_config: bool) -> Vec<Effect> {
         self.drop_tree(shared);
         shared.book.begin(keeps_config);
         Vec::new()
     }
 
     /// Adds a part to the staged push. It affects no job before the commit.
-    pub(super) fn stage(&mut self, shared: &mut Shared, part: PolicyPart, site: SitePart) -> Vec<Effect> {
+    pub(super) fn stage_part(
+        &mut self,
+        shared: &mut Shared,
+        part: PolicyPart,
+        site: SitePart,
+    ) -> Vec<Effect> {
         self.tree.absorb(site, &mut shared.standing);
         shared.book.stage(part);
         Vec::new()
     }
 
-    pub(super) fn abort(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub(super) fn abort_push(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.drop_tree(shared);
         shared.book.abort();
         Vec::new()
@@ -128,16 +133,16 @@ pub(super) fn take_associations(
     records: Vec<AssociationRecord>,
 ) -> Vec<Effect> {
     // Most pushes concern no job that waits for data, and contain many records.
-    let who_wait: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
+    let waiting_users: BTreeSet<UserId> = shared.ledger.waiting().keys().copied().collect();
     let users = records.iter().map(|record| record.association.user);
-    let served: BTreeSet<UserId> = users.filter(|user| who_wait.contains(user)).collect();
-    let is_over = shared.due.push_ended();
+    let users_with_records: BTreeSet<UserId> = users.filter(|user| waiting_users.contains(user)).collect();
+    let is_over = shared.due.has_push_ended();
     let are_owners = records.iter().all(|record| shared.is_owner(record.association.user));
     shared.due.set_push_ended(is_over && are_owners);
     shared.book.upsert(records, shared.owner);
     recovery.note_limits_moved();
     shared.ledger.note_priorities_changed();
-    let jobs: Vec<JobId> = served
+    let jobs: Vec<JobId> = users_with_records
         .into_iter()
         .flat_map(|user| shared.ledger.waiting().get(&user).into_iter().flatten().copied())
         .collect();
@@ -149,7 +154,7 @@ pub(super) fn take_associations(
 }
 
 /// Assigns associations to jobs that waited for them. The jobs keep their state until Flux next asks for their priority. Jobs of the
-/// instance owner that a reprioritize skipped get theirs by id: the owner's record comes after the reprioritize of the same push.
+/// instance owner that a reprioritize skipped get their priorities by id: the owner's record comes after the reprioritize of the same push.
 fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>) -> Vec<Effect> {
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
@@ -163,7 +168,7 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
         }
         if job.origin == Origin::Replayed {
             recovery.note_half_pushed(association);
-            // When its eventlog could have been read, it had no association, so no limit could be in reach.
+            // At the replay the job had no association, so no limit was in reach, and its eventlog was not read.
             replayed.extend(matches!(job.phase, Phase::Priority | Phase::Sched).then_some(id));
         }
         shared.ledger.assign_scopes(&shared.book, association);
@@ -182,12 +187,12 @@ fn scan_owner_associations(shared: &mut Shared, recovery: &mut Recovery) {
         shared.book.association(*id).is_some_and(|association| shared.is_owner(association.user))
     };
     for association in recovery.end_push(shared, is_owners) {
-        shared.due.scan(association);
+        shared.due.scan_association(association);
         shared.due.note_scan(Scan::HoldReplayed(association));
     }
 }
 
-pub(super) fn configure(
+pub(super) fn change_configuration(
     shared: &mut Shared,
     recovery: &mut Recovery,
     refresh: &mut Refresh,
@@ -203,7 +208,7 @@ pub(super) fn configure(
 /// priorities.
 fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> Vec<Effect> {
     let (mut effects, has_moved) = apply_weights(shared, recovery, refresh);
-    effects.extend(age::reprioritize_if(shared, has_moved));
+    effects.extend(age::reprioritize_if_changed(shared, has_moved));
     effects
 }
 
@@ -212,7 +217,7 @@ fn update_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refres
 fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh) -> (Vec<Effect>, bool) {
     let (weighed_before, has_moved) = age::compute_weights(shared);
     let mut effects = Vec::from_iter(refresh.arm_refresh(shared));
-    effects.extend(age::read_pasts(shared, recovery.is_replaying(), weighed_before));
+    effects.extend(age::ask_for_eventlogs_of_age(shared, recovery.is_replaying(), weighed_before));
     effects.extend(ask_site_nodes(shared));
     (effects, has_moved)
 }
@@ -239,10 +244,10 @@ pub(super) fn apply_settings(
 ) -> Vec<Effect> {
     let was_live = shared.is_live();
     let before = std::mem::replace(&mut shared.settings, settings);
-    let is_first = refresh.begin();
+    let is_first = refresh.note_settings();
     if is_first {
         // No client was there to carry out the questions of a site document that was given at the load.
-        shared.ended.begin_again();
+        shared.ended.restart_query();
         shared.standing.usages.keep_all_ended(false);
     }
     if before == shared.settings && !(is_first && was_live) {
@@ -283,18 +288,18 @@ pub(super) fn apply_settings(
         }
     }
     if shared.is_live() {
-        effects.extend(shared.ended.ask(&mut shared.standing, shared.now));
-        effects.extend(refresh.restart(shared));
+        effects.extend(shared.ended.ask_job_list(&mut shared.standing, shared.now));
+        effects.extend(refresh.restart_refresh(shared));
     } else if was_live {
         // All priorities are computed from the pushed fair-shares again.
-        effects.push(refresh.stop());
+        effects.push(refresh.stop_refreshes());
     } else {
         effects.extend(refresh.arm_refresh(shared));
     }
     effects
 }
 
-/// Counts all jobs by the present rule about which jobs count for limits on running jobs. No job is held by this; a release scan follows.
+/// Counts all jobs by the present rules for limits on running jobs. The new counts hold no job; a release scan follows.
 fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     let other = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());
@@ -304,5 +309,5 @@ fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
     for (id, rule) in others {
         shared.ledger.change(id, |job| job.running = rule);
     }
-    shared.scan_all_later()
+    shared.scan_all_held_later()
 }

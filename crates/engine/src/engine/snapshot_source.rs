@@ -30,7 +30,7 @@ pub struct Rest {
     pub banks: Vec<((BankName, f64), Option<Bank>)>,
     /// The pushed weights of factors.
     pub weights: Vec<(String, i64)>,
-    /// The pushed limits of the site's own.
+    /// The pushed limits over limit scopes, without those of the configuration.
     pub limits: Vec<SiteLimit>,
     /// The switches.
     pub config: Config,
@@ -44,9 +44,9 @@ pub struct Rest {
 pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<EvictedUsage>) -> Vec<Effect> {
     let mut faults: Vec<String> = Vec::new();
     for sum in sums {
-        let who =
+        let fault_of_sum =
             format!("the evicted usage of user {} in bank {} is invalid: not restored", sum.user, sum.bank);
-        faults.extend((!shared.standing.restore_evicted(sum)).then_some(who));
+        faults.extend((!shared.standing.restore_evicted(sum)).then_some(fault_of_sum));
     }
     for Ended { job, end } in ended {
         faults.extend(shared.standing.usages.ended(&job, end).err().map(|bad| bad.to_string()));
@@ -54,9 +54,9 @@ pub(super) fn restore_ended(shared: &mut Shared, ended: Vec<Ended>, sums: Vec<Ev
     faults.into_iter().map(|fault| Effect::Log(Level::Error, fault)).collect()
 }
 
-/// Returns true if at least `most` jobs ended since they were taken last. Without a tree no snapshot keeps ended jobs.
+/// Returns true if at least `most` jobs ended since the snapshot last took ended jobs. Without a tree no snapshot keeps ended jobs.
 pub fn has_news(view: &View<'_>, most: usize) -> bool {
-    view.standing.tree().is_some() && view.news.has(most)
+    view.standing.tree().is_some() && view.news.has_at_least(most)
 }
 
 /// Returns ended jobs that no push covers; none without a tree. See [`standing::Standing::uncovered`].

@@ -2,7 +2,7 @@
 //! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins block in DEPEND, and overtaken jobs whose urgency
 //! may change there.
 //!
-//! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: nothing
+//! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: no event
 //! reports when other plugins release it.
 
 use super::{Effect, foreign::ForeignNames};
@@ -51,7 +51,7 @@ impl Subscriptions {
     }
 
     /// Subscribes to an overtaken job for its urgency, unless there are too many subscriptions.
-    pub fn hear(&mut self, id: JobId) -> Option<Effect> {
+    pub fn add_overtaken(&mut self, id: JobId) -> Option<Effect> {
         let is_subscribed = self.foreign.contains_key(&id) || self.heard.contains(&id);
         if is_subscribed || self.heard.len() >= self.most {
             return None;
@@ -60,12 +60,12 @@ impl Subscriptions {
         Some(Effect::Subscribe(id))
     }
 
-    /// Notes that nothing reports when other plugins release the job.
+    /// Marks a job as unwatched: no event reports when other plugins release it.
     pub fn leave_unwatched(&mut self, id: JobId) {
         self.unwatched.insert(id);
     }
 
-    /// Returns true if nothing reports when other plugins release the job.
+    /// Returns true if no event reports when other plugins release the job.
     pub fn is_unwatched(&self, id: JobId) -> bool {
         self.unwatched.contains(&id)
     }
@@ -75,7 +75,7 @@ impl Subscriptions {
         self.foreign.get(&id)
     }
 
-    /// As [`Subscriptions::names`], to be changed.
+    /// Returns the names that [`Subscriptions::names`] returns, for changes.
     pub fn names_mut(&mut self, id: JobId) -> Option<&mut ForeignNames> {
         self.foreign.get_mut(&id)
     }
@@ -90,37 +90,37 @@ impl Subscriptions {
     }
 
     /// Ends the subscription to a job that leaves DEPEND.
-    pub fn end(&mut self, id: JobId) -> Option<Effect> {
+    pub fn end_subscription(&mut self, id: JobId) -> Option<Effect> {
         self.unwatched.remove(&id);
         let was_subscribed = self.foreign.remove(&id).is_some() | self.heard.remove(&id);
         was_subscribed.then_some(Effect::Unsubscribe(id))
     }
 
     /// Removes the names of a job that Flux does not have any more.
-    pub fn end_unheard(&mut self, id: JobId) {
+    pub fn remove_names(&mut self, id: JobId) {
         self.foreign.remove(&id);
         self.unwatched.remove(&id);
     }
 
     /// Removes a job to which Flux refused the subscription. Returns true if it was an overtaken job.
-    pub fn refused(&mut self, id: JobId) -> bool {
+    pub fn remove_refused(&mut self, id: JobId) -> bool {
         self.foreign.remove(&id);
         self.heard.remove(&id)
     }
 
-    /// Removes the names of a job to which the plugin may or may not be subscribed, after a panic, and returns them.
+    /// After a panic, removes and returns the names of a job. The plugin may or may not be subscribed to that job.
     pub fn take_names(&mut self, id: JobId) -> Option<ForeignNames> {
         self.heard.remove(&id);
         self.foreign.remove(&id)
     }
 
     /// Puts names back that [`Subscriptions::take_names`] removed.
-    pub fn put_back(&mut self, id: JobId, names: ForeignNames) {
+    pub fn restore_names(&mut self, id: JobId, names: ForeignNames) {
         self.foreign.insert(id, names);
     }
 
     /// Notes that the job is past DEPEND, or subscribed to.
-    pub fn clear_unwatched(&mut self, id: JobId) {
+    pub fn mark_watched(&mut self, id: JobId) {
         self.unwatched.remove(&id);
     }
 

@@ -3,9 +3,9 @@
 //!
 //! ```text
 //! explain               with the job's turn, if the jobs of an association interleave
-//! └── explain_at        with a given fair-share: WeightedFactors::explain adds up the factors (priority/factor.rs)
+//! └── explain_with_fairshare        with a given fair-share: WeightedFactors::explain adds up the factors (priority/factor.rs)
 //!     ├── fairshare     of the association: live, or as pushed
-//!     └── age           of the job, as a part of `age-max`
+//!     └── age           of the job, as a fraction of `age-max`
 //! ```
 
 use super::{Shared, turns::Turn};
@@ -18,18 +18,23 @@ impl Shared {
     /// Returns the current priority of a job that has an association, with its terms.
     pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
         let association = job.association()?;
-        let own = self.explain_at(job, urgency, self.fairshare(association)?)?;
+        let own = self.explain_with_fairshare(job, urgency, self.fairshare(association)?)?;
         let Some(turn) = self.turn(id, association).filter(|_| own.is_by_terms() && own.priority > 0) else {
             return Some(own);
         };
-        // A turn never holds a job.
-        let in_turn = self.explain_at(job, urgency, turn.fairshare)?;
+        // If the turn would hold the job, the priority without the turn counts.
+        let in_turn = self.explain_with_fairshare(job, urgency, turn.fairshare)?;
         let is_none = matches!(in_turn.outcome, Outcome::HeldByScore | Outcome::Raised);
         Some(if is_none { own } else { in_turn })
     }
 
     /// Returns the priority that a job would have at another fair-share.
-    pub(super) fn explain_at(&self, job: &Job, urgency: i64, fairshare: f64) -> Option<Explanation> {
+    pub(super) fn explain_with_fairshare(
+        &self,
+        job: &Job,
+        urgency: i64,
+        fairshare: f64,
+    ) -> Option<Explanation> {
         let subject = Subject {
             book: &self.book,
             association: self.book.association(job.association()?)?,
@@ -77,14 +82,14 @@ impl Shared {
         self.ages.value(since, self.now)
     }
 
-    /// Returns the age of a job at `now`, as a part of `age-max`: at most 1, or unbounded with `max-wait-behind`.
-    pub(super) fn true_age(&self, job: &Job, now: f64) -> f64 {
+    /// Returns the age of a job at `now`, as a fraction of `age-max`: at most 1, or unbounded with `max-wait-behind`.
+    pub(super) fn age_without_offset(&self, job: &Job, now: f64) -> f64 {
         let age = job.eligible.seconds(now) / self.settings.age_max;
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
     }
 
     /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
-    pub(super) fn exact(&self, id: JobId) -> Option<Explanation> {
+    pub(super) fn current_priority(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.posted.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))
     }

@@ -93,7 +93,7 @@ impl DerefMut for Engine {
 
 impl Engine {
     /// Returns an engine without data, with small batches.
-    fn small() -> Engine {
+    fn with_small_batches() -> Engine {
         Engine::with_batches(FEW)
     }
 
@@ -132,7 +132,7 @@ impl Engine {
     fn count_stored_jobs(&self) -> Vec<(&'static str, usize)> {
         let all = [
             ("jobs", self.ledger.job_count()),
-            ("validated", self.lives.validated_count()),
+            ("validated", self.validated.validated_count()),
             ("due", self.due.count_jobs()),
             ("unmoved", self.unmoved.len()),
             ("unasked", self.recovery.counts()[0]),
@@ -141,7 +141,7 @@ impl Engine {
             ("annotations", self.annotations.len()),
             ("foreign", self.subscriptions.counts()[0]),
             ("unwatched", self.subscriptions.counts()[1]),
-            ("posted", self.posted.keeps()),
+            ("posted", self.posted.entry_count()),
         ];
         all.into_iter().filter(|(_, jobs)| *jobs > 0).collect()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The timers that the engine asks for, one row each.
+//! The timers that the engine asks for, and the table of their names and periods.
 
 /// A timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ impl Timer {
         self as usize
     }
 
-    /// Returns the timer of a row.
+    /// Returns the timer at `index` of [`Timer::ALL`].
     pub fn from_index(index: usize) -> Option<Timer> {
         Timer::ALL.get(index).map(|(timer, ..)| *timer)
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::Timer;
 
     #[test]
-    fn rows_stand_in_the_order_of_the_timers() {
+    fn the_table_is_in_the_order_of_the_timers() {
         for (index, (timer, name, seconds)) in Timer::ALL.iter().copied().enumerate() {
             assert_eq!((timer.index(), Timer::from_index(index)), (index, Some(timer)));
             assert_eq!((timer.name(), timer.seconds()), (name, seconds));

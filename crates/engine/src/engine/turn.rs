@@ -16,7 +16,7 @@ impl Engine {
         // A timer never fires within Flux's loop or a release scan. A panic may have hidden their end.
         self.release.begin_turn();
         self.refresh.end_loop();
-        if let Some(effects) = self.look_up_next() {
+        if let Some(effects) = self.look_up_next_jobs() {
             return effects;
         }
         let mut effects = priority_answers::end_jobs_without_priority(&mut self.shared);
@@ -26,18 +26,18 @@ impl Engine {
         // Which eventlogs to read must be known before any job is released.
         let replayed = self.recovery.finish_replay(&mut self.shared);
         let due = self.shared.due.take_later_scans();
-        effects.extend(self.release.scan_several(&mut self.shared, &mut self.recovery, due));
+        effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due));
         effects.extend(self.recovery.scan_where_unread_left(&mut self.shared));
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);
         let has_new_terms = self.shared.due.take_new_terms();
-        effects.extend(age::reprioritize_if(&self.shared, has_new_terms));
-        effects.extend(self.shared.expirations.look_up_some());
+        effects.extend(age::reprioritize_if_changed(&self.shared, has_new_terms));
+        effects.extend(self.shared.expirations.look_up_next());
         effects
     }
 
-    /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if it has not come.
-    pub(in crate::engine) fn retry(&mut self) -> Vec<Effect> {
+    /// Asks again for data that could not be read. Jobs that waited for the record of the instance owner end if the record has not come.
+    pub(in crate::engine) fn retry_reads(&mut self) -> Vec<Effect> {
         let Engine { shared, recovery, .. } = self;
         let (now, patience) = (shared.now, Timer::Retry.seconds());
         // If the clock was set back, the time that a job has waited is unknown.

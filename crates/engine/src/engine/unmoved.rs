@@ -15,14 +15,14 @@ use std::collections::BTreeSet;
 
 /// Jobs in PRIORITY that Flux may leave there.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Unmoved {
+pub(super) struct UnmovedJobs {
     jobs: BTreeSet<JobId>,
     /// If there are many jobs, the order in which they get their priorities; the last element comes first. It may
     /// contain jobs that have left the set.
     order: Vec<JobId>,
 }
 
-impl Unmoved {
+impl UnmovedJobs {
     /// Has the engine ask for the urgency of a job when `timer` fires, and post the job's priority by id.
     pub fn ask_later(&mut self, id: JobId, timer: Timer) -> Effect {
         self.jobs.insert(id);
@@ -44,7 +44,7 @@ impl Unmoved {
     }
 
     /// Removes and returns the next of the ordered jobs.
-    fn next(&mut self) -> Option<JobId> {
+    fn take_next(&mut self) -> Option<JobId> {
         while let Some(id) = self.order.pop() {
             if self.jobs.remove(&id) {
                 return Some(id);
@@ -75,7 +75,7 @@ pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
         }
         shared.unmoved.order = order_jobs(shared, &shared.unmoved.jobs);
     }
-    let next = std::iter::from_fn(|| shared.unmoved.next()).take(shared.batches.unmoved);
+    let next = std::iter::from_fn(|| shared.unmoved.take_next()).take(shared.batches.unmoved);
     let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
     effects.extend(shared.unmoved.timer());
     effects

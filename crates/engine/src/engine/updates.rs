@@ -3,7 +3,7 @@
 
 use super::{
     Effect, JobFacts, Level, Shared, State, Timer, accrual,
-    admission::unknown_association,
+    admission::unknown_association_text,
     hold,
     life::{bank_name, project_of, queue_name, running_limits},
     recovery::Recovery,
@@ -19,7 +19,7 @@ pub(super) fn apply_update(
     facts: &JobFacts<'_>,
 ) -> Vec<Effect> {
     shared.posted.note_jobspec_update(facts.id);
-    if let Some(bank) = completed_bank(shared, facts) {
+    if let Some(bank) = bank_of_completion(shared, facts) {
         shared.ledger.complete_jobspec(facts.id, bank);
         return Vec::new();
     }
@@ -54,7 +54,7 @@ pub(super) fn apply_update(
     if let Some(association) = association {
         shared.ledger.assign_scopes(&shared.book, association);
     }
-    shared.queues.note(queue.as_ref());
+    shared.queues.note_queue(queue.as_ref());
     let is_queue_stopped = shared.ledger.is_stopped(queue.as_ref());
     shared.ledger.change(id, |job| {
         if let Some(association) = association {
@@ -78,23 +78,25 @@ pub(super) fn apply_update(
     });
     // The time limit of a running job may have changed.
     effects.extend(accrual::record_start(shared, id));
-    effects.extend(shared.expirations.follow(&shared.ledger, id, facts.state == State::Run));
+    effects.extend(shared.expirations.update_job(&shared.ledger, id, facts.state == State::Run));
     let after = shared.ledger.job(id).map(|job| (job.association(), job.queue.clone(), job.size));
     if after.as_ref() == Some(&before) {
         return effects;
     }
     // In the new association or queue, a limit may be within reach of the job or, because of the job, of other jobs.
-    if recovery.forget_unasked(id, before.0, before.1.as_ref()) {
+    if recovery.remove_unasked(id, before.0, before.1.as_ref()) {
         effects.extend(recovery.read_eventlogs(shared, vec![id]));
     }
     effects.extend(
-        association.into_iter().flat_map(|association| recovery.ask_unasked(shared, Some(association))),
+        association
+            .into_iter()
+            .flat_map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association))),
     );
     effects.extend(hold_moved_in_depend(shared, id));
-    let mut is_taken_back = false;
+    let mut is_held_again = false;
     if facts.state == State::Priority {
         let is_all = before.0 != association || counted_by != running;
-        is_taken_back = hold::hold_moved_from_sched(shared, id, before.0, is_all);
+        is_held_again = hold::hold_moved_from_sched(shared, id, before.0, is_all);
         // If the job has the same priority already, Flux does not ask for it.
         if before.0.is_none() && association.is_some() {
             effects.push(shared.unmoved.ask_later(id, Timer::Turn));
@@ -102,14 +104,14 @@ pub(super) fn apply_update(
     }
     for association in [before.0, association.filter(|_| association != before.0)].into_iter().flatten() {
         // If the job is held from now on, other jobs get its headroom only after Flux has the new priority.
-        match is_taken_back {
-            true => effects.extend(shared.due.scan_later(association, Line::All)),
-            false => shared.due.scan(association),
+        match is_held_again {
+            true => effects.extend(shared.due.schedule_scan(association, Line::All)),
+            false => shared.due.scan_association(association),
         }
     }
     // In its former association, the job may have been the last with an unread eventlog.
     match before.0.filter(|_| was_unread) {
-        Some(left) if is_taken_back => recovery.note_unread_left(left),
+        Some(left) if is_held_again => recovery.note_unread_left(left),
         Some(left) => effects.extend(recovery.scan_if_all_read(shared, left)),
         None => {}
     }
@@ -130,7 +132,7 @@ pub(super) fn update_queue(
         Some(Some(association)) => queue_rejection(shared, job, association, state, queue),
         None => match shared.book.find(user, None) {
             Some(association) => queue_rejection(shared, None, association, state, queue),
-            None => Some(unknown_association(user)),
+            None => Some(unknown_association_text(user)),
         },
     };
     rejection.map(Effect::Reject).into_iter().collect()
@@ -159,7 +161,7 @@ fn hold_moved_in_depend(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 
 /// Returns the bank of a new job, if the update only adds the default bank and project to the jobspec. The plugin posts
 /// such an update for most submissions, and Flux then passes the job to the plugin again.
-pub(super) fn completed_bank(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
+pub(super) fn bank_of_completion(shared: &Shared, facts: &JobFacts<'_>) -> Option<BankName> {
     let job = shared.ledger.job(facts.id).filter(|job| job.phase == Phase::New)?;
     let bank = &shared.book.association(job.association()?)?.bank;
     let is_named = facts.bank == Some(bank.as_str()) && facts.project.is_some();
@@ -183,11 +185,16 @@ fn queue_rejection(
     if !matches!(state, State::Priority | State::Sched) || stays {
         return None;
     }
-    full_queue(shared, job, association, queue)
+    full_queue_rejection(shared, job, association, queue)
 }
 
 /// Returns the text that rejects the update, if in `association` and `queue` the job would exceed a limit of the queue.
-fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &str) -> Option<String> {
+fn full_queue_rejection(
+    shared: &Shared,
+    job: &Job,
+    association: AssociationId,
+    queue: &str,
+) -> Option<String> {
     let wanted = QueueName::from(queue);
     let exceeded = shared.limits().exceeded_if_moved(job, association, Some(&wanted));
     let rules = shared.ledger.rules();
@@ -199,7 +206,7 @@ fn full_queue(shared: &Shared, job: &Job, association: AssociationId, queue: &st
 }
 
 /// Returns the text that rejects a change of bank and queue in one update. `update_queue` and `update_bank` each test
-/// one of them together with the old value of the other. Only the later `job.validate` shows both new values.
+/// one new value together with the old value of the other key. Only the later `job.validate` shows both new values.
 pub(super) fn move_rejection(
     shared: &Shared,
     association: AssociationId,
@@ -212,7 +219,7 @@ pub(super) fn move_rejection(
     if !(is_due && moves_bank && moves_queue) {
         return None;
     }
-    full_queue(shared, job, association, facts.queue?)
+    full_queue_rejection(shared, job, association, facts.queue?)
 }
 
 fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: &str) -> Option<String> {

@@ -3,8 +3,8 @@
 //! order of the checks.
 
 use super::{
-    Effect, JobFacts, Level, Shared, State, admission::unknown_association, life::Lives, shared::joined,
-    updates::move_rejection,
+    Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, life::ValidatedJobs,
+    shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, UserId};
@@ -15,8 +15,8 @@ const MAX_NAMED_BANKS: usize = 16;
 const MAX_NAME_BYTES: usize = 1024;
 const UNCOUNTABLE: &str = "unable to count resources for job";
 
-impl Lives {
-    pub(super) fn validate(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
+impl ValidatedJobs {
+    pub(super) fn validate_job(&mut self, shared: &mut Shared, facts: &JobFacts<'_>) -> Vec<Effect> {
         match rejection_of_job(shared, facts) {
             Some(text) => {
                 let log = facts.size.as_ref().err().filter(|_| text.starts_with(UNCOUNTABLE)).map(|error| {
@@ -37,7 +37,7 @@ impl Lives {
 }
 
 /// Returns the text that rejects a name that is too long. Without data, no other check limits its length.
-fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
+fn long_name_rejection(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
     let (what, length) = names
         .into_iter()
@@ -50,13 +50,17 @@ fn endless_name(facts: &JobFacts<'_>) -> Option<String> {
 pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
     let uncountable = || facts.size.as_ref().err().map(|error| format!("{UNCOUNTABLE}; {error}"));
     let Some(id) = shared.book.find(facts.user, facts.bank) else {
-        let text = || Some(unknown_association(facts.user) + &own_banks(shared, facts.user));
-        return if shared.book.has_data() { text() } else { uncountable().or_else(|| endless_name(facts)) };
+        let text = || Some(unknown_association_text(facts.user) + &banks_text(shared, facts.user));
+        return if shared.book.has_data() {
+            text()
+        } else {
+            uncountable().or_else(|| long_name_rejection(facts))
+        };
     };
     let association = shared.book.association(id)?;
     if !association.active {
         let text = "user/bank entry has been disabled from flux-accounting DB".to_owned();
-        return Some(text + &own_banks(shared, facts.user));
+        return Some(text + &banks_text(shared, facts.user));
     }
     let unknown_queue = facts.queue.filter(|q| shared.book.queue(q).is_none());
     if let Some(queue) = unknown_queue.filter(|_| shared.book.config().deny_unknown_queues) {
@@ -64,7 +68,7 @@ pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<
         let theirs: Vec<_> = theirs.collect();
         let yours = match theirs.is_empty() {
             true => String::new(),
-            false => format!("; yours: {}", joined(&theirs)),
+            false => format!("; yours: {}", join_names(&theirs)),
         };
         return Some(format!(
             "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
@@ -73,14 +77,14 @@ pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<
     shared
         .forbidden_queue(id, facts.queue)
         .or_else(|| shared.forbidden_project(id, facts.project))
-        .or_else(|| too_many_active(shared, id, association, facts))
+        .or_else(|| active_jobs_rejection(shared, id, association, facts))
         .or_else(uncountable)
-        .or_else(|| too_large(shared, id, association, facts))
+        .or_else(|| size_rejection(shared, id, association, facts))
         .or_else(|| move_rejection(shared, id, facts))
-        .or_else(|| endless_name(facts))
+        .or_else(|| long_name_rejection(facts))
 }
 
-fn too_many_active(
+fn active_jobs_rejection(
     shared: &Shared,
     id: AssociationId,
     association: &Association,
@@ -89,7 +93,7 @@ fn too_many_active(
     let active = shared.ledger.accounts().active_jobs(id);
     let is_rejected = facts.state == State::New && association.is_full(active);
     is_rejected.then(|| {
-        let other = fitting_bank(shared, id, facts, |other, record| {
+        let other = find_fitting_bank(shared, id, facts, |other, record| {
             !record.is_full(shared.ledger.accounts().active_jobs(other))
         });
         let (bank, most) = (&association.bank, association.max_active_jobs.cap());
@@ -98,7 +102,7 @@ fn too_many_active(
     })
 }
 
-pub(super) fn too_large(
+pub(super) fn size_rejection(
     shared: &Shared,
     id: AssociationId,
     association: &Association,
@@ -111,12 +115,12 @@ pub(super) fn too_large(
     let Some(text) = rejection(association) else {
         return shared.limits().rejection_over_scopes(id, facts.queue, size);
     };
-    let other = fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
+    let other = find_fitting_bank(shared, id, facts, |_, record| rejection(record).is_none());
     Some(other.map_or_else(|| text.clone(), |other| format!("{text}; bank {other} takes it")))
 }
 
 /// Returns the last sentence of a rejection, which names the banks of the user; empty if the user has none.
-fn own_banks(shared: &Shared, user: UserId) -> String {
+fn banks_text(shared: &Shared, user: UserId) -> String {
     let banks = shared.book.associations_of(user).filter(|(_, record)| record.active);
     let banks: Vec<&BankName> = banks.map(|(_, record)| &record.bank).take(MAX_NAMED_BANKS).collect();
     let default = shared.book.default_bank(user).filter(|default| banks.contains(default));
@@ -129,7 +133,7 @@ fn own_banks(shared: &Shared, user: UserId) -> String {
 }
 
 /// Returns another bank of the user that would accept the job.
-fn fitting_bank<'a>(
+fn find_fitting_bank<'a>(
     shared: &'a Shared,
     id: AssociationId,
     facts: &JobFacts<'_>,

@@ -3,7 +3,7 @@
 
 use super::{
     Engine, Settings, Shared, age,
-    answers::Extent,
+    answers::SiteSize,
     hold::may_rest,
     posted::PricedJob,
     recovery::Recovery,
@@ -47,7 +47,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns true if the job is live.
-    pub fn knows(&self, id: JobId) -> bool {
+    pub fn has_job(&self, id: JobId) -> bool {
         self.ledger.job(id).is_some()
     }
 
@@ -72,7 +72,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the queue of a job that does not run yet; `None` for any other job.
-    pub fn queue_of_waiting(&self, id: JobId) -> Option<Option<&'a QueueName>> {
+    pub fn queue_of_unstarted_job(&self, id: JobId) -> Option<Option<&'a QueueName>> {
         let job = self.shared.ledger.job(id).filter(|job| job.phase < Phase::Run)?;
         Some(job.queue.as_ref())
     }
@@ -89,8 +89,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns the numbers of associations, queues and live jobs.
-    pub fn extent(&self) -> Extent {
-        Extent {
+    pub fn site_size(&self) -> SiteSize {
+        SiteSize {
             associations: self.book.len(),
             queues: self.book.queues().count(),
             jobs: self.ledger.job_count(),
@@ -108,12 +108,12 @@ impl<'a> View<'a> {
     }
 
     /// Returns the name of an array that no part of the staged push contained.
-    pub fn lacks(&self) -> Option<&'static str> {
+    pub fn missing_array(&self) -> Option<&'static str> {
         self.book.missing_array()
     }
 
     /// Returns the state of live fair-share that all answers contain.
-    pub fn outline(&self) -> LiveOutline {
+    pub fn live_outline(&self) -> LiveOutline {
         LiveOutline {
             is_on: self.is_live(),
             rule: self.standing.rule().map(|rule| (rule.policy, rule.options)),
@@ -125,7 +125,7 @@ impl<'a> View<'a> {
 
     /// Returns the state of live fair-share that `query` shows.
     pub fn live_snapshot(&self) -> LiveSnapshot {
-        let outline = self.outline();
+        let outline = self.live_outline();
         let (last, is_refreshing) = self.refresh.last_refresh();
         let (pending, lagging) = self.posted.pending_and_stale();
         let (associations, running, ended) = self.standing.usages.counts();
@@ -161,7 +161,7 @@ impl<'a> View<'a> {
     /// Returns the posted priority of a pending job, and its current priority.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let (_, posted) = self.posted.get(id)?;
-        Some(posted.as_priced(self.exact(id)?, self.turn(id, posted.association)))
+        Some(posted.as_priced(self.current_priority(id)?, self.turn(id, posted.association)))
     }
 
     /// Returns at most `most` pending jobs by ascending id, from the one after `after`.

@@ -37,7 +37,7 @@ pub struct Overruled {
 }
 
 impl Overruled {
-    /// Returns a sentence about the job, which it names `job`.
+    /// Returns a sentence about the job. `job` is its id as text.
     pub fn sentence(&self, job: &str) -> String {
         format!(
             "another priority plugin decides: job {job} has priority {} in Flux, mf_priority gave it {}",
@@ -49,7 +49,7 @@ impl Overruled {
 impl Heading {
     /// Returns the heading of an answer at `now`.
     pub fn new(view: &View<'_>, now: f64, overruled: Option<Overruled>) -> Heading {
-        let live = view.outline();
+        let live = view.live_outline();
         Heading {
             now,
             generation: view.generation(),

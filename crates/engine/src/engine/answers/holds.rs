@@ -12,7 +12,7 @@ use std::borrow::Cow;
 /// The most jobs that an answer names for one limit.
 const MOST_NAMED: usize = 20;
 /// The most jobs that are visited for one limit.
-pub(super) const MOST_LOOKED_AT: usize = 1000;
+pub(super) const MOST_VISITED: usize = 1000;
 
 /// A limit that holds a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -30,9 +30,9 @@ pub struct HoldNow {
     pub name: Option<String>,
     /// The queue, if the limit applies to one.
     pub queue: Option<QueueName>,
-    /// In use and reserved.
+    /// The amount in use, with reservations.
     pub used: u64,
-    /// Of that, the part reserved for released jobs.
+    /// The amount in `used` that is reserved for released jobs.
     pub reserved: u64,
     /// The cap.
     #[serde(rename = "limit_is")]
@@ -108,7 +108,7 @@ fn state_name(job: &Job) -> &'static str {
     }
 }
 
-/// Returns the limits that a held job exceeds, in the order of the table, with limits over limit scopes last.
+/// Returns the limits that a held job exceeds, in the order of the table of limits, with limits over limit scopes last.
 pub(super) fn list_holds(view: &View<'_>, id: JobId, job: &Job, now: f64) -> Vec<HoldNow> {
     let Some(association) = job.association().filter(|_| may_be_held(job)) else {
         return Vec::new();
@@ -173,14 +173,14 @@ pub(super) fn show_hold(
         frees_total: 0,
         latest: None,
     };
-    add_frees(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
+    add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
     hold
 }
 
 /// Adds the jobs whose end would free headroom of the limit. Sets `latest` only for limits of one association,
 /// because other associations may take the headroom of a shared one. `is_stopped` says whether the queue of the held
 /// job is stopped: then suspended reservations count.
-fn add_frees(
+fn add_freeing_jobs(
     view: &View<'_>,
     hold: &mut HoldNow,
     target: Option<&Target>,
@@ -190,10 +190,10 @@ fn add_frees(
     now: f64,
 ) {
     let jobs: Vec<(JobId, Option<f64>)> = match target {
-        None => view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT).collect(),
+        None => view.ledger.accounts().counted_jobs(association).take(MOST_VISITED).collect(),
         Some(target) => {
             let queue = hold.queue.as_ref();
-            view.limits().jobs_counted_in_scope(association, target, queue, MOST_LOOKED_AT)
+            view.limits().jobs_counted_in_scope(association, target, queue, MOST_VISITED)
         }
     };
     let mut left = hold.used;

@@ -106,7 +106,7 @@ pub struct PostedPriority {
     /// The generation of live fair-shares at that time.
     #[serde(default)]
     pub generation: u64,
-    /// All reasons joined.
+    /// All reasons in one text.
     pub reason: Option<Note>,
     /// The changes since the priority before, the most important first.
     #[serde(default)]
@@ -118,7 +118,7 @@ pub struct PostedPriority {
 /// Why an earlier priority was posted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EarlierChange {
-    /// All reasons joined.
+    /// All reasons in one text.
     #[serde(flatten)]
     pub reason: Note,
     /// When that priority was posted, in seconds since the epoch.
@@ -198,7 +198,7 @@ pub fn why(view: &View<'_>, facts: &JobFacts<'_>, now: f64) -> Option<Why> {
     let others = list_keepers(view, id, job, facts, priced.as_ref());
     let helps = list_suggestions(view, job, facts, &holds, &release, &others, now);
     let known_names = job.names.iter(view.ledger.rules()).filter(|_| !job.is_unread());
-    let age = view.true_age(job, now);
+    let age = view.age_without_offset(job, now);
     Some(Why {
         id,
         userid: job.user,
@@ -261,14 +261,14 @@ fn join_notes(notes: &[Note]) -> Option<Note> {
 
 /// Returns the reasons for the posted priority.
 fn list_reasons(view: &View<'_>, job: &Job, priced: &PricedJob, changes: Changes) -> Vec<Note> {
-    changes.all().map(|change| describe_change(view, job, priced, changes, change)).collect()
+    changes.iter().map(|change| describe_change(view, job, priced, changes, change)).collect()
 }
 
-/// Returns the last change before usage or age alone changed the priority. Returns `None` if that was the submission
-/// or a load.
+/// Returns the last change before usage or age alone changed the priority. Returns `None` if that change was the
+/// submission or a load.
 fn explain_earlier_change(view: &View<'_>, job: &Job, priced: &PricedJob) -> Option<EarlierChange> {
     let (changes, when) = priced.earlier?;
-    if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.has(change)) {
+    if [Change::Submitted, Change::Loaded].into_iter().any(|change| changes.contains(change)) {
         return None;
     }
     Some(EarlierChange { reason: join_notes(&list_reasons(view, job, priced, changes))?, when })
@@ -337,7 +337,7 @@ fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     if by == 0 {
         return None;
     }
-    // The whole snapshot would visit every job, and one request asks about many jobs.
+    // `View::live_snapshot` would visit every job, and one request asks about many jobs.
     let (last, is_refreshing) = view.refresh.last_refresh();
     let right_to = last.and_then(|last| last.right_to);
     let depth = view.batches.ordered;

@@ -28,8 +28,8 @@ pub(super) struct Bounds<'a> {
 }
 
 impl<'a> Bounds<'a> {
-    /// Makes the bounds. `excerpt` holds the `counted` jobs of the association, each with the latest time of its end,
-    /// and the jobs that may be released before `wanted`.
+    /// `excerpt` contains the jobs of `counted`, each with the latest time of its end, and the jobs that may be
+    /// released before `wanted`.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -42,7 +42,7 @@ impl<'a> Bounds<'a> {
         let mut ends = BTreeSet::new();
         for (id, by) in counted {
             if fullest.job(*id).is_some_and(|job| job.phase < Phase::Run) {
-                take_indefinitely(&mut fullest, *id);
+                count_indefinitely(&mut fullest, *id);
             }
             match by {
                 Some(by) => {
@@ -58,27 +58,27 @@ impl<'a> Bounds<'a> {
     }
 
     /// Returns the latest time of the release, in seconds since the epoch, or `None` if it is unknown. Subtracts the
-    /// visits of held jobs from `looks`, and returns `None` when `looks` reaches 0.
-    pub fn latest(mut self, looks: &mut usize) -> Option<f64> {
+    /// visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    pub fn latest_release(mut self, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
-            *looks = looks.saturating_sub(self.note_fitting_jobs());
+            *visits = visits.saturating_sub(self.note_fitting_jobs());
             let blocking = Limits::new(&self.fullest, self.book).exceeded_by(self.wanted);
             if blocking.is_empty() {
                 return Some(at);
             }
-            *looks = looks.saturating_sub(self.let_overtake(blocking));
-            let ended = self.next_ends(&mut at)?;
+            *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
+            let ended = self.take_next_ends(&mut at)?;
             for id in &ended {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
                 // These jobs may end in any order. Between two of their ends, other jobs may fit while the wanted one
                 // does not.
-                *looks = looks.saturating_sub(self.note_fitting_jobs());
-                *looks = looks.saturating_sub(self.let_overtake(blocking));
+                *visits = visits.saturating_sub(self.note_fitting_jobs());
+                *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
-            if *looks == 0 {
+            if *visits == 0 {
                 return None;
             }
             for id in ended {
@@ -88,7 +88,7 @@ impl<'a> Bounds<'a> {
     }
 
     /// Removes and returns the jobs that end next, all at one time, and sets `at` to that time.
-    fn next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
+    fn take_next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
         let (end, first) = self.ends.pop_first()?;
         let mut ended = vec![first];
         while let Some((_, id)) = self.ends.first().filter(|(next, _)| *next == end) {
@@ -114,7 +114,7 @@ impl<'a> Bounds<'a> {
             // Each job is tested by itself, without the others.
             self.emptiest.remove(id);
             if order(&self.fullest, id) < wanted {
-                take_indefinitely(&mut self.fullest, id);
+                count_indefinitely(&mut self.fullest, id);
             } else if id != self.wanted {
                 self.behind.push(id);
             }
@@ -124,27 +124,27 @@ impl<'a> Bounds<'a> {
 
     /// Counts jobs behind the wanted one as running, unless each limit that may hold the wanted job also holds them.
     /// Returns the number of visits.
-    fn let_overtake(&mut self, blocking: HoldSet) -> usize {
+    fn count_overtaking_jobs(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);
         let of_queue = blocking.and(self.fullest.rules().select_limits(Rule::is_of_queue));
         let behind = std::mem::take(&mut self.behind);
-        let looks = behind.len();
+        let visits = behind.len();
         for id in behind {
             let Some(job) = self.fullest.job(id) else { continue };
             let is_elsewhere = job.queue != queue && !of_queue.is_empty();
             if is_elsewhere || size.least_of_each(job.size) != size {
-                take_indefinitely(&mut self.fullest, id);
+                count_indefinitely(&mut self.fullest, id);
             } else {
                 self.behind.push(id);
             }
         }
-        looks
+        visits
     }
 }
 
-/// Counts the job in SCHED and as running, for the rest of the computation.
-fn take_indefinitely(ledger: &mut Ledger, id: JobId) {
+/// Counts a job as scheduled and running until the computation ends.
+fn count_indefinitely(ledger: &mut Ledger, id: JobId) {
     ledger.change(id, |job| {
         (job.grant, job.demand, job.is_queue_stopped) = (Grant::Given, Demand::ToRun, false);
     });

@@ -2,7 +2,7 @@
 //! The answer to `jobs`: pending and held jobs, briefly, in pages.
 
 use super::super::View;
-use super::super::posted::shown;
+use super::super::posted::shown_terms;
 use super::heading::Overruled;
 use crate::accounts::AssociationId;
 use crate::ids::{BankName, JobId, QueueName, UserId, Word};
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 /// The most jobs that are visited for one page.
-const MOST_LOOKED_AT: usize = 4000;
+const MOST_VISITED: usize = 4000;
 
 /// The filter of a request for jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,15 +113,15 @@ fn default_true() -> bool {
 
 /// Results that several jobs share.
 #[derive(Default)]
-struct SharedResults {
-    rooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
+struct ResultCache {
+    headrooms: HashMap<(AssociationId, Option<QueueName>), Headroom>,
     /// The index of weights in [`JobsPage::weighings`], by their key.
     weighings: HashMap<usize, usize>,
 }
 
 /// Returns the names of the terms that answers show, in their order.
 pub fn term_names(view: &View<'_>) -> Vec<Word> {
-    let terms = shown(view.weighed.all().map(|(factor, weight)| (factor.name, weight)));
+    let terms = shown_terms(view.weighed.all().map(|(factor, weight)| (factor.name, weight)));
     terms.map(|(name, _)| Cow::Borrowed(name)).collect()
 }
 
@@ -134,7 +134,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
         terms: term_names(view),
         ..JobsPage::default()
     };
-    let mut shared = SharedResults::default();
+    let mut shared = ResultCache::default();
     let (candidates, is_all) = list_candidates(view, wanted);
     let mut last = None;
     let mut is_full = false;
@@ -179,19 +179,19 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
     let mut is_all = true;
     match wanted.user {
         None => {
-            found.extend(view.ledger.jobs_after(wanted.after).map(|(id, _)| id).take(MOST_LOOKED_AT));
-            is_all = found.len() < MOST_LOOKED_AT;
+            found.extend(view.ledger.jobs_after(wanted.after).map(|(id, _)| id).take(MOST_VISITED));
+            is_all = found.len() < MOST_VISITED;
         }
         Some(user) => {
-            // Each list contributes its first ids. Ids above the lowest end of a cut list are dropped, because ids
-            // between may be missing.
-            let mut upto = None::<JobId>;
+            // Each list contributes its first ids. Above the last id of a list that was cut, ids may be missing. So ids above the lowest
+            // such id are dropped.
+            let mut last_complete = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
                 let part: Vec<JobId> = ids.take(wanted.most + 1).collect();
                 if part.len() > wanted.most {
                     is_all = false;
                     let end = part.last().copied();
-                    upto = match (upto, end) {
+                    last_complete = match (last_complete, end) {
                         (Some(former), Some(end)) => Some(former.min(end)),
                         (former, end) => former.or(end),
                     };
@@ -205,8 +205,8 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             }
             found.sort_unstable();
             found.dedup();
-            if let Some(upto) = upto {
-                found.retain(|id| *id <= upto);
+            if let Some(last_complete) = last_complete {
+                found.retain(|id| *id <= last_complete);
             }
         }
     }
@@ -230,7 +230,7 @@ fn list_job(
     job: &Job,
     now: f64,
     weighings: &mut Vec<Vec<i64>>,
-    shared: &mut SharedResults,
+    shared: &mut ResultCache,
 ) -> ListedJob {
     let stored = view.posted.job_priority(id);
     let posted = stored.as_ref();
@@ -244,11 +244,11 @@ fn list_job(
         None => Vec::new(),
         Some(association) => {
             let key = (association, job.queue.clone());
-            let room = shared.rooms.entry(key);
-            let room = room.or_insert_with(|| view.limits().headroom(association, job.queue.as_ref()));
+            let entry = shared.headrooms.entry(key);
+            let headroom = entry.or_insert_with(|| view.limits().headroom(association, job.queue.as_ref()));
             view.ledger
                 .rules()
-                .members(room.exceeded(job.size))
+                .members(headroom.exceeded(job.size))
                 .map(|hold| Cow::Borrowed(hold.name()))
                 .collect()
         }
@@ -273,7 +273,9 @@ fn list_job(
         exact: posted.map(|posted| posted.exact),
         outcome: posted.map(|posted| Cow::Borrowed(posted.made.outcome.name())),
         weighing,
-        values: posted.map(|posted| show_values(&posted.made, view.true_age(job, now))).unwrap_or_default(),
+        values: posted
+            .map(|posted| term_values(&posted.made, view.age_without_offset(job, now)))
+            .unwrap_or_default(),
         sum: posted.filter(|posted| posted.made.is_by_terms()).map(|posted| posted.made.sum),
         when: posted.map(|posted| posted.when),
         holds,
@@ -281,6 +283,6 @@ fn list_job(
     }
 }
 
-fn show_values(made: &Explanation, age: f64) -> Vec<f64> {
+fn term_values(made: &Explanation, age: f64) -> Vec<f64> {
     made.shown_terms(age).into_iter().map(|term| term.value).collect()
 }

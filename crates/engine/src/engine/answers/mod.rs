@@ -13,7 +13,7 @@
 //! | `submission` | `check_job`: what would happen to a job that is not submitted yet |
 //! | `list` | pending and held jobs, briefly |
 //! | `standing` | associations: fair-share, rank, limits, and the levels from the root |
-//! | `stats` | counts of the whole instance |
+//! | `stats` | counts of the rounded instance |
 //! | `snapshot` | all configuration and all counters: `query`, and `associations` in pages |
 //! | `check` | a recount of all live jobs |
 //! | `priorities` | posted and current priorities of pending jobs, in pages |
@@ -49,10 +49,10 @@ pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesP
 pub use push::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use release::Release;
 pub use snapshot::{
-    AssociationSnapshot, Extent, HeldJob, LimitUse, Page, PageWanted, QueueUsage, Snapshot, UserSnapshot,
+    AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,
     page, snapshot,
 };
-pub(super) use standing::rank_of;
+pub(super) use standing::find_rank;
 pub use standing::{
     AssociationJobs, AssociationStanding, LevelShown, LimitShown, Open, RankShown, Sibling, Standings,
     StandingsPage, StandingsWanted, standing, standings,
@@ -70,11 +70,11 @@ pub fn note(code: &'static str, text: impl Into<String>) -> Note {
 
 /// Formats a span of time with its two largest units, rounded up to seconds.
 fn format_span(seconds: f64) -> String {
-    let whole = seconds.max(0.0).ceil().min(1e15) as u64;
-    let (days, hours, minutes) = (whole / 86_400, whole / 3_600 % 24, whole / 60 % 60);
+    let rounded = seconds.max(0.0).ceil().min(1e15) as u64;
+    let (days, hours, minutes) = (rounded / 86_400, rounded / 3_600 % 24, rounded / 60 % 60);
     match (days, hours, minutes) {
-        (0, 0, 0) => format!("{whole} s"),
-        (0, 0, minutes) => format!("{minutes} min {} s", whole % 60),
+        (0, 0, 0) => format!("{rounded} s"),
+        (0, 0, minutes) => format!("{minutes} min {} s", rounded % 60),
         (0, hours, minutes) => format!("{hours} h {minutes} min"),
         (days, hours, _) => format!("{days} d {hours} h"),
     }

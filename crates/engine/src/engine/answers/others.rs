@@ -3,12 +3,12 @@
 
 use super::super::View;
 use super::super::{JobFacts, PricedJob, State};
-use super::holds::{HoldNow, MOST_LOOKED_AT};
+use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
 use super::{format_span, note};
 use crate::accounts::AssociationId;
-use crate::engine::admission::unknown_association;
+use crate::engine::admission::unknown_association_text;
 use crate::ids::{JobId, QueueName, Word};
 use crate::limits::{Demand, Job, Keepers, Phase, ScanCursor};
 use crate::priority::{Outcome, URGENCY_HOLD};
@@ -28,7 +28,7 @@ pub struct Keeper {
     pub cause: Word,
     /// The reason in a sentence.
     pub text: String,
-    /// The name of the dependency, if the keeper is one with a known name.
+    /// The name of the dependency, if the keeper is a dependency with a known name.
     pub name: Option<String>,
     /// When the job is no longer blocked, in seconds since the epoch; `None`: unknown.
     pub at: Option<f64>,
@@ -91,7 +91,7 @@ fn describe_state(view: &View<'_>, id: JobId) -> &'static str {
 /// Returns the number of dependencies of other plugins that an answer does not name.
 pub(super) fn count_unnamed_keepers(view: &View<'_>, facts: &JobFacts<'_>) -> usize {
     let names = view.subscriptions.names(facts.id).filter(|_| facts.state == State::Depend);
-    names.map_or(0, |names| names.count().saturating_sub(MOST_NAMED))
+    names.map_or(0, |names| names.outstanding_count().saturating_sub(MOST_NAMED))
 }
 
 pub(super) fn list_keepers(
@@ -107,7 +107,9 @@ pub(super) fn list_keepers(
     }
     if facts.state == State::Depend {
         if let Some(names) = view.subscriptions.names(id) {
-            found.extend(names.outstanding().take(MOST_NAMED).map(|name| describe_dependency(view, name)));
+            found.extend(
+                names.outstanding_names().take(MOST_NAMED).map(|name| describe_dependency(view, name)),
+            );
         }
         if found.is_empty() && job.keepers == Keepers::Others {
             found.push(Keeper::plain(
@@ -120,7 +122,7 @@ pub(super) fn list_keepers(
         let text = match view.book.has_data() {
             false => "the instance has no data about users and banks yet".to_owned(),
             true => {
-                format!("{}: it waits until a push brings one", unknown_association(job.user))
+                format!("{}: it waits until a push brings one", unknown_association_text(job.user))
             }
         };
         found.push(Keeper::plain("association", text));
@@ -194,9 +196,9 @@ fn is_released_by_end(view: &View<'_>, id: JobId, job: &Job, hold: &HoldNow, oth
         return false;
     }
     let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return false };
-    let counted = view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT + 1).map(|(id, _)| id);
+    let counted = view.ledger.accounts().counted_jobs(association).take(MOST_VISITED + 1).map(|(id, _)| id);
     let mut jobs: Vec<JobId> = counted.collect();
-    if jobs.len() > MOST_LOOKED_AT {
+    if jobs.len() > MOST_VISITED {
         return false;
     }
     jobs.extend(rivals.into_iter().chain([id]));

@@ -64,8 +64,8 @@ pub fn priorities(view: &View<'_>, wanted: JobSelection, now: f64) -> Priorities
 
 fn list_priorities(view: &View<'_>, id: JobId, now: f64) -> Option<ListedPriorities> {
     let priced = view.priced(id)?;
-    let age = view.ledger.job(id).map_or(0.0, |job| view.true_age(job, now));
-    let list = |priority: &Explanation| ListedPriority {
+    let age = view.ledger.job(id).map_or(0.0, |job| view.age_without_offset(job, now));
+    let show_priority = |priority: &Explanation| ListedPriority {
         priority: priority.priority,
         sum: priority.sum,
         terms: priority.shown_terms(age),
@@ -74,8 +74,8 @@ fn list_priorities(view: &View<'_>, id: JobId, now: f64) -> Option<ListedPriorit
         id,
         when: priced.when,
         generation: priced.generation,
-        posted: list(&priced.posted),
-        exact: list(&priced.exact),
+        posted: show_priority(&priced.posted),
+        exact: show_priority(&priced.exact),
         turn: priced.turn.map(|turn| turn.number),
     })
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes when limits release a held job: at the latest, and if all jobs started at once. For the second, a copy of
-//! the association's part of the ledger starts all its jobs at once and ends them one after another. After each end,
-//! the release rule of the engine releases held jobs.
+//! Computes when limits release a held job: the latest time, and the time if all jobs started at once. For the second time, a simulation
+//! starts the jobs of the association at once, and ends them one after another. After each end, the release rule of the engine releases
+//! held jobs.
 
 use super::super::View;
-use super::holds::{HoldNow, MOST_LOOKED_AT};
+use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::latest::Bounds;
 use super::{format_span, note};
@@ -19,13 +19,12 @@ pub(super) const MOST_RIVALS: usize = 500;
 /// The most visits of held jobs, over all ends of jobs. Each end may visit all held jobs if their sizes are chosen for that:
 /// a thousand ends of five hundred jobs took 0.1 s, in which the job manager does nothing else. Beyond this the time is
 /// unknown.
-const MOST_LOOKS: usize = 40_000;
+const MOST_VISITS: usize = 40_000;
 
 /// When a job is released, in seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Release {
-    /// At the latest, if running jobs end at their time limit, no job is submitted, and no other plugin releases a
-    /// job.
+    /// The latest time, if running jobs end at their time limit, no job is submitted, and no other plugin releases a job.
     pub latest: Option<f64>,
     /// The conditions of `latest`, or why it is unknown.
     #[serde(rename = "latest_reason", default)]
@@ -48,7 +47,7 @@ struct Simulation<'a> {
 }
 
 impl Simulation<'_> {
-    fn begin(&mut self, counted: &[(JobId, Option<f64>)]) {
+    fn note_counted_jobs(&mut self, counted: &[(JobId, Option<f64>)]) {
         for (id, by) in counted {
             match by {
                 Some(by) => self.note_end(*id, *by),
@@ -65,8 +64,8 @@ impl Simulation<'_> {
 
     /// Starts a job, and notes its end if it has a time limit. Returns false if the job cannot start.
     fn start(&mut self, id: JobId, at: f64) -> bool {
-        let may = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
-        let Some(job) = self.ledger.job(id).filter(may) else { return false };
+        let can_start = |job: &&Job| job.phase < Phase::Run && job.demand == Demand::ToRun;
+        let Some(job) = self.ledger.job(id).filter(can_start) else { return false };
         let time_limit = job.time_limit();
         self.ledger.change(id, |job| {
             job.phase = Phase::Run;
@@ -78,11 +77,11 @@ impl Simulation<'_> {
         true
     }
 
-    /// Starts the next job that can start. Returns true if that start, or headroom given back before (`gave_room`),
-    /// may release another job.
-    fn start_next(&mut self, at: f64, gave_room: bool) -> bool {
+    /// Starts the next job that can start. Returns true if that start, or headroom that was freed before (`has_freed_headroom`), may
+    /// release another job.
+    fn start_next(&mut self, at: f64, has_freed_headroom: bool) -> bool {
         while let Some(next) = self.starting.pop_first() {
-            if self.start(next, at) || gave_room {
+            if self.start(next, at) || has_freed_headroom {
                 return true;
             }
         }
@@ -90,31 +89,31 @@ impl Simulation<'_> {
     }
 
     /// Returns the time of the release of `wanted` in seconds since the epoch, or `None` if it is unknown. Subtracts
-    /// the visits of held jobs from `looks`, and returns `None` when `looks` reaches 0.
-    fn find_release(mut self, wanted: JobId, looks: &mut usize) -> Option<f64> {
+    /// the visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    fn find_release(mut self, wanted: JobId, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
             loop {
-                let (freed, looked) =
+                let (freed, visited) =
                     ScanCursor::release_all(&mut self.ledger, &self.view.book, self.association);
                 if freed.contains(&wanted) {
                     return Some(at);
                 }
-                *looks = looks.saturating_sub(looked);
-                if *looks == 0 {
+                *visits = visits.saturating_sub(visited);
+                if *visits == 0 {
                     return None;
                 }
-                let mut gave_room = false;
+                let mut has_freed_headroom = false;
                 for id in freed {
                     if self.ledger.job(id).is_some_and(|job| job.keepers == Keepers::Others) {
                         // The job stays in DEPEND and reserves nothing.
                         self.ledger.change(id, |job| job.grant = Grant::Blocked);
-                        gave_room = true;
+                        has_freed_headroom = true;
                     } else {
                         self.starting.insert(id);
                     }
                 }
-                if !self.start_next(at, gave_room) {
+                if !self.start_next(at, has_freed_headroom) {
                     break;
                 }
             }
@@ -126,13 +125,13 @@ impl Simulation<'_> {
 }
 
 pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[HoldNow], now: f64) -> Release {
-    let none = |reason| Release { latest: None, reason, if_started: None };
+    let without_time = |reason| Release { latest: None, reason, if_started: None };
     if holds.is_empty() && !job.is_held() {
-        return none(note("free", "no limit holds it"));
+        return without_time(note("free", "no limit holds it"));
     }
     if let Some(hold) = holds.iter().find(|hold| hold.exceeds_whole_cap()) {
         let HoldNow { limit, cap, needed, measure, .. } = hold;
-        return none(note(
+        return without_time(note(
             "never",
             format!("it needs {needed} {measure}, and {limit} is {cap}: only a higher limit releases it"),
         ));
@@ -142,33 +141,33 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
             "other associations share {}: the order of releases is decided when there is headroom",
             hold.limit
         );
-        return none(note("shared", text));
+        return without_time(note("shared", text));
     }
     let Some(association) =
         job.association().filter(|association| !view.ledger.accounts().is_unread(*association))
     else {
-        return none(note("unread", "eventlogs are still being read, and no job is released before"));
+        return without_time(note("unread", "eventlogs are still being read, and no job is released before"));
     };
     if view.ledger.accounts().counts_under_scopes(association, job.queue.as_ref()) {
         let text = "it also counts under limits over banks or users: the order of releases is decided when there is headroom";
-        return none(note("shared", text));
+        return without_time(note("shared", text));
     }
-    let many = || note("many", "too many jobs come before it to compute the time");
-    let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return none(many()) };
+    let too_many = || note("many", "too many jobs come before it to compute the time");
+    let Some(rivals) = view.ledger.rivals(id, MOST_RIVALS) else { return without_time(too_many()) };
     let counted: Vec<(JobId, Option<f64>)> =
-        view.ledger.accounts().counted_jobs(association).take(MOST_LOOKED_AT + 1).collect();
-    let is_cut = counted.len() > MOST_LOOKED_AT;
+        view.ledger.accounts().counted_jobs(association).take(MOST_VISITED + 1).collect();
+    let is_cut = counted.len() > MOST_VISITED;
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
     // The jobs that were left out must be known to end later. Jobs with an unknown end come last.
     let last = view.ledger.accounts().counted_jobs(association).next_back();
     let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
-    let mut looks = MOST_LOOKS;
+    let mut visits = MOST_VISITS;
     let latest = (are_known && job.is_held())
         .then(|| Bounds::new(&view.book, association, id, excerpt(), &counted, now))
-        .and_then(|bounds| bounds.latest(&mut looks));
-    let is_cut = is_cut || looks == 0;
-    let if_started = |looks: &mut usize| {
+        .and_then(|bounds| bounds.latest_release(&mut visits));
+    let is_cut = is_cut || visits == 0;
+    let if_started = |visits: &mut usize| {
         let (starting, ends) = (BTreeSet::new(), BTreeSet::new());
         let mut ledger = excerpt();
         // The jobs of stopped queues start at once too.
@@ -176,12 +175,12 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
             ledger.change(id, |job| job.is_queue_stopped = false);
         }
         let mut simulation = Simulation { view: *view, association, ledger, starting, ends, now };
-        simulation.begin(&counted);
-        simulation.find_release(id, looks)
+        simulation.note_counted_jobs(&counted);
+        simulation.find_release(id, visits)
     };
-    let if_started = if is_cut { latest } else { if_started(&mut looks) };
+    let if_started = if is_cut { latest } else { if_started(&mut visits) };
     // The latest time bounds the time for every order of starts.
-    let if_started = if looks == 0 { latest } else { if_started };
+    let if_started = if visits == 0 { latest } else { if_started };
     let reason = match latest {
         Some(latest) => {
             let after = format_span(latest - now);
@@ -189,12 +188,12 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
                 format!("released within {after} if jobs run to their time limit and no other job comes");
             note("bounded", text)
         }
-        None if is_cut => many(),
+        None if is_cut => too_many(),
         None if job.keepers == Keepers::Others => note(
             "others",
             "another plugin blocks it too, and the time when it is no longer blocked is unknown",
         ),
-        None if has_unstarted(view, &counted) || !rivals.is_empty() => {
+        None if has_unstarted_job(view, &counted) || !rivals.is_empty() => {
             note("needs-start", "jobs before it must start first, and their start times are unknown")
         }
         None => note("no-time-limit", "jobs in its way have no time limit"),
@@ -202,7 +201,7 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     Release { latest, reason, if_started }
 }
 
-fn has_unstarted(view: &View<'_>, counted: &[(JobId, Option<f64>)]) -> bool {
+fn has_unstarted_job(view: &View<'_>, counted: &[(JobId, Option<f64>)]) -> bool {
     let starts_later = |job: &Job| job.phase < Phase::Run;
     counted.iter().any(|(id, by)| by.is_none() && view.ledger.job(*id).is_some_and(starts_later))
 }

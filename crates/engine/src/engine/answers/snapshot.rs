@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Users without data that are shown. Before the first push these may be all users.
+/// The most users without data that are shown. Before the first push, all users are without data.
 const MAX_WAITING: usize = 1000;
 
 /// The answer to `query`. The plugin adds its version, the time and the sender of the last data, and the cost of the last refresh.
@@ -42,7 +42,7 @@ pub struct Snapshot {
     pub config: Config,
     /// The number of jobs without an association; `None` from flux-accounting's plugin.
     pub waiting: Option<usize>,
-    /// The first users of these jobs.
+    /// The first users with jobs without an association.
     pub waiting_users: Vec<UserId>,
     /// Associations that a push removed, whose live jobs still count in them.
     pub removed_associations: Vec<AssociationSnapshot>,
@@ -153,7 +153,7 @@ pub struct HeldJob {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LimitUse {
-    /// `given` if running jobs count with their allocated resources, `asked` if with those of their jobspec.
+    /// `given` if running jobs count with their allocated resources, `asked` if they count with the resources of their jobspec.
     pub counts: Word,
     /// The limit.
     pub limit: Limit,
@@ -230,7 +230,7 @@ pub struct Page {
 
 /// The number of associations, queues and jobs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Extent {
+pub struct SiteSize {
     /// Associations in force.
     pub associations: usize,
     /// Queues.
@@ -245,7 +245,7 @@ pub fn snapshot(view: &View<'_>) -> Snapshot {
     let weights = view.book.weights().iter().chain(factors);
     let mut users = Vec::new();
     for (id, record) in view.book.associations(None) {
-        add(&mut users, record.user, show_association(view, id, record));
+        add_to_user(&mut users, record.user, show_association(view, id, record));
     }
     Snapshot {
         users,
@@ -276,7 +276,7 @@ pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
         count += 1;
         held += shown.held_jobs.len();
         page.next = Some((record.user, record.bank.clone()));
-        add(&mut page.users, record.user, shown);
+        add_to_user(&mut page.users, record.user, shown);
     }
     if remaining.peek().is_none() {
         page.next = None;
@@ -286,7 +286,7 @@ pub fn page(view: &View<'_>, wanted: &PageWanted) -> Page {
 }
 
 /// Adds an association to its user, who is the last of `users` or new.
-fn add(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSnapshot) {
+fn add_to_user(users: &mut Vec<UserSnapshot>, userid: UserId, association: AssociationSnapshot) {
     match users.last_mut().filter(|last| last.userid == userid) {
         Some(last) => last.banks.push(association),
         None => users.push(UserSnapshot { userid, banks: vec![association] }),
@@ -307,7 +307,7 @@ fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapsho
 }
 
 /// Returns a counter as a number of JSON, which Flux limits to 63 bits.
-fn signed(count: u64) -> i64 {
+fn to_signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }
 
@@ -319,11 +319,11 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
     let queue_usage = queues.map(|(name, tally)| {
         let Counts { run, sched, .. } = tally.charged;
         let shown = QueueUsage {
-            cur_run_jobs: signed(run.jobs()),
-            cur_nodes: signed(run.nodes()),
-            cur_sched_jobs: signed(sched.jobs()),
-            cur_sched_nodes: signed(sched.nodes()),
-            cur_sched_cores: signed(sched.cores()),
+            cur_run_jobs: to_signed(run.jobs()),
+            cur_nodes: to_signed(run.nodes()),
+            cur_sched_jobs: to_signed(sched.jobs()),
+            cur_sched_nodes: to_signed(sched.nodes()),
+            cur_sched_cores: to_signed(sched.cores()),
         };
         (name.clone(), shown)
     });
@@ -333,19 +333,19 @@ fn show_association(view: &View<'_>, id: AssociationId, association: &Associatio
         bank_name: association.bank.clone(),
         fairshare: view.fairshare(id).unwrap_or_default(),
         max_run_jobs: association.max_running_jobs,
-        cur_run_jobs: signed(run.jobs()),
+        cur_run_jobs: to_signed(run.jobs()),
         max_active_jobs: association.max_active_jobs,
-        cur_active_jobs: signed(view.ledger.accounts().active_jobs(id)),
+        cur_active_jobs: to_signed(view.ledger.accounts().active_jobs(id)),
         queues: association.queues.to_vec(),
         queue_factor: latest.map_or(0, |queue| queue.priority),
         projects: association.projects.to_vec(),
         def_project: association.def_project.clone().unwrap_or_default(),
         max_nodes: association.max_nodes,
         max_cores: association.max_cores,
-        cur_nodes: signed(run.nodes()),
-        cur_cores: signed(run.cores()),
+        cur_nodes: to_signed(run.nodes()),
+        cur_cores: to_signed(run.cores()),
         active: i64::from(association.active),
-        cur_sched_jobs: signed(sched.jobs()),
+        cur_sched_jobs: to_signed(sched.jobs()),
         max_sched_jobs: association.max_sched_jobs,
         queue_usage: queue_usage.collect(),
         held_jobs: view
@@ -371,8 +371,8 @@ fn show_held(view: &View<'_>, id: JobId) -> Option<HeldJob> {
         }
     };
     (!deps.is_empty()).then(|| HeldJob {
-        nnodes: signed(job.size.nodes),
-        ncores: signed(job.size.cores),
+        nnodes: to_signed(job.size.nodes),
+        ncores: to_signed(job.size.cores),
         queue: job.queue.clone().unwrap_or_default(),
         deps,
     })

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 const MOST_SIBLINGS: usize = 200;
 /// The most siblings of a page. A page with more gets no further association.
 const MOST_SIBLINGS_OF_PAGE: usize = 2000;
-/// The most limits of a page. Each queue has some.
+/// The most limits of a page. Each queue adds limits.
 const MOST_LIMITS_OF_PAGE: usize = 2000;
 /// The most siblings that are compared to find the first.
 const MOST_COMPARED: usize = 2000;
@@ -153,7 +153,7 @@ pub struct Sibling {
     pub usage_part: Option<f64>,
     /// The value by which siblings are compared, if it is finite: JSON has no infinity.
     pub value: Option<f64>,
-    /// True if that value is infinite.
+    /// True if the value by which siblings are compared is infinite.
     #[serde(rename = "infinite")]
     pub is_infinite: bool,
 }
@@ -236,8 +236,7 @@ pub struct AssociationStanding {
     pub levels: Vec<LevelShown>,
 }
 
-/// Returns the siblings of `node` that may be seen, and their total number. If there are very many, returns those
-/// next to `node`.
+/// Returns the siblings of `node` that the caller may see, and their total number. If there are very many, returns those next to `node`.
 fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>, usize) {
     let Some(parent) = tree.parent(node) else { return (Vec::new(), 0) };
     let is_shown = |other: &NodeId| *other != node && (with_users || tree.kind(*other) == NodeKind::Bank);
@@ -250,7 +249,7 @@ fn visible_siblings(tree: &Tree, node: NodeId, with_users: bool) -> (Vec<NodeId>
 
 /// Returns the answer to `standing`. `public` is the part of the tree that guests see.
 pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading: Heading) -> Standings {
-    let live = view.outline();
+    let live = view.live_outline();
     let weights = view.standing.rule().map(|rule| rule.weights);
     let StandingsPage { associations, next } = standings(view, wanted, heading.now);
     Standings {
@@ -335,7 +334,7 @@ fn show_association(
             cores: run.cores(),
         },
         limits: show_limits(view, id, record, open),
-        rank: node.and_then(|node| rank_of(view, node)),
+        rank: node.and_then(|node| find_rank(view, node)),
         levels: node.map(|node| show_levels(view, node, open, now)).unwrap_or_default(),
     }
 }
@@ -398,7 +397,7 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     shown
 }
 
-pub(in crate::engine) fn rank_of(shared: &Shared, node: NodeId) -> Option<RankShown> {
+pub(in crate::engine) fn find_rank(shared: &Shared, node: NodeId) -> Option<RankShown> {
     let ranking = shared.standing.ranking()?;
     let place = ranking.place(node)?;
     let (before, tied) = (place.saturating_sub(1), ranking.tied_with(node));
@@ -427,7 +426,7 @@ fn show_level(
     now: f64,
 ) -> LevelShown {
     let scale = view.standing.scale();
-    let plain = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
+    let unscale = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let sibling = |node: NodeId, usage: f64, value: Option<f64>| {
         let shares = tree.shares(node);
         let userid = view.standing.user(node);
@@ -442,7 +441,7 @@ fn show_level(
                 }
                 _ => None,
             },
-            usage: plain(usage),
+            usage: unscale(usage),
             usage_part: (level.sibling_usage > 0.0 && level.depth > 0).then(|| usage / level.sibling_usage),
             value: value.filter(|value| value.is_finite()),
             is_infinite: value.is_some_and(f64::is_infinite),
@@ -465,7 +464,7 @@ fn show_level(
     });
     LevelShown {
         is_worst,
-        even_usage: even.map(plain),
+        even_usage: even.map(unscale),
         even_at,
         siblings: shown.collect(),
         siblings_total: total,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// The answer to `stats`. The engine fills its part; the plugin adds the version, the costs, the requests and the drift.
+/// The answer to `stats`. The engine fills its own fields; the plugin adds the version, the costs, the requests and the drift.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Stats {
@@ -111,7 +111,7 @@ pub struct BankStats {
     pub delivered: f64,
     /// Its fair-share, if the ranking policy computes one for banks.
     pub fairshare: Option<f64>,
-    /// The number of associations right below it.
+    /// The number of associations right below the bank.
     pub associations: usize,
 }
 
@@ -133,11 +133,11 @@ impl BankStats {
 pub struct RefreshStats {
     /// Refreshes that have ended.
     pub total: u64,
-    /// The time that all of them took, in seconds.
+    /// The time that all refreshes took, in seconds.
     pub seconds_total: f64,
-    /// The number of priorities that they posted.
+    /// The number of priorities that all refreshes posted.
     pub touched_total: u64,
-    /// The last one.
+    /// The last refresh.
     pub last: Option<LastRefresh>,
     /// True if a refresh is in progress.
     pub under_way: bool,
@@ -151,9 +151,9 @@ pub struct RefreshStats {
 pub struct PushStats {
     /// Pushes.
     pub total: u64,
-    /// The time that all of them took, in seconds.
+    /// The time that all pushes took, in seconds.
     pub seconds_total: f64,
-    /// The last one.
+    /// The last push.
     pub last: Option<LastPush>,
 }
 
@@ -223,8 +223,8 @@ impl JobCounts {
 struct Loads(BTreeMap<(Option<BankName>, Option<QueueName>), [u64; 3]>);
 
 impl Loads {
-    fn add(&mut self, place: (Option<BankName>, Option<QueueName>), size: Size) {
-        let [jobs, nodes, cores] = self.0.entry(place).or_default();
+    fn add(&mut self, bank_and_queue: (Option<BankName>, Option<QueueName>), size: Size) {
+        let [jobs, nodes, cores] = self.0.entry(bank_and_queue).or_default();
         *jobs += 1;
         *nodes = nodes.saturating_add(size.nodes);
         *cores = cores.saturating_add(size.cores);
@@ -236,7 +236,7 @@ impl Loads {
     }
 }
 
-/// Returns the engine's part of the answer to `stats`.
+/// Returns the answer to `stats` with the fields that the engine fills.
 pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let rules = view.ledger.rules();
     let mut held_by_limit: BTreeMap<Word, u64> =
@@ -244,15 +244,15 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     let (mut pending, mut held, mut running) = (Loads::default(), Loads::default(), Loads::default());
     let mut jobs = JobCounts::default();
     for (id, job) in view.ledger.jobs() {
-        let place = || (view.bank_of_job(job), job.queue.clone());
+        let bank_and_queue = || (view.bank_of_job(job), job.queue.clone());
         let state = JobState::from_job(job);
         jobs.add(state);
         match state {
             JobState::Running => {
-                running.add(place(), job.allocation.as_deref().map_or(job.size, Allocation::size));
+                running.add(bank_and_queue(), job.allocation.as_deref().map_or(job.size, Allocation::size));
             }
-            JobState::Pending => pending.add(place(), job.size),
-            JobState::Held => held.add(place(), job.size),
+            JobState::Pending => pending.add(bank_and_queue(), job.size),
+            JobState::Held => held.add(bank_and_queue(), job.size),
             JobState::Waiting | JobState::Blocked | JobState::Ending => {}
         }
         if state == JobState::Held {
@@ -261,18 +261,18 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
             }
         }
     }
-    let extent = view.extent();
+    let site_size = view.site_size();
     let (total, touched_total) = view.refresh.totals();
     let (last, under_way) = view.refresh.last_refresh();
     Stats {
-        associations: extent.associations,
-        queues: extent.queues,
+        associations: site_size.associations,
+        queues: site_size.queues,
         jobs,
         held_by_limit,
         pending: pending.into_list(),
         held: held.into_list(),
         running: running.into_list(),
-        banks: bank_stats(view, heading.now),
+        banks: list_bank_stats(view, heading.now),
         refresh: RefreshStats {
             total,
             touched_total,
@@ -286,16 +286,16 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
     }
 }
 
-fn bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
+fn list_bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
     let (Some(tree), Some(ranking)) = (view.standing.tree(), view.standing.ranking()) else {
         return Vec::new();
     };
     let scale = view.standing.scale();
-    let plain = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
+    let unscale = |scaled: f64| scale.map_or(scaled, |scale| scale.plain(scaled, now));
     let site = ranking.usage(tree, tree.root());
-    let part = |amount: f64, all: f64| if all > 0.0 { amount / all } else { 0.0 };
+    let fraction = |amount: f64, all: f64| if all > 0.0 { amount / all } else { 0.0 };
     let mut promised: BTreeMap<usize, f64> = BTreeMap::new();
-    let mut below: BTreeMap<usize, f64> = BTreeMap::new();
+    let mut sibling_shares: BTreeMap<usize, f64> = BTreeMap::new();
     let mut banks = Vec::new();
     // A bank comes after its parent.
     for node in tree.banks() {
@@ -306,8 +306,8 @@ fn bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
             Some(parent) => {
                 let count = |shares| if let Shares::Count(count) = shares { count as f64 } else { 0.0 };
                 let sum = || tree.children(parent).map(|other| count(tree.shares(other))).sum();
-                let all = *below.entry(parent.index()).or_insert_with(sum);
-                (part(count(tree.shares(node)), all), part(usage, ranking.usage(tree, parent)))
+                let all = *sibling_shares.entry(parent.index()).or_insert_with(sum);
+                (fraction(count(tree.shares(node)), all), fraction(usage, ranking.usage(tree, parent)))
             }
         };
         let above = parent.and_then(|parent| promised.get(&parent.index()).copied()).unwrap_or(1.0);
@@ -318,9 +318,9 @@ fn bank_stats(view: &View<'_>, now: f64) -> Vec<BankStats> {
             shares: tree.shares(node),
             shares_part,
             promised: above * shares_part,
-            usage: plain(usage),
+            usage: unscale(usage),
             usage_part,
-            delivered: part(usage, site),
+            delivered: fraction(usage, site),
             fairshare: ranking.fairshare(node),
             associations: tree.children(node).filter(|child| child.index() < tree.root().index()).count(),
         });

@@ -104,7 +104,7 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
     checked.holds = holds.collect();
     if let Some(made) = view.explain(facts.id, &job, facts.urgency) {
         let urgency = u8::try_from(facts.urgency).unwrap_or_default();
-        checked.priority = Some(ExplainedPriority::new(&made, urgency, view.true_age(&job, now)));
+        checked.priority = Some(ExplainedPriority::new(&made, urgency, view.age_without_offset(&job, now)));
         let queue = view.queues.scheduler_queue(job.queue.as_ref());
         let (place, of) = view.posted.place_of_new(queue, made.priority);
         (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);

@@ -5,7 +5,7 @@
 //! fair-share has a reason only in its history, which is stored for each association: refreshes after a push that changed the tree or its
 //! rules differ from refreshes after which only usage changed.
 
-use super::{Circumstances, Posted, PostedPriorities};
+use super::{Posted, PostedPriorities, PriorityContext};
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use crate::priority::{AGE, Explanation, FAIRSHARE, SIZE};
@@ -91,7 +91,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    fn put(&mut self, change: Change) {
+    fn add(&mut self, change: Change) {
         self.set |= 1 << change as u32;
     }
 
@@ -101,29 +101,29 @@ impl Changes {
     }
 
     /// Returns true if this input changed.
-    pub fn has(self, change: Change) -> bool {
+    pub fn contains(self, change: Change) -> bool {
         self.set & (1 << change as u32) != 0
     }
 
     /// Returns the changes, the most important first.
-    pub fn all(self) -> impl Iterator<Item = Change> {
-        ALL.into_iter().filter(move |change| self.has(*change))
+    pub fn iter(self) -> impl Iterator<Item = Change> {
+        ALL.into_iter().filter(move |change| self.contains(*change))
     }
 
-    /// Returns true if the weight of the factor at `place` in the table changed.
-    pub fn has_weight(self, place: usize) -> bool {
-        u32::try_from(place)
+    /// Returns true if the weight of the factor at `index` in the table changed.
+    pub fn has_weight(self, index: usize) -> bool {
+        u32::try_from(index)
             .ok()
-            .and_then(|place| 1u8.checked_shl(place))
+            .and_then(|index| 1u8.checked_shl(index))
             .is_some_and(|bit| self.weights & bit != 0)
     }
 
     /// Returns the urgency before the change; `None` if it did not change.
     pub fn former_urgency(self) -> Option<u8> {
-        self.has(Change::Urgency).then_some(self.former_urgency)
+        self.contains(Change::Urgency).then_some(self.former_urgency)
     }
 
-    /// Returns true if Flux posts the priority even if it is equal to the one before: the job is new, or its user changed it.
+    /// Returns true if Flux posts the priority even if it is the same as before: the job is new, or its user changed the job.
     pub(super) fn is_of_job(self) -> bool {
         let of_job = [
             Change::Submitted,
@@ -133,38 +133,37 @@ impl Changes {
             Change::Urgency,
             Change::Jobspec,
         ];
-        of_job.into_iter().any(|change| self.has(change))
+        of_job.into_iter().any(|change| self.contains(change))
     }
 
     /// Returns true if only usage, turns and ages changed, which change all the time.
     pub(super) fn is_gradual(self) -> bool {
         let gradual = [Change::Usage, Change::Turn, Change::Age];
-        !self.is_empty() && self.all().all(|change| gradual.contains(&change))
+        !self.is_empty() && self.iter().all(|change| gradual.contains(&change))
     }
 
-    fn put_weight(&mut self, place: usize) {
-        self.put(Change::Weights);
-        self.weights |= u32::try_from(place).ok().and_then(|place| 1u8.checked_shl(place)).unwrap_or(0);
+    fn add_weight(&mut self, index: usize) {
+        self.add(Change::Weights);
+        self.weights |= u32::try_from(index).ok().and_then(|index| 1u8.checked_shl(index)).unwrap_or(0);
     }
 }
 
 /// Whether shares, members, the policy or accounting changed, in the order of [`OF_PUSHES`].
-pub(super) type Pushed = [bool; OF_PUSHES.len()];
+pub(super) type PushMarks = [bool; OF_PUSHES.len()];
 
-/// The generation of fair-shares in which that of an association last changed, for each reason: shares, members, policy and accounting,
-/// and usage if there was no other reason.
+/// The generations in which the fair-share of an association last changed, for each reason of [`OF_PUSHES`], and for usage alone.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Moves {
+pub(super) struct FairshareChanges {
     pushed: [u64; 4],
     usage: u64,
 }
 
-/// The reasons in the order of [`Moves`].
+/// The reasons in the order of `FairshareChanges::pushed`.
 const OF_PUSHES: [Change; 4] = [Change::Shares, Change::Members, Change::Policy, Change::Accounting];
 
-impl Moves {
+impl FairshareChanges {
     /// Notes that the fair-share of the association changed in `generation`.
-    pub fn note(&mut self, pushed: Pushed, generation: u64) {
+    pub fn note(&mut self, pushed: PushMarks, generation: u64) {
         if !pushed.contains(&true) {
             self.usage = generation;
         }
@@ -182,20 +181,20 @@ impl PostedPriorities {
         association: AssociationId,
         urgency: u8,
         made: &Explanation,
-        now: &Circumstances,
+        now: &PriorityContext,
     ) -> Changes {
         let mut changes = Changes::default();
         let Some((_, before)) = self.pending.get(id) else {
-            changes.put(self.first_change(id, now));
+            changes.add(self.first_reason(id, now));
             return changes;
         };
         if before.urgency != urgency {
-            changes.put(Change::Urgency);
+            changes.add(Change::Urgency);
             changes.former_urgency = before.urgency;
         }
         let is_updated = before.association != association || self.updated.contains(&id);
         if is_updated {
-            changes.put(Change::Jobspec);
+            changes.add(Change::Jobspec);
         }
         let former = before.explanation();
         if !former.is_by_terms() || !made.is_by_terms() {
@@ -203,9 +202,9 @@ impl PostedPriorities {
         }
         let mut has_aged = false;
         let mut by_itself = None;
-        for (place, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
+        for (index, (old, new)) in former.terms().iter().zip(made.terms()).enumerate() {
             if old.weight != new.weight && (old.value != 0.0 || new.value != 0.0) {
-                changes.put_weight(place);
+                changes.add_weight(index);
             }
             if old.value == new.value || (old.weight, new.weight) == (0, 0) {
                 continue;
@@ -215,27 +214,27 @@ impl PostedPriorities {
                 // An update of the jobspec may have changed all other terms.
                 _ if is_updated => {}
                 FAIRSHARE => by_itself = self.fairshare_change(before, association, now, &mut changes),
-                "queue" => changes.put(Change::QueuePriority),
-                "bank" => changes.put(Change::BankPriority),
+                "queue" => changes.add(Change::QueuePriority),
+                "bank" => changes.add(Change::BankPriority),
                 // The number of nodes is read when the size gets a weight.
-                SIZE if old.weight != 0 => changes.put(Change::SiteNodes),
+                SIZE if old.weight != 0 => changes.add(Change::SiteNodes),
                 _ => {}
             }
         }
         if before.weighing.zero != now.zero && made.rounded <= 0.0 {
-            changes.put(Change::ZeroScore);
+            changes.add(Change::ZeroScore);
         }
         // Usage and ages change all the time: they are the reason only if there is no other.
         if changes.is_empty()
             && let Some(change) = by_itself.or(has_aged.then_some(Change::Age))
         {
-            changes.put(change);
+            changes.add(change);
         }
         changes
     }
 
     /// Returns the reason why a job without a posted priority gets one.
-    fn first_change(&self, id: JobId, now: &Circumstances) -> Change {
+    fn first_reason(&self, id: JobId, now: &PriorityContext) -> Change {
         match (self.held_again.contains(&id), now.is_submission, now.is_unpriced) {
             (true, ..) => Change::Released,
             (_, true, true) => Change::Data,
@@ -249,15 +248,15 @@ impl PostedPriorities {
         &self,
         before: &Posted,
         association: AssociationId,
-        now: &Circumstances,
+        now: &PriorityContext,
         changes: &mut Changes,
     ) -> Option<Change> {
         if now.is_live != before.is_live {
-            changes.put(Change::Live);
+            changes.add(Change::Live);
             return None;
         }
         if !now.is_live {
-            changes.put(Change::Fairshare);
+            changes.add(Change::Fairshare);
             return None;
         }
         let moves = self.groups.get(&association).map(|group| group.moves).unwrap_or_default();
@@ -265,7 +264,7 @@ impl PostedPriorities {
         let marks = moves.pushed.map(|generation| generation > before.generation);
         let is_known = marks.contains(&true) || moves.usage > before.generation;
         let marks = if is_known { marks } else { self.site_change };
-        OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.put(change));
+        OF_PUSHES.into_iter().zip(marks).filter(|(_, is)| *is).for_each(|(change, _)| changes.add(change));
         let is_turn = now.interleaves && moves.usage <= before.generation;
         Some(if is_turn { Change::Turn } else { Change::Usage })
     }

@@ -13,7 +13,7 @@ use crate::priority::{
     order::{Bounds, Plan},
 };
 use crate::standing::SiteChange;
-use changes::{Moves, Pushed};
+use changes::{FairshareChanges, PushMarks};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) struct Weighing {
 
 /// The inputs of a priority other than its terms, at the time when it is posted.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Circumstances {
+pub(super) struct PriorityContext {
     /// The time, in seconds since the epoch.
     pub now: f64,
     pub weighed: WeightedFactors,
@@ -40,7 +40,7 @@ pub(super) struct Circumstances {
     pub interleaves: bool,
     /// Whether the job was submitted while the plugin was loaded.
     pub is_submission: bool,
-    /// Whether the job had no priority in PRIORITY before.
+    /// Whether the job was in PRIORITY without a priority until now.
     pub is_unpriced: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct JobPriority {
 impl JobPriority {
     /// Returns the weight of each term that answers show.
     pub fn shown_weights(&self) -> Vec<i64> {
-        shown(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
+        shown_terms(self.weighing.weighed.all().map(|(factor, weight)| (factor.name, weight)))
             .map(|(_, weight)| weight)
             .collect()
     }
@@ -117,7 +117,7 @@ impl Posted {
 }
 
 /// Returns the terms that answers show: those of the table, and after the age the offset that all ages share.
-pub(in crate::engine) fn shown<T: Copy>(
+pub(in crate::engine) fn shown_terms<T: Copy>(
     terms: impl Iterator<Item = (&'static str, T)>,
 ) -> impl Iterator<Item = (&'static str, T)> {
     terms.flat_map(|(name, of)| {
@@ -154,7 +154,7 @@ struct Group {
     /// The fair-share from which all their current priorities were computed.
     fairshare: Option<f64>,
     /// Why the fair-share changed.
-    moves: Moves,
+    moves: FairshareChanges,
 }
 
 /// The posted priorities of all pending jobs, in the orders of the scheduler queues.
@@ -164,7 +164,7 @@ pub(super) struct PostedPriorities {
     /// Pending jobs by association.
     groups: BTreeMap<AssociationId, Group>,
     /// The kinds of changes that pushes made to the tree or its rules since the last refresh that computed all priorities.
-    site_change: Pushed,
+    site_change: PushMarks,
     /// Pending jobs whose jobspec was updated since their priority was posted.
     updated: HashSet<JobId>,
     /// Jobs that limits have held since they had a priority.
@@ -179,16 +179,16 @@ pub(super) struct PostedPriorities {
 
 impl PostedPriorities {
     /// Removes a job that is not pending any more.
-    pub fn forget(&mut self, id: JobId) {
+    pub fn remove_job(&mut self, id: JobId) {
         self.under_way.remove(&id);
         self.updated.remove(&id);
         self.held_again.remove(&id);
         let Some(posted) = self.pending.remove(id) else { return };
         self.has_changed = true;
-        self.leave_group(posted.association, id);
+        self.remove_from_association(posted.association, id);
     }
 
-    fn leave_group(&mut self, association: AssociationId, id: JobId) {
+    fn remove_from_association(&mut self, association: AssociationId, id: JobId) {
         if let Some(group) = self.groups.get_mut(&association) {
             group.jobs.remove(&id);
             if group.jobs.is_empty() {
@@ -204,7 +204,7 @@ impl PostedPriorities {
     }
 
     /// Returns the priorities to post, within `bounds`: none if nothing has changed since the last plan.
-    pub fn plan(&mut self, bounds: Bounds) -> Plan {
+    pub fn plan_posts(&mut self, bounds: Bounds) -> Plan {
         if !std::mem::take(&mut self.has_changed) {
             return Plan::default();
         }
@@ -240,12 +240,12 @@ impl PostedPriorities {
         self.has_changed |= self.pending.set_current(id, priority);
     }
 
-    /// Returns true if the job is in the wrong place of its queue, down to `depth`.
+    /// Returns true if the job is at a wrong position among the first `depth` jobs of its queue.
     pub fn is_misplaced(&self, id: JobId, depth: usize) -> bool {
         self.pending.is_misplaced(id, depth)
     }
 
-    /// Returns both priorities of a pending job, and the inputs of the posted one.
+    /// Returns the posted and the current priority of a pending job, and the inputs of the posted priority.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &Posted)> {
         self.pending.get(id)
     }
@@ -284,7 +284,7 @@ impl PostedPriorities {
 
     /// Notes that a refresh has computed all priorities.
     pub fn end_site_change(&mut self) {
-        self.site_change = Pushed::default();
+        self.site_change = PushMarks::default();
     }
 
     /// Notes that the jobspec of a job was updated.
@@ -301,7 +301,7 @@ impl PostedPriorities {
 
     /// Returns the number of entries in all tables.
     #[cfg(test)]
-    pub fn keeps(&self) -> usize {
+    pub fn entry_count(&self) -> usize {
         self.pending.len()
             + self.groups.len()
             + self.under_way.len()
@@ -309,36 +309,37 @@ impl PostedPriorities {
             + self.held_again.len()
     }
 
-    /// Stores a priority that Flux gets as an answer. `fairshare` is that of the association, used for its first pending job.
-    pub fn put(
+    /// Stores a priority that is the answer to Flux. If the job is the first pending job of its association, stores `fairshare` as the
+    /// association's fair-share.
+    pub fn store_answer(
         &mut self,
         id: JobId,
         queue: Option<&QueueName>,
         urgency: i64,
         (association, fairshare): (AssociationId, Option<f64>),
         made: &Explanation,
-        now: &Circumstances,
+        now: &PriorityContext,
     ) {
-        let posted = self.record(id, association, urgency, made, now);
+        let posted = self.make_record(id, association, urgency, made, now);
         self.updated.remove(&id);
         self.held_again.remove(&id);
         let job = PendingJob { id, posted: made.priority, current: made.priority, is_incomparable: false };
         let former = self.pending.put(queue, job, posted).map(|former| former.association);
         if former != Some(association) {
             if let Some(former) = former {
-                self.leave_group(former, id);
+                self.remove_from_association(former, id);
             }
-            let new = || Group { jobs: BTreeSet::new(), fairshare, moves: Moves::default() };
+            let new = || Group { jobs: BTreeSet::new(), fairshare, moves: FairshareChanges::default() };
             self.groups.entry(association).or_insert_with(new).jobs.insert(id);
         }
         self.has_changed = true;
     }
 
     /// Stores the current priority of a pending job as posted by id. Returns false if that priority is posted already.
-    pub fn post(&mut self, id: JobId, made: &Explanation, now: &Circumstances) -> bool {
+    pub fn store_post(&mut self, id: JobId, made: &Explanation, now: &PriorityContext) -> bool {
         let Some((_, before)) = self.pending.get(id) else { return false };
         let (association, urgency) = (before.association, i64::from(before.urgency));
-        let posted = self.record(id, association, urgency, made, now);
+        let posted = self.make_record(id, association, urgency, made, now);
         self.pending.set_current(id, made.priority);
         let Some(before) = self.pending.set_posted(id, made.priority, posted) else { return false };
         let is_other = before.0.posted != made.priority;
@@ -350,7 +351,7 @@ impl PostedPriorities {
 
     /// Removes a priority that Flux refused, and restores the former one if the job is still pending. Returns true if a refresh posted
     /// the priority: then the next refresh tries again.
-    pub fn take_back(&mut self, id: JobId, is_pending: bool) -> bool {
+    pub fn revert_post(&mut self, id: JobId, is_pending: bool) -> bool {
         let of_refresh = self.under_way.remove(&id);
         let is_of_refresh = of_refresh.is_some();
         match of_refresh {
@@ -358,14 +359,14 @@ impl PostedPriorities {
                 self.has_changed = true;
                 self.pending.restore_posted(before, posted);
             }
-            _ => self.forget(id),
+            _ => self.remove_job(id),
         }
         is_of_refresh
     }
 
     /// Begins to compute the current priorities of an association's jobs. Returns false if this is not necessary: no job is pending
     /// there, or the fair-share has not changed and `always` is false.
-    pub fn begin_group(
+    pub fn begin_association(
         &mut self,
         association: AssociationId,
         fairshare: Option<f64>,
@@ -383,13 +384,13 @@ impl PostedPriorities {
     }
 
     /// Returns the record of a priority: its inputs, and why it differs from the posted one.
-    fn record(
+    fn make_record(
         &mut self,
         id: JobId,
         association: AssociationId,
         urgency: i64,
         made: &Explanation,
-        now: &Circumstances,
+        now: &PriorityContext,
     ) -> Posted {
         let urgency = u8::try_from(urgency).unwrap_or(u8::MAX);
         let mut changes = self.changes_since(id, association, urgency, made, now);
@@ -408,7 +409,7 @@ impl PostedPriorities {
             when,
             generation: now.generation,
             is_live: now.is_live,
-            weighing: self.weighing(now),
+            weighing: self.share_weighing(now),
             values: made.values(),
             urgency,
             changes,
@@ -417,7 +418,7 @@ impl PostedPriorities {
     }
 
     /// Returns the present weights. Priorities with the same weights share them.
-    fn weighing(&mut self, now: &Circumstances) -> Arc<Weighing> {
+    fn share_weighing(&mut self, now: &PriorityContext) -> Arc<Weighing> {
         let same =
             |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
         if let Some(known) = self.weighing.as_ref().filter(same) {

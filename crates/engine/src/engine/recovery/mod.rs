@@ -57,7 +57,7 @@ impl Recovery {
     }
 
     /// Removes a job that has left DEPEND.
-    pub fn forget(&mut self, id: JobId) {
+    pub fn remove_job(&mut self, id: JobId) {
         self.unreadable.remove(&id);
     }
 

@@ -64,7 +64,7 @@ impl Recovery {
         if matches!(job.phase, Phase::Depend | Phase::Priority | Phase::Sched) {
             self.replay.pending.push(facts.id);
             // The timer is armed below, once for all replayed jobs.
-            shared.due.note(Task::CompleteJobspec, facts.id);
+            shared.due.note_job(Task::CompleteJobspec, facts.id);
         }
         self.replay.has_unpriced |= facts.state == State::Priority;
         let mut effects = log_unmeasured(facts);
@@ -80,7 +80,7 @@ impl Recovery {
         } else {
             accrual::record_start(shared, facts.id)
         });
-        effects.extend(shared.expirations.follow(&shared.ledger, facts.id, facts.state == State::Run));
+        effects.extend(shared.expirations.update_job(&shared.ledger, facts.id, facts.state == State::Run));
         if !self.replay.is_due {
             self.replay.is_due = true;
             effects.push(Effect::Arm(Timer::Turn));
@@ -100,7 +100,7 @@ impl Recovery {
         let mut effects = self.read_eventlogs(shared, pending);
         if self.resync.is_over() {
             // Jobs that came during the comparison may be held because of records that were wrong.
-            shared.scan_all_later();
+            shared.scan_all_held_later();
         }
         self.end_comparison_if_known(shared);
         // Flux asks for the priority of jobs in PRIORITY at plugin load, but not after a restart.
@@ -110,10 +110,10 @@ impl Recovery {
         effects
     }
 
-    /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, it contains the outstanding names. For a job
-    /// in SCHED, it shows whether the job was released and has a reservation; this matters if a limit on running jobs is in reach, now or
-    /// [later](Recovery::ask_unasked). If ages have a weight, the eventlogs of all jobs are read for their eligible time, but no release
-    /// scan waits for these.
+    /// Asks for the eventlogs of replayed jobs that affect a decision. For a job in DEPEND, the eventlog contains the outstanding names.
+    /// For a job in SCHED, the eventlog shows whether the job was released and has a reservation; this matters if a limit on running jobs
+    /// is in reach, now or [later](Recovery::ask_for_unasked_eventlogs). If ages have a weight, the eventlogs of all jobs are read for their eligible
+    /// time, but no release scan waits for these.
     pub(in crate::engine) fn read_eventlogs(
         &mut self,
         shared: &mut Shared,
@@ -138,7 +138,7 @@ impl Recovery {
                 shared.ledger.change(id, |job| job.knowledge = knowledge);
             }
             if is_left {
-                self.leave_unasked(shared, id);
+                self.note_unasked(shared, id);
             }
             effects.extend((can_decide || counts_age).then_some(Effect::ReadEventlog(id)));
         }
@@ -156,7 +156,7 @@ impl Recovery {
         let now = shared.now;
         let start = accrual::begin_accrual(shared, id, now);
         let Some(history) = history else {
-            return start.into_iter().chain(self.cannot_read(shared, id)).collect();
+            return start.into_iter().chain(self.handle_unreadable_eventlog(shared, id)).collect();
         };
         let rules = shared.ledger.rules();
         let mut effects = Vec::from_iter(start);
@@ -200,7 +200,7 @@ impl Recovery {
 
     /// Handles an eventlog that cannot be read. For a job in DEPEND, Flux is asked for its outstanding names until it answers; meanwhile
     /// the job is not released, but other jobs of its association are. A job in SCHED gets a reservation, as if it had been released.
-    fn cannot_read(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
+    fn handle_unreadable_eventlog(&mut self, shared: &mut Shared, id: JobId) -> Vec<Effect> {
         let Some(job) = shared.ledger.job(id) else { return Vec::new() };
         let (knowledge, association) = (job.knowledge, job.association());
         if job.phase != Phase::Depend {
@@ -267,7 +267,7 @@ impl Recovery {
         if self.half_pushed.contains(&association) {
             return effects;
         }
-        shared.due.scan(association);
+        shared.due.scan_association(association);
         if self.undecided.contains(&association) {
             shared.due.note_scan(Scan::HoldReplayed(association));
         }
@@ -296,7 +296,7 @@ impl Recovery {
     }
 
     /// Ends the push for those of its associations for which `is_whole` is true. Returns those whose replayed jobs can be held now. If
-    /// eventlogs of an association are being read, this is decided when they are read.
+    /// eventlogs of an association are being read, the engine decides when all are read.
     pub(in crate::engine) fn end_push(
         &mut self,
         shared: &Shared,
@@ -331,14 +331,14 @@ impl Recovery {
 /// and other plugins block the job, it subscribes and reads the eventlog again.
 fn note_foreign(shared: &mut Shared, id: JobId, foreign: &[(String, bool)]) -> Vec<Effect> {
     if let Some(others) = shared.subscriptions.names_mut(id) {
-        foreign.iter().for_each(|(name, added)| others.note(name, *added));
-        others.complete();
-        return keepers::note_keepers(shared, id);
+        foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
+        others.mark_complete();
+        return keepers::update_keepers(shared, id);
     }
     let mut others = ForeignNames::for_new_job();
-    foreign.iter().for_each(|(name, added)| others.note(name, *added));
+    foreign.iter().for_each(|(name, added)| others.note_name(name, *added));
     let is_here = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Depend);
-    if others.may_block_job() && is_here { keepers::watch(shared, id) } else { Vec::new() }
+    if others.may_block_job() && is_here { keepers::watch_job(shared, id) } else { Vec::new() }
 }
 
 /// Schedules release scans for associations whose scans waited for the eventlogs of other associations with the same limits.
@@ -346,8 +346,8 @@ fn schedule_put_off_scans(shared: &mut Shared) -> Vec<Effect> {
     if shared.ledger.has_unread() {
         return Vec::new();
     }
-    let put_off = shared.ledger.take_deferred();
-    put_off.into_iter().flat_map(|association| shared.due.scan_later(association, Line::All)).collect()
+    let deferred = shared.ledger.take_deferred();
+    deferred.into_iter().flat_map(|association| shared.due.schedule_scan(association, Line::All)).collect()
 }
 
 fn log_unmeasured(facts: &JobFacts<'_>) -> Vec<Effect> {

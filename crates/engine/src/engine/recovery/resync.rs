@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The comparison of all jobs with Flux after a panic.
 //!
-//! A panic may come between two effects. Then Flux has not heard of decisions that are booked, and the facts of the call are lost. So
-//! each known job is looked up in Flux, a slice in every reactor turn, and replayed with the names from its eventlog. A job that Flux
-//! does not have is removed. No release scan runs before the last lookup. Then Flux asks for all priorities. `panicked.rs` carries this
-//! out.
+//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of the call are lost. So
+//! each known job is looked up in Flux, a slice in every reactor turn, and replayed with the names from its eventlog. A job that Flux does
+//! not have is removed. No release scan runs before the last lookup. Then Flux asks for all priorities. `panicked.rs` carries this out.
 
 use super::Recovery;
 use crate::engine::{Effect, Shared, Timer};
@@ -55,7 +54,7 @@ impl Recovery {
     /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a change, so any counter
     /// may be wrong, and the next callback uses the counters. The cost is one insertion in memory for each job, without a call to Flux
     /// (`cargo bench --bench scale` has the figure).
-    pub fn panicked(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
+    pub fn note_panic(&mut self, shared: &mut Shared, id: Option<JobId>) -> bool {
         self.resync.panics = self.resync.panics.saturating_add(1);
         shared.ledger.recount();
         if let Some(id) = id {
@@ -67,7 +66,7 @@ impl Recovery {
     }
 
     /// Begins to compare all jobs with Flux.
-    pub fn compare(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn begin_comparison(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.resync.is_begun = true;
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
         let suspects = self.resync.suspects.iter().copied();
@@ -76,16 +75,16 @@ impl Recovery {
     }
 
     /// Compares all jobs again if the comparison was abandoned.
-    pub fn try_again(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn retry_comparison(&mut self, shared: &mut Shared) -> Vec<Effect> {
         if self.resync.panics <= TRIES || self.resync.is_on() {
             return Vec::new();
         }
         self.resync.panics = TRIES;
-        self.compare(shared)
+        self.begin_comparison(shared)
     }
 
     /// Abandons the comparison: the records stay as they are. Returns the jobs whose eventlogs will not be read.
-    pub fn give_up(&mut self, shared: &Shared) -> Vec<JobId> {
+    pub fn abandon_comparison(&mut self, shared: &Shared) -> Vec<JobId> {
         self.resync.is_begun = false;
         self.resync.due.clear();
         self.resync.suspects.extend(self.resync.in_hand.drain(..));
@@ -94,7 +93,7 @@ impl Recovery {
 
     /// Returns the next jobs to look up, and whether they are the last; `None` if there are none. After the last jobs, the next reactor
     /// turn carries out the end of a replay.
-    pub fn next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
+    pub fn take_next_lookups(&mut self) -> Option<(Vec<JobId>, bool)> {
         if self.resync.due.is_empty() {
             return None;
         }
@@ -110,7 +109,7 @@ impl Recovery {
     }
 
     /// Notes that Flux has answered the lookup of a job.
-    pub fn looked_up(&mut self, id: JobId) {
+    pub fn note_lookup(&mut self, id: JobId) {
         self.resync.in_hand.retain(|other| *other != id);
     }
 

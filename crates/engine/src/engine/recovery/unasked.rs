@@ -10,7 +10,7 @@ use crate::limits::{Grant, Job, Knowledge, Phase};
 
 impl Recovery {
     /// Notes that the eventlog of a job in SCHED affects nothing for now.
-    pub(in crate::engine) fn leave_unasked(&mut self, shared: &mut Shared, id: JobId) {
+    pub(in crate::engine) fn note_unasked(&mut self, shared: &mut Shared, id: JobId) {
         let Some(job) = shared.ledger.job(id) else { return };
         if let Some(association) = job.association() {
             self.unasked.entry((association, job.queue.clone())).or_default().insert(id);
@@ -18,7 +18,7 @@ impl Recovery {
     }
 
     /// Asks for the eventlogs of jobs for which a limit has come in reach: of association `of`, or of all if it is `None`.
-    pub(in crate::engine) fn ask_unasked(
+    pub(in crate::engine) fn ask_for_unasked_eventlogs(
         &mut self,
         shared: &mut Shared,
         of: Option<AssociationId>,
@@ -47,11 +47,15 @@ impl Recovery {
     /// If limits may have changed, asks for the eventlogs of jobs for which one is in reach now. Called before each release scan, so that
     /// no job takes a reservation of these jobs.
     pub(in crate::engine) fn ask_where_limits_moved(&mut self, shared: &mut Shared) -> Vec<Effect> {
-        if std::mem::take(&mut self.limits_moved) { self.ask_unasked(shared, None) } else { Vec::new() }
+        if std::mem::take(&mut self.limits_moved) {
+            self.ask_for_unasked_eventlogs(shared, None)
+        } else {
+            Vec::new()
+        }
     }
 
     /// Removes a job from its former association and queue. Returns true if it was there.
-    pub(in crate::engine) fn forget_unasked(
+    pub(in crate::engine) fn remove_unasked(
         &mut self,
         id: JobId,
         association: Option<AssociationId>,

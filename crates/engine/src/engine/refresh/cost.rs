@@ -4,22 +4,22 @@
 /// The largest number of priorities posted in one turn.
 const POSTS: usize = 100;
 /// Up to this number, priorities are posted one by one.
-pub(super) const SINGLY: usize = 75;
+pub(super) const MAX_SINGLE_POSTS: usize = 75;
 /// The time that posts may take in one turn, in microseconds. During this time the broker serves no request.
 const TURN: usize = 20_000;
-/// The part of the time between two refreshes that posts may take.
-const PART: f64 = 0.25;
+/// The fraction of the time between two refreshes that posts may take.
+const POSTING_FRACTION: f64 = 0.25;
 
 /// Flux's loop over all pending jobs. It posts many priorities in less time, but the broker serves no request until it ends.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Loop {
+pub(super) struct FluxLoop {
     /// The number of jobs in the loop.
     pub pending: usize,
     /// The longest time that the loop may take, in microseconds; 0 if the loop may not be used.
     pub longest: usize,
 }
 
-impl Loop {
+impl FluxLoop {
     /// Returns true if the loop may be used to post `touches` priorities, because it takes no longer than allowed.
     pub fn is_short(self, touches: usize) -> bool {
         self.longest > 0 && loop_cost(self.pending, touches) <= self.longest
@@ -28,25 +28,27 @@ impl Loop {
     /// Returns true if the loop is the better way to post `touches` priorities: it takes less time than single posts, which is true from
     /// about 75 on, and no longer than allowed.
     pub fn is_better_for(self, touches: usize) -> bool {
-        let singly = touches.saturating_mul(post_cost(self.pending));
-        touches > SINGLY && loop_cost(self.pending, touches) < singly && self.is_short(touches)
+        let single_posts = touches.saturating_mul(post_cost(self.pending));
+        touches > MAX_SINGLE_POSTS
+            && loop_cost(self.pending, touches) < single_posts
+            && self.is_short(touches)
     }
 }
 
 /// Returns how many priorities are posted one by one in the `refresh` seconds between two refreshes. If `refresh` is 0, there is no
 /// bound.
-pub(super) fn posts_between(pending: usize, refresh: f64) -> usize {
-    let most = refresh * PART * 1e6 / post_cost(pending) as f64;
+pub(super) fn posts_per_refresh(pending: usize, refresh: f64) -> usize {
+    let most = refresh * POSTING_FRACTION * 1e6 / post_cost(pending) as f64;
     if refresh > 0.0 { (most as usize).max(1) } else { usize::MAX }
 }
 
-/// Returns the seconds to wait after `posts` posts, so that posts take no more than their part of the time.
-pub(super) fn pause(pending: usize, posts: usize) -> f64 {
-    posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / PART - 1.0)
+/// Returns the seconds to wait after `posts` posts, so that posts take no more than [`POSTING_FRACTION`] of the time.
+pub(super) fn pause_seconds(pending: usize, posts: usize) -> f64 {
+    posts as f64 * post_cost(pending) as f64 * 1e-6 * (1.0 / POSTING_FRACTION - 1.0)
 }
 
 /// Returns how many priorities are posted in one turn.
-pub(super) fn posts_at_once(pending: usize) -> usize {
+pub(super) fn posts_per_turn(pending: usize) -> usize {
     (TURN / post_cost(pending)).clamp(1, POSTS)
 }
 
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_price_costs_what_was_measured() {
+    fn the_costs_of_posts_and_of_the_loop_are_as_measured() {
         for (pending, one) in [(0, 25), (1_000, 35), (10_000, 1_025), (30_000, 9_025), (60_000, 18_025)] {
             assert_eq!(post_cost(pending), one, "{pending}");
         }
@@ -81,37 +83,37 @@ mod tests {
     }
 
     #[test]
-    fn the_more_jobs_pend_the_fewer_prices_are_posted_at_once() {
+    fn more_pending_jobs_allow_fewer_posts_in_a_turn() {
         for (pending, posts) in [(0, 100), (1_000, 100), (4_000, 100), (10_000, 19), (30_000, 2), (90_000, 1)]
         {
-            assert_eq!(posts_at_once(pending), posts, "{pending}");
+            assert_eq!(posts_per_turn(pending), posts, "{pending}");
         }
     }
 
     #[test]
-    fn flux_is_asked_for_all_only_where_that_is_cheaper_and_short() {
+    fn the_loop_is_used_only_if_it_is_cheaper_and_short() {
         for (what, pending, touches, longest, is_better) in [
-            ("few are posted singly", 1_000, 75, 50_000, false),
-            ("many of few pending", 1_000, 500, 50_000, true),
-            ("dearer than singly", 1_000, 300, 50_000, false),
-            ("as dear as singly", 100, 80, 50_000, false),
-            ("a loop of 125 ms", 10_000, 1_000, 50_000, false),
-            ("which may take that long", 10_000, 1_000, 125_000, true),
-            ("just not", 10_000, 1_001, 125_000, false),
-            ("75 are never too many", 20_000, 75, 10_000_000, false),
-            ("but 76 are", 20_000, 76, 10_000_000, true),
-            ("never", 1_000, 500, 0, false),
+            ("few priorities are posted one by one", 1_000, 75, 50_000, false),
+            ("many priorities of few pending jobs", 1_000, 500, 50_000, true),
+            ("the loop costs more than single posts", 1_000, 300, 50_000, false),
+            ("the loop costs as much as single posts", 100, 80, 50_000, false),
+            ("a loop of 125 ms is longer than allowed", 10_000, 1_000, 50_000, false),
+            ("a loop of 125 ms is allowed", 10_000, 1_000, 125_000, true),
+            ("one more priority makes the loop too long", 10_000, 1_001, 125_000, false),
+            ("75 priorities are posted one by one", 20_000, 75, 10_000_000, false),
+            ("76 priorities are posted by the loop", 20_000, 76, 10_000_000, true),
+            ("the loop is switched off", 1_000, 500, 0, false),
         ] {
-            assert_eq!(Loop { pending, longest }.is_better_for(touches), is_better, "{what}");
+            assert_eq!(FluxLoop { pending, longest }.is_better_for(touches), is_better, "{what}");
         }
-        assert!(Loop { pending: 1_000, longest: 8_000 }.is_short(0));
-        assert!(!Loop { pending: 1_000, longest: 8_000 }.is_short(1));
-        assert!(!Loop { pending: 0, longest: 0 }.is_short(0));
+        assert!(FluxLoop { pending: 1_000, longest: 8_000 }.is_short(0));
+        assert!(!FluxLoop { pending: 1_000, longest: 8_000 }.is_short(1));
+        assert!(!FluxLoop { pending: 0, longest: 0 }.is_short(0));
     }
 
     #[test]
-    fn posts_take_a_quarter_of_the_time() {
-        let micros = |pending, posts| (pause(pending, posts) * 1e6).round();
+    fn posts_take_a_quarter_of_the_time_between_refreshes() {
+        let micros = |pending, posts| (pause_seconds(pending, posts) * 1e6).round();
         assert_eq!([micros(10_000, 0), micros(10_000, 4), micros(1_000, 1)], [0.0, 12_300.0, 105.0]);
         for (pending, refresh, posts) in [
             (0, 30.0, 300_000),
@@ -121,7 +123,7 @@ mod tests {
             (50_000, 0.001, 1),
             (50_000, 0.0, usize::MAX),
         ] {
-            assert_eq!(posts_between(pending, refresh), posts, "{pending} {refresh}");
+            assert_eq!(posts_per_refresh(pending, refresh), posts, "{pending} {refresh}");
         }
     }
 }

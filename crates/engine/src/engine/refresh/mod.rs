@@ -20,9 +20,9 @@
 //!   without a tree ends it.
 //! - A push or a change of settings begins a refresh; if one is in progress, it begins again. On a small site the refresh ends before
 //!   the push is answered.
-//! - A job accrues under the association in which it counts when it starts, for as long as it runs. A job without an association
-//!   accrues from its start when its association comes. If it ends before that, its usage counts in the bank that it names. If it
-//!   names none, or if its R cannot be read, its usage counts when the accounting database has the job.
+//! - A job accrues under the association in which it counts when it starts, for as long as it runs. A job without an association accrues
+//!   from its start when its association comes. If the job ends before its association comes, its usage counts in the bank that the job
+//!   names. If it names no bank, or if its R cannot be read, the usage counts when the accounting database has the job.
 
 mod cost;
 mod outline;
@@ -43,7 +43,7 @@ use stale::StaleRefresh;
 use std::collections::HashSet;
 use terms::Terms;
 
-/// How far a refresh is, and when the next one comes.
+/// The progress of a refresh, and the time of the next one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refresh {
     stage: Stage,
@@ -54,8 +54,8 @@ pub(super) struct Refresh {
     /// Whether a push waits for its refresh. Then Flux is asked for jobs without a priority, and a release scan covers all associations.
     pushed: bool,
     /// Set while Flux asks for priorities because of a refresh.
-    touching: Option<Touching>,
-    /// Whether a job has come to the wrong place of its queue since the last plan.
+    touching: Option<LoopPosts>,
+    /// Whether a new priority has put a job at a wrong position of its queue since the last plan.
     is_misplaced: bool,
     /// Whether the present posts correct the order after the last refresh.
     is_correction: bool,
@@ -67,7 +67,7 @@ pub(super) struct Refresh {
     period: f64,
     /// When that timer fires, in seconds since the epoch.
     due: f64,
-    /// Whether settings came. At the load of the plugin no client is there to carry out questions, so they are asked again then.
+    /// Whether the first settings came. Before them no client carries out questions, so the engine then asks again.
     began: bool,
     last: Option<LastRefresh>,
     posting: LastRefresh,
@@ -75,34 +75,36 @@ pub(super) struct Refresh {
     totals: (u64, u64),
 }
 
-/// The part that Flux's loop takes in a refresh.
+/// The posts that a refresh leaves to Flux's loop.
 #[derive(Clone, Debug)]
-struct Touching {
+struct LoopPosts {
     /// The jobs that get another priority.
     jobs: HashSet<JobId>,
     /// Whether a push waited for the loop.
-    is_pushs: bool,
+    is_of_push: bool,
     /// Whether the plan posts stale priorities too.
     refreshes_stale: bool,
 }
 
 impl Refresh {
     /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this one.
-    pub fn loop_refused(&mut self, shared: &mut Shared) {
-        let Some(Touching { jobs, is_pushs, refreshes_stale }) = self.touching.take() else { return };
+    pub fn handle_refused_loop(&mut self, shared: &mut Shared) {
+        let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.touching.take() else { return };
         shared.posted.note_change();
         self.stale.is_due |= refreshes_stale;
-        self.pushed |= is_pushs;
+        self.pushed |= is_of_push;
         // This refresh may be over already.
-        let is_told = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
-        for told in [Some(&mut self.posting), self.last.as_mut().filter(|_| is_told)].into_iter().flatten() {
-            told.touched = told.touched.saturating_sub(jobs.len());
-            told.lagging += jobs.len();
+        let has_ended = self.last.as_ref().is_some_and(|last| last.when == self.posting.when);
+        for result in
+            [Some(&mut self.posting), self.last.as_mut().filter(|_| has_ended)].into_iter().flatten()
+        {
+            result.touched = result.touched.saturating_sub(jobs.len());
+            result.lagging += jobs.len();
             if !jobs.is_empty() {
-                told.right_to = Some(0);
+                result.right_to = Some(0);
             }
         }
-        if is_told {
+        if has_ended {
             self.totals.1 = self.totals.1.saturating_sub(jobs.len() as u64);
         }
     }

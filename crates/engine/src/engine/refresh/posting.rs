@@ -3,16 +3,16 @@
 //! of each queue first.
 
 use super::{
-    Touching,
-    cost::{Loop, SINGLY, pause, posts_at_once, posts_between},
+    LoopPosts,
+    cost::{FluxLoop, MAX_SINGLE_POSTS, pause_seconds, posts_per_refresh, posts_per_turn},
     stage::Stage,
 };
 use crate::engine::{
     Batches, Effect, Refresh, Settings, Shared, Step, Timer,
-    annotate::Annotating,
+    annotate::AnnotationSweep,
     due::Scan,
     effect::reprioritize_all,
-    hold::{self, wakes_too_late},
+    hold::{self, lacks_headroom_to_resume},
     posted::PostedPriorities,
     priorities,
 };
@@ -27,12 +27,12 @@ pub(super) struct Posts {
     /// Jobs that have no priority yet. After a push, a release scan follows when Flux was asked for all of them.
     unpriced: VecDeque<JobId>,
     /// Jobs whose current priority is to be posted.
-    prices: VecDeque<JobId>,
+    to_post: VecDeque<JobId>,
 }
 
 /// The search for jobs without a priority: the jobs found so far, and where the search continues.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Seeking {
+pub(super) struct UnpricedSearch {
     found: Vec<JobId>,
     after: Option<JobId>,
 }
@@ -49,59 +49,59 @@ impl Refresh {
             (shared.batches.ordered, budget(&shared.posted, &shared.settings, &shared.batches));
         let refreshes_stale = self.stale.is_due;
         self.is_misplaced = false;
-        let plan = shared.posted.plan(Bounds { depth, budget, refreshes_stale });
-        self.stale.planned(shared.now, !plan.jobs_to_post.is_empty(), plan.correct_depth.is_none());
+        let plan = shared.posted.plan_posts(Bounds { depth, budget, refreshes_stale });
+        self.stale.note_plan(shared.now, !plan.jobs_to_post.is_empty(), plan.correct_depth.is_none());
         let (_, lagging) = shared.posted.pending_and_stale();
         let last = &mut self.posting;
         last.lagging = lagging.saturating_sub(plan.jobs_to_post.len());
         last.right_to = plan.correct_depth.or((last.lagging > 0).then_some(depth));
-        let was_sought = unpriced.is_some();
-        let prices = plan.jobs_to_post.into_iter().map(|(id, _)| id);
-        let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), prices: prices.collect() };
+        let was_searched = unpriced.is_some();
+        let to_post = plan.jobs_to_post.into_iter().map(|(id, _)| id);
+        let mut posts = Posts { unpriced: unpriced.unwrap_or_default().into(), to_post: to_post.collect() };
         let mut effects = Vec::new();
-        let (a_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.prices.len());
+        let (flux_loop, touched) = (cost_of_loop(&shared.posted, &shared.batches), posts.to_post.len());
         // If the loop must run for jobs without a priority, it posts the other priorities in the least time.
-        let asks = self.pushed && (!was_sought || posts.unpriced.len() > SINGLY);
-        if asks || a_loop.is_better_for(touched) {
+        let uses_loop = self.pushed && (!was_searched || posts.unpriced.len() > MAX_SINGLE_POSTS);
+        if uses_loop || flux_loop.is_better_for(touched) {
             self.posting.touched += touched;
-            let jobs = std::mem::take(&mut posts).prices.into_iter().collect();
+            let jobs = std::mem::take(&mut posts).to_post.into_iter().collect();
             self.touching =
-                Some(Touching { jobs, is_pushs: std::mem::take(&mut self.pushed), refreshes_stale });
+                Some(LoopPosts { jobs, is_of_push: std::mem::take(&mut self.pushed), refreshes_stale });
             effects.extend(reprioritize_all());
             effects.push(Effect::Then(Step::ReleaseAll));
         }
         self.stage = Stage::Posting(posts);
-        effects.extend(self.post(shared));
+        effects.extend(self.post_slice(shared));
         effects
     }
 
     /// Posts the next priorities, each with its present value.
-    pub(in crate::engine) fn post(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub(in crate::engine) fn post_slice(&mut self, shared: &mut Shared) -> Vec<Effect> {
         shared.posted.end_posts();
-        let a_loop = cost_of_loop(&shared.posted, &shared.batches);
-        let most = posts_at_once(a_loop.pending);
-        let Stage::Posting(Posts { unpriced, prices }) = &mut self.stage else {
+        let flux_loop = cost_of_loop(&shared.posted, &shared.batches);
+        let most = posts_per_turn(flux_loop.pending);
+        let Stage::Posting(Posts { unpriced, to_post }) = &mut self.stage else {
             return Vec::new();
         };
         let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
-        let now: Vec<JobId> = prices.drain(..prices.len().min(most - asked.len())).collect();
-        let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && prices.is_empty());
+        let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked.len())).collect();
+        let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && to_post.is_empty());
         // If posts take so long that the loop is not allowed, Flux serves other requests between them.
-        let posts = if a_loop.is_short(0) { 0 } else { asked.len() + now.len() };
+        let posts = if flux_loop.is_short(0) { 0 } else { asked.len() + batch.len() };
         let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
         let mut scans = Vec::new();
-        for id in now {
+        for id in batch {
             let urgency = shared.posted.urgency(id).unwrap_or_default();
-            if shared.ledger.job(id).is_some_and(|job| wakes_too_late(shared, id, job, urgency)) {
-                effects.extend(hold::hold_woken(shared, id));
+            if shared.ledger.job(id).is_some_and(|job| lacks_headroom_to_resume(shared, id, job, urgency)) {
+                effects.extend(hold::hold_until_headroom(shared, id));
                 continue;
             }
             let Some(made) = priorities::note_post(shared, id) else { continue };
             self.posting.touched += 1;
-            effects.extend(priorities::memo(shared, id, &made));
+            effects.extend(priorities::make_memo(shared, id, &made));
             effects.push(Effect::Prioritize(id, made.priority));
             let freed =
                 hold::set_demand(shared, id, Demand::for_priority(made.priority)).map(|of| (of, Line::All));
@@ -110,15 +110,15 @@ impl Refresh {
         // The ledger counts each job by its new priority at once. But no scan begins before Flux has all priorities of 0.
         shared.due.note_scan(Scan::Several(scans));
         if is_done {
-            effects.extend(self.refreshed(shared));
+            effects.extend(self.finish_posts(shared));
         } else {
-            effects.push(Effect::ArmIn(Timer::Slice, pause(a_loop.pending, posts)));
+            effects.push(Effect::ArmIn(Timer::Slice, pause_seconds(flux_loop.pending, posts)));
         }
         effects
     }
 
     /// Notes that all priorities of a refresh are posted. Annotations come next, if they are switched on.
-    fn refreshed(&mut self, shared: &mut Shared) -> Option<Effect> {
+    fn finish_posts(&mut self, shared: &mut Shared) -> Option<Effect> {
         let (count, touched) = &mut self.totals;
         let before = self.last.filter(|_| std::mem::take(&mut self.is_correction));
         if before.is_none() {
@@ -128,13 +128,13 @@ impl Refresh {
         *touched += self.posting.touched.saturating_sub(known) as u64;
         self.last = Some(self.posting);
         if shared.settings.annotate {
-            self.stage = Stage::Annotating(Annotating::default());
+            self.stage = Stage::AnnotationSweep(AnnotationSweep::default());
             return Some(Effect::Arm(Timer::Slice));
         }
         self.end_refresh()
     }
 
-    /// Ends a refresh. Returns the timer of the next slice if a job came to the wrong place of its queue meanwhile.
+    /// Ends a refresh. If a job has come to a wrong position since the last plan, returns the effect that arms the timer of the next slice.
     pub(in crate::engine) fn end_refresh(&mut self) -> Option<Effect> {
         self.stage = Stage::Idle;
         self.is_misplaced.then_some(Effect::Arm(Timer::Slice))
@@ -142,7 +142,7 @@ impl Refresh {
 
     /// Returns true if the engine must search for jobs without a priority: after a push, if Flux's loop, which would ask for them, is too
     /// long.
-    pub(super) fn seeks(&self, shared: &Shared) -> bool {
+    pub(super) fn must_search_unpriced(&self, shared: &Shared) -> bool {
         self.pushed
             && !cost_of_loop(&shared.posted, &shared.batches)
                 .is_short(shared.posted.pending_and_stale().1.min(shared.batches.posted))
@@ -150,27 +150,31 @@ impl Refresh {
 }
 
 /// Returns the cost of Flux's loop over all pending jobs.
-fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> Loop {
-    Loop { pending: posted.len(), longest: batches.longest_loop }
+fn cost_of_loop(posted: &PostedPriorities, batches: &Batches) -> FluxLoop {
+    FluxLoop { pending: posted.len(), longest: batches.longest_loop }
 }
 
 /// Returns how many priorities a refresh posts at most: [`Batches::posted`], or fewer if Flux's loop would take too long, so that the
 /// priorities are posted one by one.
 pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, batches: &Batches) -> usize {
-    let (most, a_loop) = (batches.posted, cost_of_loop(posted, batches));
-    if a_loop.is_short(most) { most } else { most.min(posts_between(a_loop.pending, settings.refresh)) }
+    let (most, flux_loop) = (batches.posted, cost_of_loop(posted, batches));
+    if flux_loop.is_short(most) {
+        most
+    } else {
+        most.min(posts_per_refresh(flux_loop.pending, settings.refresh))
+    }
 }
 
-/// Searches the next jobs for jobs without a priority. Returns them when all jobs were searched, or when there are so many that Flux's
-/// loop has to ask. Returns where the search continues otherwise.
-pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobId>, Seeking> {
+/// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if so many were found that Flux's
+/// loop has to ask. Otherwise returns the search, to be continued.
+pub(super) fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<JobId>, UnpricedSearch> {
     let mut looked = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
         (looked, at.after) = (looked + 1, Some(id));
-        if is_asked_for(shared, id, job) {
+        if needs_loop(shared, id, job) {
             at.found.push(id);
         }
-        if at.found.len() > SINGLY {
+        if at.found.len() > MAX_SINGLE_POSTS {
             return Ok(at.found);
         }
     }
@@ -178,7 +182,7 @@ pub(super) fn seek_unpriced(shared: &Shared, mut at: Seeking) -> Result<Vec<JobI
 }
 
 /// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.
-pub(in crate::engine) fn is_asked_for(shared: &Shared, id: JobId, job: &Job) -> bool {
+pub(in crate::engine) fn needs_loop(shared: &Shared, id: JobId, job: &Job) -> bool {
     let is_new = matches!(job.admission, Admission::Waiting { .. } | Admission::Attached(_));
     let has_none = || shared.unpriced.contains(&id) || shared.posted.get(id).is_none();
     matches!(job.phase, Phase::Priority | Phase::Sched) && (is_new || !job.is_awaiting() && has_none())

@@ -2,18 +2,18 @@
 //! The stages of a refresh: fair-shares, then current priorities, then posts. Each runs in slices over several reactor turns.
 
 use super::{
-    posting::{Posts, Seeking},
-    terms::Capped,
-    turns::Taking,
+    posting::{Posts, UnpricedSearch},
+    terms::CappedSweep,
+    turns::TurnComputation,
 };
 use crate::accounts::AssociationId;
 use crate::engine::{
     AgeSnapshot, Effect, Recovery, Refresh, Shared, Step, Timer,
     age::{self, age_period},
-    annotate::{self, Annotating},
+    annotate::{self, AnnotationSweep},
     effect::reprioritize_all,
     priorities,
-    refresh::{posting::seek_unpriced, terms, turns},
+    refresh::{posting::search_unpriced, terms, turns},
 };
 use crate::ids::{JobId, Word};
 use crate::priority::AGE;
@@ -37,18 +37,18 @@ pub(super) enum Stage {
     /// Fair-shares are computed.
     Standing,
     /// The priorities of jobs at the largest age are computed.
-    Capped(Capped),
+    CappedSweep(CappedSweep),
     /// Turns are computed. All priorities follow.
-    Turns(Box<Taking>),
+    Turns(Box<TurnComputation>),
     /// The priorities of these associations' jobs are computed: of all associations, or of those with a changed fair-share. For the first
     /// one, the id is that of the last job done.
     Priorities(VecDeque<AssociationId>, bool, Option<JobId>),
     /// The engine searches for jobs without a priority.
-    Seeking(Seeking),
+    UnpricedSearch(UnpricedSearch),
     /// These priorities are posted.
     Posting(Posts),
     /// Jobs are annotated.
-    Annotating(Annotating),
+    AnnotationSweep(AnnotationSweep),
 }
 
 /// The result of a refresh.
@@ -67,7 +67,7 @@ pub struct LastRefresh {
     pub touched: usize,
     /// The number of jobs whose posted priority is stale.
     pub lagging: usize,
-    /// The depth to which the order of each queue is correct; `None` if it is to its end.
+    /// The depth to which the order of each queue is correct; `None` if the whole order is.
     pub right_to: Option<usize>,
     /// The time that it took, in seconds. The plugin measures it.
     pub seconds: Option<f64>,
@@ -112,22 +112,22 @@ pub struct LiveSnapshot {
 }
 
 impl Refresh {
-    /// Notes that settings came. Returns true the first time: before, no client was there to carry out questions.
-    pub fn begin(&mut self) -> bool {
+    /// Notes that settings came. Returns true for the first settings: before them, no client carried out questions.
+    pub fn note_settings(&mut self) -> bool {
         let is_first = !std::mem::replace(&mut self.began, true);
         self.is_armed &= !is_first;
         is_first
     }
 
-    /// Has a release scan of all associations follow the next refresh, because limits changed.
+    /// Makes a release scan of all associations follow the next refresh, because limits changed.
     pub fn release_when_done(&mut self) {
         self.pushed = true;
     }
 
     /// Begins a refresh with changed settings.
-    pub fn restart(&mut self, shared: &mut Shared) -> Vec<Effect> {
+    pub fn restart_refresh(&mut self, shared: &mut Shared) -> Vec<Effect> {
         self.recomputes_all = true;
-        self.stale.request(shared.now);
+        self.stale.note_request(shared.now);
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
         effects.extend(self.begin_refresh(shared));
@@ -135,15 +135,19 @@ impl Refresh {
     }
 
     /// Ends refreshes because fair-share is not live any more. The next reactor turn asks Flux for all priorities.
-    pub fn stop(&mut self) -> Effect {
+    pub fn stop_refreshes(&mut self) -> Effect {
         self.stage = Stage::Idle;
         self.pushed = true;
         Effect::Arm(Timer::Slice)
     }
 
     /// Begins the refresh that follows a push with a tree. A release scan of all associations follows the refresh.
-    pub(in crate::engine) fn pushed_tree(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
-        let mut effects = Vec::from_iter(shared.ended.ask(&mut shared.standing, shared.now));
+    pub(in crate::engine) fn begin_after_push(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &Recovery,
+    ) -> Vec<Effect> {
+        let mut effects = Vec::from_iter(shared.ended.ask_job_list(&mut shared.standing, shared.now));
         effects.extend(self.arm_refresh(shared));
         effects.extend(self.refresh_on_request(shared, recovery));
         effects
@@ -156,30 +160,34 @@ impl Refresh {
         recovery: &Recovery,
     ) -> Vec<Effect> {
         (self.recomputes_all, self.pushed) = (true, true);
-        self.stale.request(shared.now);
+        self.stale.note_request(shared.now);
         let mut effects = Vec::from_iter(self.begin_refresh(shared));
         // On a large site, the push itself takes enough time for one turn.
         if is_small_site(shared) {
-            effects.extend(self.go_on_refreshing(shared, recovery));
+            effects.extend(self.continue_refresh(shared, recovery));
         }
         effects
     }
 
     /// Handles the timer of refreshes.
-    pub(in crate::engine) fn refresh_due(&mut self, shared: &mut Shared, recovery: &Recovery) -> Vec<Effect> {
+    pub(in crate::engine) fn handle_refresh_timer(
+        &mut self,
+        shared: &mut Shared,
+        recovery: &Recovery,
+    ) -> Vec<Effect> {
         self.is_armed = false;
         let mut effects = Vec::from_iter(self.arm_refresh(shared));
         if !shared.is_live() {
             effects.extend(age::reprioritize_if_aged(shared));
         } else if matches!(self.stage, Stage::Idle) {
             effects.extend(self.begin_refresh(shared));
-            effects.extend(self.go_on_refreshing(shared, recovery));
+            effects.extend(self.continue_refresh(shared, recovery));
         }
         effects
     }
 
     /// Computes the next slice of a refresh.
-    pub(in crate::engine) fn go_on_refreshing(
+    pub(in crate::engine) fn continue_refresh(
         &mut self,
         shared: &mut Shared,
         recovery: &Recovery,
@@ -212,17 +220,17 @@ impl Refresh {
                         self.stage = if all || shared.weighed.weight(AGE) == 0 {
                             self.begin_priorities(shared, all, has_changed)
                         } else {
-                            Stage::Capped(Capped { has_changed, after: None })
+                            Stage::CappedSweep(CappedSweep { has_changed, after: None })
                         };
                     }
                     if !is_small && !matches!(self.stage, Stage::Turns(_)) {
                         break;
                     }
                 }
-                Stage::Capped(at) => {
+                Stage::CappedSweep(at) => {
                     let at = *at;
-                    if let Some(next) = terms::update_capped(shared, at, &mut left) {
-                        self.stage = Stage::Capped(next);
+                    if let Some(next) = terms::update_capped_jobs(shared, at, &mut left) {
+                        self.stage = Stage::CappedSweep(next);
                         break;
                     }
                     self.stage = self.begin_priorities(shared, false, at.has_changed);
@@ -236,14 +244,19 @@ impl Refresh {
                 Stage::Priorities(list, all, after) => {
                     let Some(association) = list.front().copied() else {
                         shared.posted.end_site_change();
-                        if !self.seeks(shared) {
+                        if !self.must_search_unpriced(shared) {
                             return self.post_plan(shared, None);
                         }
-                        self.stage = Stage::Seeking(Seeking::default());
+                        self.stage = Stage::UnpricedSearch(UnpricedSearch::default());
                         continue;
                     };
-                    let (computed, next) =
-                        priorities::update_group(shared, association, *all, *after, left.div_ceil(JOB_COST));
+                    let (computed, next) = priorities::update_association_priorities(
+                        shared,
+                        association,
+                        *all,
+                        *after,
+                        left.div_ceil(JOB_COST),
+                    );
                     *after = next;
                     if next.is_none() {
                         list.pop_front();
@@ -253,19 +266,19 @@ impl Refresh {
                         break;
                     }
                 }
-                Stage::Seeking(at) => {
+                Stage::UnpricedSearch(at) => {
                     let at = std::mem::take(at);
-                    match seek_unpriced(shared, at) {
+                    match search_unpriced(shared, at) {
                         Ok(found) => return self.post_plan(shared, Some(found)),
-                        Err(next) => self.stage = Stage::Seeking(next),
+                        Err(next) => self.stage = Stage::UnpricedSearch(next),
                     }
                     break;
                 }
-                Stage::Posting(_) => return self.post(shared),
-                Stage::Annotating(at) => {
-                    let (mut effects, next) = annotate::annotate(shared, *at);
+                Stage::Posting(_) => return self.post_slice(shared),
+                Stage::AnnotationSweep(at) => {
+                    let (mut effects, next) = annotate::annotate_next_jobs(shared, *at);
                     match next {
-                        Some(next) => self.stage = Stage::Annotating(next),
+                        Some(next) => self.stage = Stage::AnnotationSweep(next),
                         None => effects.extend(self.end_refresh()),
                     }
                     return effects;
@@ -275,8 +288,8 @@ impl Refresh {
         vec![Effect::Arm(Timer::Slice)]
     }
 
-    /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again at the time of the next
-    /// one, or after one period if that is past. It does not begin at once, because it may panic each time.
+    /// Recovers from a panic, which may have cut a refresh short and lost its timers. The refresh begins again when the next refresh is
+    /// due, or after one period if that time is past. The refresh does not begin at once, because it may have caused the panic.
     pub(in crate::engine) fn refresh_after_panic(&mut self, shared: &mut Shared) -> Option<Effect> {
         shared.standing.restart();
         (self.stage, self.is_armed, self.recomputes_all) = (Stage::Idle, false, true);
@@ -285,9 +298,9 @@ impl Refresh {
             return is_lost.then_some(Effect::ArmIn(Timer::Refresh, AFTER_PANIC));
         }
         let period = self.period;
-        let rest = if left > 0.0 { left.min(period) } else { period };
-        self.due = shared.now + rest;
-        Some(Effect::ArmIn(Timer::Refresh, rest))
+        let delay = if left > 0.0 { left.min(period) } else { period };
+        self.due = shared.now + delay;
+        Some(Effect::ArmIn(Timer::Refresh, delay))
     }
 
     pub(in crate::engine) fn arm_refresh(&mut self, shared: &mut Shared) -> Option<Effect> {
@@ -327,7 +340,7 @@ impl Refresh {
         Stage::Priorities(list.into(), all, None)
     }
 
-    /// Has all priorities computed and posted. A release scan of all associations follows.
+    /// Makes a refresh or Flux's loop post all priorities. A release scan of all associations follows.
     pub(in crate::engine) fn reprioritize(
         &mut self,
         shared: &mut Shared,

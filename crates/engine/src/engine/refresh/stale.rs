@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! When a push or a request posts stale priorities whose only changes are usage or ages: at most once an hour, so at most once an hour
-//! per job. If a weight, a share, a queue or a bank changed, the new priorities are posted at once.
+//! A push or a request also posts stale priorities of which only the usage or the age changed, at most once an hour. If a weight, a share,
+//! a queue or a bank changed, the new priorities are posted at once.
 
 use super::{Refresh, stage::Stage};
 use crate::engine::{Effect, Shared, Timer, posted::Posted};
@@ -29,12 +29,12 @@ impl StaleRefresh {
     }
 
     /// Notes that a push or a request asks for current priorities.
-    pub fn request(&mut self, now: f64) {
+    pub fn note_request(&mut self, now: f64) {
         self.is_due |= self.is_allowed(now);
     }
 
-    /// Notes that a plan was made: whether it posts anything, and whether it is complete.
-    pub fn planned(&mut self, now: f64, has_posts: bool, is_whole: bool) {
+    /// Notes that a plan was made. `has_posts` says whether the plan posts anything, `is_whole` whether the plan is complete.
+    pub fn note_plan(&mut self, now: f64, has_posts: bool, is_whole: bool) {
         if self.is_due && has_posts {
             self.last = Some(now);
         }
@@ -58,8 +58,8 @@ impl Refresh {
         if !is_same || !is_settled {
             return false;
         }
-        let Some(current) = shared.exact(id).map(|made| made.priority) else { return false };
-        let is_special = |price: u32| price == 0 || price == PRIORITY_MAX;
+        let Some(current) = shared.current_priority(id).map(|made| made.priority) else { return false };
+        let is_special = |priority: u32| priority == 0 || priority == PRIORITY_MAX;
         if posted == current || is_special(posted) || is_special(current) {
             return false;
         }
@@ -72,9 +72,9 @@ impl Refresh {
         true
     }
 
-    /// Corrects the order in the next reactor turn if a job came to the wrong place of its queue, because the jobs around it
-    /// have stale priorities.
-    pub(in crate::engine) fn correct_place(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
+    /// Corrects the order in the next reactor turn if the job is at a wrong position of its queue, because the jobs around it have stale
+    /// priorities.
+    pub(in crate::engine) fn correct_order(&mut self, shared: &mut Shared, id: JobId) -> Option<Effect> {
         let depth = shared.batches.ordered;
         // If a refresh used up its budget, the next one continues.
         let is_right = self.last.is_some_and(|last| last.right_to.is_none_or(|to| to >= depth));
@@ -123,13 +123,13 @@ mod tests {
             (1_001.0, true, false, true, "the first request posted nothing"),
             (1_031.0, true, true, true, "the budget was too small"),
             (1_100.0, true, true, false, "within the hour"),
-            (4_630.0, true, true, false, "still"),
+            (4_630.0, true, true, false, "a second before the hour ends"),
             (4_631.0, true, true, true, "an hour later"),
             (1_000.0, true, true, true, "the clock was set back"),
         ] {
-            stale.request(now);
+            stale.note_request(now);
             assert_eq!(stale.is_due, is_due, "{what}");
-            stale.planned(now, has_posts, is_whole);
+            stale.note_plan(now, has_posts, is_whole);
         }
     }
 }

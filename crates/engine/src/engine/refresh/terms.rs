@@ -27,7 +27,7 @@ impl Terms {
 
 /// The progress of computing the priorities of jobs at the largest age: whether a fair-share has changed, and the last job done.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Capped {
+pub(super) struct CappedSweep {
     pub has_changed: bool,
     pub after: Option<JobId>,
 }
@@ -36,7 +36,7 @@ impl Refresh {
     /// Marks posted priorities as incomparable if the shared terms have changed since the last refresh, and has all current priorities
     /// computed. If an admin changed the terms, the plan posts all priorities.
     pub(in crate::engine) fn note_changed_terms(&mut self, shared: &mut Shared) {
-        let terms = terms_in_common(shared);
+        let terms = collect_terms(shared);
         if self.terms.as_ref() != Some(&terms) {
             let is_edited = self.terms.as_ref().is_none_or(|before| !before.differs_by_age_alone(&terms));
             self.stale.is_due |= is_edited;
@@ -49,7 +49,11 @@ impl Refresh {
 
 /// Computes the current priorities of jobs at the largest age, which change with time. `left` is the remaining work of this turn, in
 /// units of one job checked. Returns where the computation continues, or `None` if all jobs were checked.
-pub(in crate::engine) fn update_capped(shared: &mut Shared, at: Capped, left: &mut usize) -> Option<Capped> {
+pub(in crate::engine) fn update_capped_jobs(
+    shared: &mut Shared,
+    at: CappedSweep,
+    left: &mut usize,
+) -> Option<CappedSweep> {
     let mut after = at.after;
     let ids: Vec<JobId> = shared.posted.ids_after(after).take(*left).collect();
     for id in ids {
@@ -59,15 +63,15 @@ pub(in crate::engine) fn update_capped(shared: &mut Shared, at: Capped, left: &m
         (*left, after) = (*left - 1, Some(id));
         if shared.ledger.job(id).is_some_and(|job| is_capped(shared, job)) {
             *left = left.saturating_sub(JOB_COST);
-            if let Some(exact) = shared.exact(id) {
+            if let Some(exact) = shared.current_priority(id) {
                 shared.posted.set_current(id, exact.priority);
             }
         }
     }
-    (*left == 0).then_some(Capped { after, ..at })
+    (*left == 0).then_some(CappedSweep { after, ..at })
 }
 
-fn terms_in_common(shared: &Shared) -> Terms {
+fn collect_terms(shared: &Shared) -> Terms {
     Terms {
         weights: shared.weighed.all().map(|(_, weight)| weight).collect(),
         reference: (shared.weighed.weight(AGE) != 0).then_some(shared.ages.reference()),

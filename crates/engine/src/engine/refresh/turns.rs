@@ -5,12 +5,14 @@
 //! - An association's jobs come in the order of their priorities without interleave, the earlier id first. Held and zero-score jobs
 //!   have no turn. The first [`Batches::ordered`](super::super::Batches) of each association have one; later jobs have
 //!   the fair-share of the last of them until they move up.
-//! - A job asks for its nodes and cores, by the tree's weights, for its time limit; one without limit for a day.
-//! - Formula policies: where would the association stand then, all others unchanged. Rank policies and pbs compare level by
-//!   level who is more deserving, and "all others unchanged" would have every association's jobs from the second on stand equal:
-//!   there the turns are OpenPBS's, in which whoever starts is charged at once, and [`Charging::list_fairshares`] makes priorities of them.
-//! - Turns are as of the last refresh. A job that came since it was begun, or came from another association, stands with the last of its association.
-//! - A turn never holds a job: where its priority would be none it keeps its association's fair-share.
+//! - A job is charged for its nodes and cores, by the weights of the tree, over its time limit. A job without a time limit is charged for a
+//!   day.
+//! - Under a policy with a formula, the fair-share of a turn is that of the association after the charges, all others unchanged. Under a
+//!   policy of ranks and under pbs, the later jobs of all associations would then be equal. There the turns are those of OpenPBS: each job
+//!   that gets a turn is charged at once, and [`Charging::list_fairshares`] computes the fair-shares.
+//! - Turns are as of the last refresh. A job that came after that refresh began, or from another association, has the turn of the last job
+//!   of its association.
+//! - A turn never holds a job: if the turn would make the priority 0, the job keeps the fair-share of its association.
 //!
 //! [`Charging::list_fairshares`]: crate::standing::Charging::list_fairshares
 
@@ -29,14 +31,14 @@ use std::collections::{HashMap, VecDeque};
 
 /// The number of turns that one slice computes.
 const SLICE: usize = 4_000;
-/// The number of jobs that one slice brings into their order.
+/// The number of jobs that one slice sorts.
 const JOBS: usize = 2_000;
 /// The time limit that is charged for a job without one, in seconds.
 const DAY: f64 = 86_400.0;
 
 /// Turns that are being computed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Taking {
+pub(super) struct TurnComputation {
     /// Associations whose jobs are not in order yet. The priorities of some jobs of the first are in `computed`.
     left: VecDeque<AssociationId>,
     computed: Vec<(Reverse<u32>, JobId)>,
@@ -49,16 +51,16 @@ pub(super) struct Taking {
 }
 
 /// Begins to compute turns, if jobs interleave.
-pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<Taking> {
+pub(in crate::engine) fn begin_turns(shared: &mut Shared) -> Option<TurnComputation> {
     if !shared.settings.interleave {
         shared.turns = JobTurns::default();
         return None;
     }
-    Some(Taking { left: shared.posted.associations().into(), ..Taking::default() })
+    Some(TurnComputation { left: shared.posted.associations().into(), ..TurnComputation::default() })
 }
 
 /// Computes the next slice. Returns true when all turns are known.
-pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut Taking) -> bool {
+pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut TurnComputation) -> bool {
     let mut most = JOBS;
     while let Some(&association) = taking.left.front() {
         if most == 0 {
@@ -81,27 +83,33 @@ pub(in crate::engine) fn take_turns(shared: &mut Shared, taking: &mut Taking) ->
     for (index, fairshares) in charging.list_fairshares(&shared.standing, unit) {
         let Some((association, jobs)) = taking.jobs.remove(&index) else { continue };
         for (at, (id, fairshare)) in jobs.into_iter().zip(fairshares).enumerate() {
-            turns.push(id, association, Turn { number: at + 1, fairshare });
+            turns.add_turn(id, association, Turn { number: at + 1, fairshare });
         }
     }
     shared.turns = turns;
     true
 }
 
-fn asks_for(job: &Job) -> Resources {
+fn requested_resources(job: &Job) -> Resources {
     Resources { nodes: job.size.nodes, cores: job.size.cores, gpus: 0 }
 }
 
-fn seconds(job: &Job) -> f64 {
+fn charged_seconds(job: &Job) -> f64 {
     job.time_limit().unwrap_or(DAY)
 }
 
 /// Computes the priorities of at most `most` jobs of an association, and brings its jobs into their order when all are computed. Returns
 /// how many more jobs this slice may take.
-fn order_jobs(shared: &Shared, taking: &mut Taking, association: AssociationId, most: usize) -> usize {
+fn order_jobs(
+    shared: &Shared,
+    taking: &mut TurnComputation,
+    association: AssociationId,
+    most: usize,
+) -> usize {
     let fairshare = shared.fairshare(association);
     let priority = |id: JobId| {
-        let explained = shared.explain_at(shared.ledger.job(id)?, shared.posted.urgency(id)?, fairshare?)?;
+        let explained =
+            shared.explain_with_fairshare(shared.ledger.job(id)?, shared.posted.urgency(id)?, fairshare?)?;
         (explained.priority > 0).then_some((Reverse(explained.priority), id))
     };
     let jobs: Vec<JobId> = shared.posted.pending_of(association, taking.after).take(most).collect();
@@ -117,7 +125,10 @@ fn order_jobs(shared: &Shared, taking: &mut Taking, association: AssociationId, 
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
     if let Some((index, rule)) = standing_index(shared, association).zip(shared.standing.rule()) {
         let cost = |id: &JobId| {
-            shared.ledger.job(*id).map_or(0.0, |job| rule.weights.rate(asks_for(job)) * seconds(job))
+            shared
+                .ledger
+                .job(*id)
+                .map_or(0.0, |job| rule.weights.rate(requested_resources(job)) * charged_seconds(job))
         };
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));

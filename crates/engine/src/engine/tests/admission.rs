@@ -10,7 +10,7 @@ use crate::ids::{JobId, Limit, UserId};
 use crate::limits::SizeError;
 use crate::standing::SitePart;
 
-fn site() -> Host {
+fn make_site() -> Host {
     let mut a = association(7, "A");
     (a.max_active_jobs, a.max_nodes, a.max_cores) = (Limit(2), Limit(8), Limit(16));
     a.queues = ["q1"].map(Into::into).into();
@@ -20,8 +20,8 @@ fn site() -> Host {
     disabled.active = false;
     let mut small = queue("q1");
     small.max_nodes_per_assoc = Limit(4);
-    let mut host = Host::with(vec![record(a, "A"), record(disabled, "A")], vec![small, queue("q2")]);
-    host.event(Event::Projects(vec!["p1".into(), "other".into()]));
+    let mut host = Host::with_data(vec![record(a, "A"), record(disabled, "A")], vec![small, queue("q2")]);
+    host.send_event(Event::Projects(vec!["p1".into(), "other".into()]));
     host
 }
 
@@ -54,10 +54,10 @@ fn a_rejection_names_its_cause() {
              (8 node(s), 16 core(s))",
         ),
     ] {
-        assert_eq!(site().submit(job.clone()), Err(text.to_owned()), "{job:?}");
+        assert_eq!(make_site().submit(job.clone()), Err(text.to_owned()), "{job:?}");
     }
     for job in [user(), project("p1"), project("own"), user().queue("unknown"), user().size(8, 16)] {
-        assert!(site().submit(job.clone()).is_ok(), "{job:?}");
+        assert!(make_site().submit(job.clone()).is_ok(), "{job:?}");
     }
 }
 
@@ -69,7 +69,7 @@ fn a_rejection_names_the_alternatives() {
     let mut third = association(7, "C");
     third.active = false;
     let records = vec![record(first, "A"), record(second, "A"), record(third, "A")];
-    let mut host = Host::with(records, vec![]);
+    let mut host = Host::with_data(records, vec![]);
     for (job, text) in [
         (
             HostJob::new(7).bank("X"),
@@ -90,37 +90,37 @@ fn a_rejection_names_the_alternatives() {
 
 #[test]
 fn unknown_queues_are_rejected_if_the_site_denies_them() {
-    let mut host = site();
-    host.event(Event::Config(ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() }));
+    let mut host = make_site();
+    host.send_event(Event::Config(ConfigPatch { deny_unknown_queues: Some(true), ..ConfigPatch::default() }));
     let text = "queue \"lost\" is unknown to flux-accounting and deny-unknown-queues is enabled; yours: q1";
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
     // The message must not suggest a queue that the site does not have.
     let mut own = association(9, "A");
     own.queues = ["gone", "q2", "lost"].map(Into::into).into();
-    host.event(Event::Associations(vec![record(own, "A")]));
+    host.send_event(Event::Associations(vec![record(own, "A")]));
     assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("yours: q1", "yours: q2")));
-    host.event(Event::Queues(vec![queue("q1")]));
+    host.send_event(Event::Queues(vec![queue("q1")]));
     assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("; yours: q1", "")));
 }
 
 #[test]
 fn the_limit_on_active_jobs_is_checked_on_submission_only() {
-    let mut host = site();
-    let first = host.submit(HostJob::new(7)).unwrap();
+    let mut host = make_site();
+    let first_job = host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(
         host.submit(HostJob::new(7)),
         Err("user has max active jobs; 2 of 2 in bank A: wait until one ends".to_owned())
     );
-    assert_eq!(host.update(first, Some("q1"), None), Ok(()));
-    host.end(first);
+    assert_eq!(host.update_job(first_job, Some("q1"), None), Ok(()));
+    host.end_job(first_job);
     assert!(host.submit(HostJob::new(7)).is_ok());
 }
 
 #[test]
 fn a_job_whose_size_cannot_be_counted_is_rejected_even_without_data() {
-    for mut host in [site(), Host::new()] {
+    for mut host in [make_site(), Host::new()] {
         let job = HostJob::new(7);
         let mut facts = Host::facts(JobId(1), &job);
         facts.size = Err(SizeError::NoSlot);
@@ -134,12 +134,12 @@ fn a_job_whose_size_cannot_be_counted_is_rejected_even_without_data() {
 
 #[test]
 fn a_job_without_bank_and_project_gets_the_defaults() {
-    let mut host = site();
+    let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
     let job = &host.jobs[&id];
     assert_eq!((job.bank.as_deref(), job.project.as_deref()), (Some("A"), Some("own")));
     assert_eq!(job.memos, [0.5]);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].memos, [0.5], "an unchanged fair-share is not sent again");
 }
 
@@ -148,9 +148,9 @@ fn a_priority_uses_the_jobs_queue_and_bank() {
     let mut special = queue("q1");
     special.priority = 3;
     let rich = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
-    let mut host = Host::with(vec![record(association(7, "A"), "A"), rich], vec![special, queue("q2")]);
-    host.event(Event::Banks(vec![("B".into(), 2.5)]));
-    host.event(Event::Weights(vec![("bank".to_owned(), 100)]));
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A"), rich], vec![special, queue("q2")]);
+    host.send_event(Event::Banks(vec![("B".into(), 2.5)]));
+    host.send_event(Event::Weights(vec![("bank".to_owned(), 100)]));
     let plain = host.submit(HostJob::new(7)).unwrap();
     let other = host.submit(HostJob::new(7).bank("B").queue("q1")).unwrap();
     let held = host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap();
@@ -159,20 +159,23 @@ fn a_priority_uses_the_jobs_queue_and_bank() {
     assert_eq!(priorities(&host), [50_000, 25_000 + 30_000 + 250, 0, 4_294_967_295]);
     assert!(host.jobs[&held].memos.is_empty() && host.jobs[&urgent].memos.is_empty());
     // A pushed weight applies to pending jobs at the next reprioritize.
-    host.event(Event::Weights(vec![("queue".to_owned(), 0)]));
+    host.send_event(Event::Weights(vec![("queue".to_owned(), 0)]));
     assert_eq!(priorities(&host)[1], 55_250);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(priorities(&host)[1], 25_250);
 }
 
 #[test]
 fn a_score_of_0_gives_the_priority_that_the_site_chose() {
-    let mut host = site();
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let mut host = make_site();
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(0));
-    host.event(Event::Config(ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() }));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Config(ConfigPatch {
+        zero_score: Some(ZeroScore::Floor),
+        ..ConfigPatch::default()
+    }));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(1));
 }
 
@@ -187,24 +190,24 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     assert_eq!(states(&host), [Some(State::Priority); 4]);
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(0);
-    host.event(Event::Associations(vec![record(one, "A")]));
+    host.send_event(Event::Associations(vec![record(one, "A")]));
     assert_eq!(states(&host), [Some(State::Priority); 4], "records move no job");
     let id = host.engine.book().find(UserId(7), Some("A")).unwrap();
     assert_eq!(host.engine.ledger().accounts().usage(id).unwrap().active_jobs, 2, "the jobs are counted");
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Priority), Some(State::Priority), None, Some(State::Priority)]);
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(2);
-    host.event(Event::Associations(vec![record(one, "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(one, "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(states(&host), [Some(State::Sched), Some(State::Sched), None, Some(State::Priority)]);
     assert_eq!(host.jobs[&plain].bank.as_deref(), Some("A"));
     assert_eq!(
         host.exceptions,
         [(unknown_user, "cannot find user/bank or user/default bank entry for uid: 9".to_owned())]
     );
-    host.event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.state(owner), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -215,33 +218,33 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     let narrow = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let own = || Event::Associations(vec![record(association(OWNER.0, "me"), "me")]);
     let mut host = Host::new();
-    host.event(Event::Queues(vec![narrow()]));
-    host.event(own());
+    host.send_event(Event::Queues(vec![narrow()]));
+    host.send_event(own());
     let mut jobs = Vec::new();
     for _ in 0..3 {
         jobs.push(host.submit(HostJob::new(OWNER.0).queue("q1")).unwrap());
-        host.start(jobs[0]);
+        host.start_job(jobs[0]);
     }
     assert_eq!(host.names(jobs[2]), ["max-run-jobs-queue"]);
-    host.replay(true, Engine::small());
-    host.end(jobs[0]);
-    host.event(Event::Queues(vec![narrow()]));
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.replay_jobs(true, Engine::with_small_batches());
+    host.end_job(jobs[0]);
+    host.send_event(Event::Queues(vec![narrow()]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
     // A record of another user may come in the same request.
     let with_other = vec![record(association(OWNER.0, "me"), "me"), record(association(8, "A"), "A")];
-    host.event(Event::Associations(with_other));
+    host.send_event(Event::Associations(with_other));
     assert_eq!((host.state(jobs[1]), host.state(jobs[2])), (Some(State::Sched), Some(State::Depend)));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     // If the owner is the only user, the owner's record also comes first, before the queues. It must release no job then.
-    host.start(jobs[1]);
-    host.replay(true, Engine::small());
+    host.start_job(jobs[1]);
+    host.replay_jobs(true, Engine::with_small_batches());
     for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
-        host.event(event);
+        host.send_event(event);
         assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other job runs");
     }
-    host.end(jobs[1]);
+    host.end_job(jobs[1]);
     assert_eq!(host.state(jobs[2]), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -251,12 +254,12 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
 fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
     let id = host.submit(HostJob { project: Some("secret".to_owned()), ..HostJob::new(7) }).unwrap();
-    host.event(Event::Projects(vec!["p1".into(), "secret".into()]));
+    host.send_event(Event::Projects(vec!["p1".into(), "secret".into()]));
     let mut own = association(7, "A");
     own.projects = ["p1"].map(Into::into).into();
-    host.event(Event::Associations(vec![record(own, "A")]));
+    host.send_event(Event::Associations(vec![record(own, "A")]));
     host.force_update(id, Some("q1".to_owned()), None);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     let text = "project \"secret\" not valid for user; valid projects for user: p1";
     assert_eq!(host.exceptions, [(id, text.to_owned())]);
 }
@@ -264,7 +267,7 @@ fn the_project_of_a_job_without_data_is_checked_after_an_update() {
 #[test]
 fn a_name_of_more_than_1024_bytes_is_rejected() {
     for has_data in [false, true] {
-        let mut host = if has_data { site() } else { Host::new() };
+        let mut host = if has_data { make_site() } else { Host::new() };
         let long_name = "x".repeat(1025);
         for (what, job) in [
             ("bank", HostJob::new(7).bank(&long_name)),
@@ -285,42 +288,42 @@ fn a_name_of_more_than_1024_bytes_is_rejected() {
 fn a_job_without_data_in_a_forbidden_queue_ends_with_a_reason() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7).queue("q9")).unwrap();
-    host.event(Event::Queues(vec![queue("q9")]));
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Queues(vec![queue("q9")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     let text = "queue \"q9\" not valid for user; valid queues for user: q1,q2";
     assert_eq!(host.exceptions, [(id, text.to_owned())]);
 }
 
 #[test]
 fn a_removed_association_keeps_its_live_jobs() {
-    let mut host = site();
+    let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
     let policy = Policy { associations: vec![record(association(8, "A"), "A")], ..Policy::default() };
-    host.event(Event::Policy(policy, SitePart::default()));
+    host.send_event(Event::Policy(policy, SitePart::default()));
     assert_eq!(host.state(id), Some(State::Sched));
     assert_eq!(host.jobs[&id].priority, Some(50_000));
     assert!(host.submit(HostJob::new(7)).is_err());
-    host.end(id);
+    host.end_job(id);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
 fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
-    let mut host = site();
+    let mut host = make_site();
     let mut narrow = association(7, "A");
     narrow.max_running_jobs = Limit(0);
-    host.event(Event::Associations(vec![record(narrow, "A")]));
+    host.send_event(Event::Associations(vec![record(narrow, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert_eq!(
         (host.state(id), crate::engine::answers::check(&host.engine.view()).waiting),
         (Some(State::Depend), 1)
     );
-    host.update(id, None, Some("B")).unwrap();
-    host.settle();
+    host.update_job(id, None, Some("B")).unwrap();
+    host.run_until_idle();
     assert_eq!(
         (host.state(id), crate::engine::answers::check(&host.engine.view()).waiting),
         (Some(State::Sched), 0)
@@ -334,7 +337,7 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
     for (active, default) in [(true, "A"), (false, "root")] {
         let mut own = association(OWNER.0, "A");
         own.active = active;
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
         engine.handle(NOW, synthetic());
         assert_eq!(engine.book().default_bank(OWNER).map(|b| b.as_str()), Some(default));
@@ -344,9 +347,9 @@ fn the_owners_synthetic_record_keeps_an_active_default_bank() {
 
 #[test]
 fn a_scheduled_job_without_data_keeps_its_priority() {
-    let mut host = site();
+    let mut host = make_site();
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.replay(true, Engine::small());
+    host.replay_jobs(true, Engine::with_small_batches());
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(50_000)));
     let answer = host.engine.handle(NOW, Event::PriorityGet(id, 16));
     assert!(matches!(answer.first(), Some(Effect::KeepPriority)), "{answer:?}");
@@ -357,13 +360,13 @@ fn a_scheduled_job_without_data_keeps_its_priority() {
 
 #[test]
 fn a_replayed_job_without_an_association_stays_in_priority_and_is_logged_once() {
-    let mut host = site();
-    let id = host.submit(HostJob::new(7).bank("A").after("afterany:1")).unwrap();
+    let mut host = make_site();
+    let id = host.submit(HostJob::new(7).bank("A").blocked_by("afterany:1")).unwrap();
     host.remove_dependency(id, "afterany:1");
-    host.replay(false, Engine::small());
-    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.replay_jobs(false, Engine::with_small_batches());
+    host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
     for _ in 0..3 {
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Reprioritize);
     }
     let logged = host.logged.iter().filter(|line| line.contains("cannot find user/bank")).count();
     assert_eq!(
@@ -372,7 +375,7 @@ fn a_replayed_job_without_an_association_stays_in_priority_and_is_logged_once() 
         "{:?}",
         host.logged
     );
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.state(id), Some(State::Sched));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The terms of age and size: when a job begins to age, which events request all priorities, and which values the answers to queries show.
 
-use super::examples::{site, submit};
+use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{Association, Policy, Queue};
@@ -21,8 +21,8 @@ fn settings() -> Settings {
 }
 
 fn host_with_settings(settings: Settings) -> Host {
-    let mut host = site(|_| ());
-    host.event(Event::Settings(settings));
+    let mut host = make_site(|_| ());
+    host.send_event(Event::Settings(settings));
     host
 }
 
@@ -69,10 +69,10 @@ fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
             ..Settings::default()
         });
         let ranked = |name: &str, priority| Queue { priority, ..queue(name) };
-        host.event(Event::Queues(vec![ranked("q1", -3), ranked("q2", 5)]));
-        host.event(Event::Banks(vec![("A".into(), 2.0), ("B".into(), 7.0)]));
+        host.send_event(Event::Queues(vec![ranked("q1", -3), ranked("q2", 5)]));
+        host.send_event(Event::Banks(vec![("A".into(), 2.0), ("B".into(), 7.0)]));
         let given = ["fairshare", "queue", "bank", "urgency"].into_iter().zip(weights);
-        host.event(Event::Weights(given.map(|(name, weight)| (name.to_owned(), weight)).collect()));
+        host.send_event(Event::Weights(given.map(|(name, weight)| (name.to_owned(), weight)).collect()));
         assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).weight, weight, "{weights:?}");
     }
 }
@@ -84,7 +84,7 @@ fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
         let effects = engine.handle(NOW, Event::Settings(settings));
         count_effects(&effects, |effect| matches!(effect, Effect::ReadSiteNodes))
     };
-    let mut engine = site(|_| ()).engine;
+    let mut engine = make_site(|_| ()).engine;
     assert_eq!([0, 5].map(|weight| asks(&mut engine, sized(weight))), [0, 1]);
     let reprioritizes =
         |engine: &mut Engine, nodes| asks_for_all(&engine.handle(NOW, Event::SiteNodes(Some(nodes))));
@@ -114,7 +114,7 @@ fn only_settings_of_age_and_size_request_all_priorities() {
 
 #[test]
 fn live_fair_share_leaves_new_age_settings_to_the_next_refresh() {
-    let mut host = super::live::live(fairshare::Policy::FairTree);
+    let mut host = super::live::live_host(fairshare::Policy::FairTree);
     assert!(!requests_all_later(&mut host, NOW, settings()));
 }
 
@@ -154,7 +154,7 @@ fn the_timer_requests_all_priorities_only_if_time_changes_one() {
         let mut host = host_with_settings(Settings { age_weight, ..settings() });
         submit(&mut host, 1);
         change(&mut host);
-        let mut engine = site(|_| ()).engine;
+        let mut engine = make_site(|_| ()).engine;
         engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
         engine.handle(NOW, Event::New(Host::facts(ID, &host.jobs[&ID])));
         engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -230,7 +230,7 @@ fn a_job_keeps_its_age_while_its_urgency_is_0() {
 fn eventlogs_are_read_when_an_age_weight_is_set() {
     let all = [State::Depend, State::Priority, State::Sched, State::Run];
     let during_replay = |age_weight| {
-        let mut engine = site(|_| ()).engine;
+        let mut engine = make_site(|_| ()).engine;
         engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
         for (number, state) in all.into_iter().enumerate() {
             let job = HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
@@ -265,7 +265,7 @@ fn eventlogs_are_read_when_an_age_weight_is_set() {
 /// A push may set the weight of the age, as the settings may.
 #[test]
 fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
     host.engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -278,7 +278,7 @@ fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
 /// At load, the plugin passes data to the engine before it can carry out effects. So the first settings must produce the lost effects again.
 #[test]
 fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let weights = ["age", "size"].map(|factor| (factor.to_owned(), 1_000)).to_vec();
     drop(engine.handle(NOW, Event::Policy(Policy { weights, ..Policy::default() }, SitePart::default())));
     let asks = |effects: &[Effect]| {
@@ -333,8 +333,8 @@ fn an_eventlog_shows_from_when_on_a_job_ages() {
 fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count() {
     for (age_weight, limit, asks) in [(1_000, 9, true), (0, 9, false), (1_000, 0, false), (0, 0, false)] {
         let limits = Association { max_sched_jobs: Limit(limit), ..association(7, "A") };
-        let mut host = Host::with(vec![record(limits, "A")], Vec::new());
-        host.event(Event::Settings(Settings { age_weight, ..settings() }));
+        let mut host = Host::with_data(vec![record(limits, "A")], Vec::new());
+        host.send_event(Event::Settings(Settings { age_weight, ..settings() }));
         let id = submit(&mut host, 1);
         let past = vec![(NOW, Past::Urgency(16)), (NOW, Past::Accepted)];
         let effects = host.engine.handle(NOW, Event::Past(id, past));
@@ -351,7 +351,7 @@ fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     assert_eq!((ages_only.max_wait_behind, ages_only.site_nodes, ages_only.weight), (None, None, 1_000));
     // 1,000 points in 100 hours are 240 points a day.
     assert_eq!(ages_only.per_day, 240.0);
-    host.event(Event::Settings(Settings { size_weight: 1, max_wait_behind: 40.0 * HOUR, ..settings() }));
+    host.send_event(Event::Settings(Settings { size_weight: 1, max_wait_behind: 40.0 * HOUR, ..settings() }));
     let submitted = [0.0, 20.0, 31.0].map(|hour| {
         host.now = NOW + hour * HOUR;
         submit(&mut host, 1)

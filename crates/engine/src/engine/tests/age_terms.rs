@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, SITE_NODES, association, queue, record};
 use crate::accounts::{AssociationRecord, ConfigPatch, Policy as Policies, ZeroScore};
 use crate::engine::{Batches, Engine, Event, Settings, State};
@@ -19,7 +19,7 @@ fn settings_with_age_weight(age_weight: i64) -> Settings {
 }
 
 fn engine_with_data() -> Engine {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     engine.handle(NOW, Event::Projects(vec!["*".into()]));
     let records = vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")];
@@ -27,10 +27,10 @@ fn engine_with_data() -> Engine {
     engine
 }
 
-fn site(settings: Settings) -> Host {
+fn make_site(settings: Settings) -> Host {
     let mut host = Host::new();
     host.engine = engine_with_data();
-    host.event(Event::Settings(settings));
+    host.send_event(Event::Settings(settings));
     host
 }
 
@@ -45,15 +45,15 @@ fn counted_seconds(host: &Host, id: JobId) -> f64 {
 
 #[test]
 fn two_jobs_differ_in_priority_by_their_difference_in_age() {
-    let mut host = site(settings_with_age_weight(100_000));
-    let first = host.submit(HostJob::new(7)).unwrap();
+    let mut host = make_site(settings_with_age_weight(100_000));
+    let first_job = host.submit(HostJob::new(7)).unwrap();
     host.now += 10.0 * HOUR - 1.0;
-    let second = host.submit(HostJob::new(8)).unwrap();
-    assert_eq!(posted_priority(&host, first) - posted_priority(&host, second), 10_000);
-    let posted = posted_priority(&host, first);
+    let second_job = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(posted_priority(&host, first_job) - posted_priority(&host, second_job), 10_000);
+    let posted = posted_priority(&host, first_job);
     host.now += 50.0 * HOUR;
-    host.event(Event::Reprioritize);
-    assert_eq!(posted_priority(&host, first), posted, "the ages of all jobs grow equally");
+    host.send_event(Event::Reprioritize);
+    assert_eq!(posted_priority(&host, first_job), posted, "the ages of all jobs grow equally");
     assert_eq!(
         crate::engine::age::age_snapshot(&host.engine.view()).reference,
         Some(host.engine.ages().reference())
@@ -61,26 +61,30 @@ fn two_jobs_differ_in_priority_by_their_difference_in_age() {
     // The first job reaches the cap 5 hours after the second step begins, and the second job 5 hours after the third step begins.
     for (after, difference) in [(35.0, 10_000), (10.0, 5_000), (10.0, 0), (1_000.0, 0)] {
         host.now += after * HOUR;
-        host.event(Event::Reprioritize);
-        assert_eq!(posted_priority(&host, first) - posted_priority(&host, second), difference, "{after}");
+        host.send_event(Event::Reprioritize);
+        assert_eq!(
+            posted_priority(&host, first_job) - posted_priority(&host, second_job),
+            difference,
+            "{after}"
+        );
     }
 }
 
 #[test]
 fn an_age_without_a_weight_adds_nothing_to_a_priority() {
-    let mut host = site(settings_with_age_weight(0));
+    let mut host = make_site(settings_with_age_weight(0));
     let id = host.submit(HostJob::new(7).size(3, 3)).unwrap();
     host.now += 70.0 * HOUR;
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(posted_priority(&host, id), 50_000);
     assert_eq!(crate::engine::age::age_snapshot(&host.engine.view()).reference, None);
 }
 
 #[test]
 fn a_pushed_weight_takes_precedence_over_a_configured_one() {
-    let mut host = site(settings_with_age_weight(100_000));
-    host.event(Event::Weights(vec![("age".to_owned(), 0)]));
-    host.event(Event::Reprioritize);
+    let mut host = make_site(settings_with_age_weight(100_000));
+    host.send_event(Event::Weights(vec![("age".to_owned(), 0)]));
+    host.send_event(Event::Reprioritize);
     let id = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(posted_priority(&host, id), 50_000);
 }
@@ -88,26 +92,29 @@ fn a_pushed_weight_takes_precedence_over_a_configured_one() {
 #[test]
 fn a_growing_age_does_not_lift_a_job_whose_score_is_0() {
     for (zero_score, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1)] {
-        let mut host = site(settings_with_age_weight(10_000_000));
-        host.event(Event::Config(ConfigPatch { zero_score: Some(zero_score), ..ConfigPatch::default() }));
-        host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+        let mut host = make_site(settings_with_age_weight(10_000_000));
+        host.send_event(Event::Config(ConfigPatch {
+            zero_score: Some(zero_score),
+            ..ConfigPatch::default()
+        }));
+        host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
         let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
         for _ in 0..5 {
             host.now += 40.0 * HOUR;
-            host.event(Event::Reprioritize);
+            host.send_event(Event::Reprioritize);
             assert_eq!(posted_priority(&host, id), priority);
         }
         let held = host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
         host.now += 40.0 * HOUR;
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Reprioritize);
         assert_eq!(posted_priority(&host, held), 0);
     }
 }
 
 #[test]
 fn the_terms_show_an_age_whose_weight_is_0() {
-    let mut host = site(settings_with_age_weight(100_000));
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
+    let mut host = make_site(settings_with_age_weight(100_000));
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0), ("age".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     let exact = host.engine.view().priced(id).unwrap().exact;
     let age = exact.terms().iter().find(|term| term.name == "age").unwrap();
@@ -116,29 +123,29 @@ fn the_terms_show_an_age_whose_weight_is_0() {
 
 #[test]
 fn the_size_term_is_the_part_of_the_sites_nodes_that_a_job_requests() {
-    let mut host = site(Settings { size_weight: 1_000, ..Settings::default() });
+    let mut host = make_site(Settings { size_weight: 1_000, ..Settings::default() });
     for (nodes, term) in [(1, 125), (4, 500), (SITE_NODES, 1_000), (SITE_NODES * 3, 1_000)] {
         let id = host.submit(HostJob::new(7).size(nodes, nodes)).unwrap();
         assert_eq!(posted_priority(&host, id), 50_000 + term, "{nodes} nodes");
     }
-    host.event(Event::SiteNodes(Some(16)));
+    host.send_event(Event::SiteNodes(Some(16)));
     assert_eq!(posted_priority(&host, JobId(2)), 50_250, "all priorities are recomputed");
-    host.event(Event::SiteNodes(None));
+    host.send_event(Event::SiteNodes(None));
     assert_eq!(posted_priority(&host, JobId(2)), 50_000, "the number of nodes is unknown");
 }
 
 #[test]
 fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
-    let mut host = site(Settings { max_wait_behind: 48.0 * HOUR, ..Settings::default() });
-    host.event(Event::Queues(vec![crate::accounts::Queue { priority: 3, ..queue("q1") }]));
+    let mut host = make_site(Settings { max_wait_behind: 48.0 * HOUR, ..Settings::default() });
+    host.send_event(Event::Queues(vec![crate::accounts::Queue { priority: 3, ..queue("q1") }]));
     let scored = |user, fairshare| AssociationRecord { fairshare, ..record(association(user, "A"), "A") };
-    host.event(Event::Associations(vec![scored(7, 0.2), scored(8, 1.0)]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![scored(7, 0.2), scored(8, 1.0)]));
+    host.send_event(Event::Reprioritize);
     let waits = host.submit(HostJob { urgency: 1, ..HostJob::new(7) }).unwrap();
     let best = || HostJob { urgency: 30, ..HostJob::new(8) }.queue("q1");
     host.now += 40.0 * HOUR;
-    let early = host.submit(best()).unwrap();
-    assert!(posted_priority(&host, early) > posted_priority(&host, waits));
+    let early_job = host.submit(best()).unwrap();
+    assert!(posted_priority(&host, early_job) > posted_priority(&host, waits));
     assert_eq!(
         crate::engine::age::age_snapshot(&host.engine.view())
             .near
@@ -148,33 +155,33 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
         [waits]
     );
     host.now += 8.0 * HOUR;
-    let late = host.submit(best()).unwrap();
+    let late_job = host.submit(best()).unwrap();
     assert!(
-        posted_priority(&host, late) <= posted_priority(&host, waits),
+        posted_priority(&host, late_job) <= posted_priority(&host, waits),
         "{} {}",
-        posted_priority(&host, late),
+        posted_priority(&host, late_job),
         posted_priority(&host, waits)
     );
     // max_wait_behind has no cap: a year later the order is the same.
     host.now += 365.0 * 24.0 * HOUR;
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert!(
-        posted_priority(&host, early) > posted_priority(&host, waits)
-            && posted_priority(&host, late) <= posted_priority(&host, waits)
+        posted_priority(&host, early_job) > posted_priority(&host, waits)
+            && posted_priority(&host, late_job) <= posted_priority(&host, waits)
     );
 }
 
 /// Submits a job, and asserts that its posted priority is current and lower than those of the first `depth` jobs of `jobs`.
 fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
-    let late = host.submit(HostJob::new(8).bank("A")).unwrap();
-    let priced = host.engine.view().priced(late).unwrap();
+    let late_job = host.submit(HostJob::new(8).bank("A")).unwrap();
+    let priced = host.engine.view().priced(late_job).unwrap();
     assert_eq!(priced.posted.priority, priced.exact.priority);
     for id in &jobs[..depth.min(jobs.len())] {
         assert!(
-            posted_priority(host, *id) > posted_priority(host, late),
+            posted_priority(host, *id) > posted_priority(host, late_job),
             "{id}: {} {}",
             posted_priority(host, *id),
-            posted_priority(host, late)
+            posted_priority(host, late_job)
         );
     }
 }
@@ -185,11 +192,11 @@ const ORDERED: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 #[test]
 fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority() {
     for batches in ORDERED {
-        let mut host = live(Policy::FairTree);
+        let mut host = live_host(Policy::FairTree);
         let week = 7.0 * 24.0 * HOUR;
         let settings = Settings { age_weight: 486_000, age_max: week, ..Settings::default() };
         host.engine.batches = batches;
-        host.event(Event::Settings(settings));
+        host.send_event(Event::Settings(settings));
         let reference = host.engine.ages().reference();
         host.now += 60.0 * HOUR;
         let jobs: Vec<JobId> = (0..10)
@@ -198,7 +205,7 @@ fn a_job_submitted_after_the_reference_moved_is_ordered_by_its_current_priority(
                 host.submit(HostJob::new(7).bank("A")).unwrap()
             })
             .collect();
-        host.refresh(reference + 1.0 - host.now);
+        host.advance_and_refresh(reference + 1.0 - host.now);
         assert!(host.engine.ages().reference() > reference);
         host.now += 1.0;
         assert_new_job_is_last(&mut host, &jobs, batches.ordered);
@@ -215,28 +222,28 @@ fn a_job_submitted_after_a_push_of_new_weights_is_ordered_by_its_current_priorit
             let leaves = [(7, 0.0), (8, 1e6)].map(|(user, usage)| leaf(user, "A", usage, 0.0));
             Event::Policy(Policies { weights, ..accounts() }, tree(Policy::FairTree, NOW, leaves.into()))
         };
-        host.event(push(100_000));
+        host.send_event(push(100_000));
         let jobs: Vec<JobId> = (0..10).map(|_| host.submit(HostJob::new(7).bank("A")).unwrap()).collect();
-        host.event(push(1_000_000));
+        host.send_event(push(1_000_000));
         assert_new_job_is_last(&mut host, &jobs, batches.ordered);
     }
 }
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Action {
     Wait(u32),
     Urgency(usize, i64),
     Unblock(usize),
     Replay(bool),
 }
 
-fn any_act() -> impl Strategy<Value = Act> {
+fn any_action() -> impl Strategy<Value = Action> {
     prop_oneof![
-        (1..100_000u32).prop_map(Act::Wait),
+        (1..100_000u32).prop_map(Action::Wait),
         (0..4usize, prop_oneof![Just(0i64), Just(10), Just(31)])
-            .prop_map(|(job, urgency)| Act::Urgency(job, urgency)),
-        (0..4usize).prop_map(Act::Unblock),
-        any::<bool>().prop_map(Act::Replay),
+            .prop_map(|(job, urgency)| Action::Urgency(job, urgency)),
+        (0..4usize).prop_map(Action::Unblock),
+        any::<bool>().prop_map(Action::Replay),
     ]
 }
 
@@ -245,11 +252,11 @@ proptest! {
 
     /// A job could have run while it was not blocked and its urgency was above 0. Priorities must be in the order of these seconds.
     #[test]
-    fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_act(), 1..40)) {
-        let mut host = site(settings_with_age_weight(100_000_000));
+    fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_action(), 1..40)) {
+        let mut host = make_site(settings_with_age_weight(100_000_000));
         let jobs = [0, 1, 2, 3].map(|number| {
             let job = HostJob { urgency: if number == 1 { 0 } else { 16 }, ..HostJob::new(7) };
-            host.submit(if number >= 2 { job.after("after=1") } else { job }).unwrap()
+            host.submit(if number >= 2 { job.blocked_by("after=1") } else { job }).unwrap()
         });
         let mut counted = jobs.map(|id| {
             let job = &host.jobs[&id];
@@ -264,33 +271,33 @@ proptest! {
                 }
             }
         };
-        for act in acts {
-            match act {
-                Act::Wait(seconds) => advance_time(&mut host, &mut counted, f64::from(seconds)),
+        for action in acts {
+            match action {
+                Action::Wait(seconds) => advance_time(&mut host, &mut counted, f64::from(seconds)),
                 // Flux does not report the urgency of a job in DEPEND to a plugin that is not subscribed, so the history changes none.
-                Act::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
+                Action::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
                     host.set_urgency(jobs[job], urgency);
                 }
-                Act::Unblock(job) => {
+                Action::Unblock(job) => {
                     if host.names(jobs[job]).iter().any(|name| name == "after=1") {
                         let (id, now) = (jobs[job], host.now);
                         host.remove_dependency(id, "after=1");
-                        host.settle();
+                        host.run_until_idle();
                         prop_assert_eq!(host.now, now);
                     }
                 }
-                Act::Replay(is_reload) => {
+                Action::Replay(is_reload) => {
                     let mut engine = engine_with_data();
                     engine.handle(host.now, Event::Settings(settings_with_age_weight(100_000_000)));
-                    host.replay(is_reload, engine);
+                    host.replay_jobs(is_reload, engine);
                 }
-                Act::Urgency(..) => {}
+                Action::Urgency(..) => {}
             }
             for (id, counted) in jobs.iter().zip(counted) {
                 let seconds = counted_seconds(&host, *id);
                 prop_assert!((seconds - counted).abs() < 1e-3, "job {}: {} {}", id, seconds, counted);
             }
-            host.event(Event::Reprioritize);
+            host.send_event(Event::Reprioritize);
             for (younger, age) in jobs.iter().zip(counted) {
                 for (older, older_age) in jobs.iter().zip(counted) {
                     let pair = [*younger, *older].map(|id| &host.jobs[&id]);
@@ -309,17 +316,17 @@ proptest! {
 /// usage changed.
 #[test]
 fn priorities_follow_a_reference_that_moved_between_two_refreshes() {
-    let mut host = live(Policy::FairTree);
-    host.event(Event::Settings(settings_with_age_weight(100_000)));
-    host.refresh(30.0);
+    let mut host = live_host(Policy::FairTree);
+    host.send_event(Event::Settings(settings_with_age_weight(100_000)));
+    host.advance_and_refresh(30.0);
     host.now += 51.0 * HOUR;
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     let reference = host.engine.ages().reference();
     host.now += 50.0 * HOUR;
-    host.event(Event::Settings(Settings { annotate: true, ..settings_with_age_weight(100_000) }));
+    host.send_event(Event::Settings(Settings { annotate: true, ..settings_with_age_weight(100_000) }));
     assert_ne!(host.engine.ages().reference(), reference);
-    host.refresh(30.0);
-    let fresh = host.submit(HostJob::new(7).bank("A")).unwrap();
-    let difference = posted_priority(&host, id) - posted_priority(&host, fresh);
+    host.advance_and_refresh(30.0);
+    let fresh_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let difference = posted_priority(&host, id) - posted_priority(&host, fresh_job);
     assert!((50_000..=50_010).contains(&difference), "between half of age_max and a new job: {difference}");
 }

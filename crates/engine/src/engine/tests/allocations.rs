@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The allocation of a job, which the ledger stores next to the requested size, and the times of its start and end.
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, association, record};
-use crate::engine::updates::completed_bank;
+use crate::engine::updates::bank_of_completion;
 use crate::engine::{Effect, Engine, Event, JobFacts, Past, State, Timer};
 use crate::ids::{JobId, Limit};
 use crate::limits::{Allocation, Phase, Project, Resources};
@@ -19,19 +19,19 @@ const LARGE_ALLOCATION: Allocation =
 
 #[test]
 fn a_job_that_got_more_than_it_requested_counts_as_its_request() {
-    let mut host = site(|a| a.max_nodes = Limit(2));
+    let mut host = make_site(|a| a.max_nodes = Limit(2));
     let id = submit(&mut host, 1);
     assert_eq!(allocation_of(&host, id), None);
     host.engine.handle(NOW, Event::Run(id, Resources::Allocated(LARGE_ALLOCATION)));
     assert_eq!(allocation_of(&host, id), Some(LARGE_ALLOCATION));
-    let next = submit(&mut host, 1);
-    assert!(host.names(next).is_empty(), "one node of two is taken");
+    let next_job = submit(&mut host, 1);
+    assert!(host.names(next_job).is_empty(), "one node of two is taken");
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_without_a_start_in_r_starts_at_its_run_event() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     let without_start = Allocation { start: None, ..LARGE_ALLOCATION };
     host.engine.handle(NOW + 7.5, Event::Run(id, Resources::Allocated(without_start)));
@@ -42,7 +42,7 @@ fn a_job_without_a_start_in_r_starts_at_its_run_event() {
 fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
     let unreadable = || Resources::Unreadable("a rank is named twice".to_owned());
     for (resources, text) in [(unreadable(), "a rank is named twice"), (Resources::None, "there is none")] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
         let effects = host.engine.handle(NOW, Event::Run(id, resources));
         let wanted = format!("job {id}: unable to read its R ({text})");
@@ -56,31 +56,31 @@ fn an_unreadable_r_is_logged_and_the_job_counts_as_running() {
 #[test]
 fn a_replay_restores_the_allocation_of_a_running_job() {
     for is_reload in [true, false] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let id = host.submit(HostJob::new(7).size(2, 8)).unwrap();
-        host.start(id);
+        host.start_job(id);
         let before = (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running);
         assert_eq!(before.0.unwrap().start, host.jobs[&id].started);
         assert_eq!(before.1.submitted, Some(host.jobs[&id].submitted));
         let shown = (before.1.nodes, before.1.cores, before.1.gpus, before.1.since);
         assert_eq!(shown, (2, 8, 0, host.jobs[&id].started));
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         host.now += 1_000.0;
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         assert_eq!(
             (allocation_of(&host, id), crate::engine::answers::check(&host.engine.view()).running),
             before,
             "reload {is_reload}"
         );
-        host.end(id);
+        host.end_job(id);
         assert_eq!(crate::engine::answers::check(&host.engine.view()).running.jobs, 0);
     }
 }
 
 #[test]
 fn the_allocations_of_all_running_jobs_are_summed() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     for (at, given) in
         [(9.0, LARGE_ALLOCATION), (2.0, Allocation { nodes: 1, cores: 2, gpus: 3, ..LARGE_ALLOCATION })]
     {
@@ -96,7 +96,7 @@ fn the_allocations_of_all_running_jobs_are_summed() {
 /// `why` predicts the latest time of a release from the time limit.
 #[test]
 fn a_job_has_the_time_limit_of_its_last_update() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     let longer = HostJob { duration: 7_200.0, ..host.jobs[&id].clone() };
     host.engine.handle(NOW, Event::Updated(Host::facts(id, &longer)));
@@ -106,7 +106,7 @@ fn a_job_has_the_time_limit_of_its_last_update() {
 /// Flux reports an update of the jobspec when the plugin has added the missing bank and project. This update needs no second admission.
 #[test]
 fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let of_a = association(7, "A");
     let project = of_a.def_project.as_ref().map(ToString::to_string);
     assert!(project.is_some());
@@ -124,12 +124,12 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
         HostJob { duration: 7.0, ..completed.clone() },
         HostJob { project: None, ..completed.clone() },
     ] {
-        assert_eq!(completed_bank(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
+        assert_eq!(bank_of_completion(&engine.view(), &Host::facts(id, &other)), None, "{other:?}");
     }
     engine.handle(NOW, Event::Updated(Host::facts(id, &completed)));
     let job = engine.ledger().job(id).unwrap();
     assert_eq!((job.bank.as_ref().map(|bank| bank.as_str()), &job.project), (Some("A"), &Project::Judged));
-    let bank_of_repeat = |engine: &Engine| completed_bank(&engine.view(), &Host::facts(id, &completed));
+    let bank_of_repeat = |engine: &Engine| bank_of_completion(&engine.view(), &Host::facts(id, &completed));
     assert_eq!(bank_of_repeat(&engine), Some("A".into()));
     engine.handle(NOW, Event::Depend(id));
     assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
@@ -137,7 +137,7 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
 
 /// Returns an engine with data that a reload shows a job in `state` with `resources`, the id of the job, and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     let (id, job) = (JobId(1), HostJob { state, ..HostJob::new(7) });
     let facts = JobFacts { resources, duration: 0.0, ..Host::facts(id, &job) };
@@ -201,7 +201,7 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
 /// to subscribers only, so the engine subscribes to one such job.
 #[test]
 fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..4).map(|_| submit(&mut host, 1)).collect();
     let (limited, [first, second, third]) = (ids[3], [ids[0], ids[1], ids[2]]);
     for id in &ids {
@@ -210,12 +210,12 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
         let job = job.clone();
         host.engine.handle(NOW, Event::Updated(Host::facts(*id, &job)));
     }
-    ids.iter().for_each(|id| host.start(*id));
+    ids.iter().for_each(|id| host.start_job(*id));
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&first]);
     let end = |host: &Host, id| allocation_of(host, id).unwrap().expiration;
     let extend = |host: &mut Host, limit: f64| {
         host.jobs.values_mut().filter(|job| job.duration == 0.0).for_each(|job| job.limit = Some(limit));
-        host.event(Event::ResourcesUpdated);
+        host.send_event(Event::ResourcesUpdated);
     };
     extend(&mut host, 3600.0);
     let after = |host: &Host, id, limit: f64| host.jobs[&id].started.map(|start| start + limit);
@@ -224,24 +224,24 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     }
     let before = end(&host, limited);
     // The engine subscribes to another job when this job ends or gets a time limit of its own.
-    host.end(first);
+    host.end_job(first);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&second]);
     let longer = HostJob { duration: 7200.0, ..host.jobs[&second].clone() };
     host.jobs.insert(second, longer.clone());
     let effects = host.engine.handle(NOW, Event::Updated(Host::facts(second, &longer)));
-    host.apply(effects);
+    host.apply_effects(effects);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
     extend(&mut host, 9000.0);
     assert_eq!(end(&host, second), after(&host, second, 7200.0));
     assert_eq!(end(&host, third), after(&host, third, 9000.0));
     assert_eq!(end(&host, limited), before);
     // A reload subscribes again.
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     host.subscribed.clear();
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&third]);
-    ids.iter().for_each(|id| host.end(*id));
+    ids.iter().for_each(|id| host.end_job(*id));
     assert!(host.subscribed.is_empty() && host.engine.count_stored_jobs().is_empty());
 }
 
@@ -249,12 +249,12 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
 fn the_wait_for_the_owners_record_starts_at_the_first_reprioritize_without_it() {
     let mut host = Host::new();
     let [one, other] = [0, 1].map(|_| host.submit(HostJob::new(OWNER.0).bank("nowhere")).unwrap());
-    host.event(Event::Associations(vec![record(association(OWNER.0, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(OWNER.0, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     host.now += 3.0;
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     host.now += 2.0;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
-    host.apply(effects);
+    host.apply_effects(effects);
     assert_eq!([one, other].map(|id| host.state(id)), [None, None]);
 }

@@ -2,7 +2,7 @@
 //! The fields of standings, statistics, lists and pages, compared with values that were computed by hand.
 
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, Policy as Accounts, Queue};
 use crate::engine::Event;
@@ -19,8 +19,8 @@ fn is_near(one: f64, other: f64) -> bool {
 
 /// Returns a host with banks A and B, which have shares of 1 and 3, and with bank C below A. Users 7 and 8 have shares of 2 and 1 in A, and
 /// user 7 is also in B.
-fn site() -> Host {
-    let mut host = live(Policy::FairTree);
+fn make_site() -> Host {
+    let mut host = live_host(Policy::FairTree);
     let mut leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
     leaves[0].shares = Shares::Count(2);
     let SitePart { rule, mut banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
@@ -28,13 +28,13 @@ fn site() -> Host {
     let mut below = banks[1].clone();
     (below.name, below.parent) = ("C".into(), Some("A".into()));
     banks.push(below);
-    host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
     host
 }
 
 #[test]
 fn the_statistics_contain_shares_and_usages_of_all_banks() {
-    let host = site();
+    let host = make_site();
     let stats = crate::engine::answers::stats(
         &host.engine.view(),
         crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
@@ -58,7 +58,7 @@ fn the_statistics_contain_shares_and_usages_of_all_banks() {
 
 #[test]
 fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations() {
-    let mut host = site();
+    let mut host = make_site();
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;
@@ -133,7 +133,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     let id = host.submit(HostJob::new(7).bank("B")).unwrap();
     let mut less = accounts();
     less.associations.retain(|it| it.association.bank.as_str() == "A");
-    host.event(Event::Policy(less, SitePart::default()));
+    host.send_event(Event::Policy(less, SitePart::default()));
     let flags_of_7 = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
@@ -147,7 +147,7 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
         crate::engine::answers::page(&host.engine.view(), &wanted).removed.map(|removed| removed.len())
     };
     assert_eq!([removed(&host, 7), removed(&host, 8)], [Some(1), Some(0)]);
-    host.end(id);
+    host.end_job(id);
     assert_eq!((flags_of_7(&host), removed(&host, 7)), (vec![(false, true)], Some(0)));
 }
 
@@ -156,7 +156,7 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
     let mut own = association(7, "A");
     own.max_sched_jobs = Limit(0);
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
-    let mut host = Host::with(records, Vec::new());
+    let mut host = Host::with_data(records, Vec::new());
     for _ in 0..2 {
         host.submit(HostJob::new(7)).unwrap();
     }
@@ -185,9 +185,9 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
 fn a_standing_contains_the_limits_with_their_use() {
     let own = Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
-    let mut host = Host::with(vec![record(own, "A")], vec![capped, queue("q2")]);
+    let mut host = Host::with_data(vec![record(own, "A")], vec![capped, queue("q2")]);
     let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start(running);
+    host.start_job(running);
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let answer =
@@ -228,14 +228,14 @@ fn a_standing_contains_the_limits_with_their_use() {
 #[test]
 fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(own, "A")], vec![queue("q1")]);
     let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start(running);
+    host.start_job(running);
     for _ in 0..2 {
         host.submit(HostJob::new(7).size(4, 5)).unwrap();
     }
-    host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+    host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
     host.submit(HostJob::new(8).size(7, 8)).unwrap();
     let stats = crate::engine::answers::stats(
         &host.engine.view(),
@@ -253,16 +253,16 @@ fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
 
 #[test]
 fn the_statistics_count_refreshes_and_their_posts() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let before = crate::engine::answers::stats(
         &host.engine.view(),
         crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
     )
     .refresh;
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
-    host.start(ids[0]);
-    host.refresh(500.0);
-    host.refresh(500.0);
+    host.start_job(ids[0]);
+    host.advance_and_refresh(500.0);
+    host.advance_and_refresh(500.0);
     let after = crate::engine::answers::stats(
         &host.engine.view(),
         crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
@@ -275,11 +275,11 @@ fn the_statistics_count_refreshes_and_their_posts() {
 
 #[test]
 fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
-    let mut host = Host::with(
+    let mut host = Host::with_data(
         vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")],
         vec![queue("q1"), queue("q2")],
     );
-    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
     let mut submit = |job: HostJob| host.submit(job).unwrap();
     let [low, equal, high, off] = [(7, "q1"), (8, "q1"), (8, "q2"), (7, "q1")]
         .map(|(user, queue)| submit(HostJob::new(user).queue(queue)));
@@ -301,11 +301,11 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     assert_eq!(places(&host, all()), by_queue, "virtual queue q2 is part of q1");
     let page = places(&host, JobsWanted { after: Some(low), most: 1, ..all() });
     assert_eq!(page, by_queue[1..2], "jobs outside of the page count too");
-    host.event(Event::OneQueueList(true));
+    host.send_event(Event::OneQueueList(true));
     let in_one_list = [(low, 2), (equal, 3), (high, 1), (alone, 4)].map(|(id, place)| (id, Some((place, 4))));
     let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off).collect();
     assert_eq!(listed, in_one_list);
-    host.start(high);
+    host.start_job(high);
     assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high]), ..all() }), [(low, Some((1, 3)))]);
 }
 
@@ -313,11 +313,11 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
 fn a_list_of_jobs_contains_the_requested_jobs() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
-    let mut host = Host::with(records, vec![queue("q1"), queue("q2")]);
+    let mut host = Host::with_data(records, vec![queue("q1"), queue("q2")]);
     let first = host.submit(HostJob::new(7)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let blocked = host.submit(HostJob::new(8).after("afterany:1")).unwrap();
+    let blocked = host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
     let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let unknown = host.submit(HostJob::new(8).queue("q1")).unwrap();
     let all = || JobsWanted { most: 9, ..JobsWanted::default() };
@@ -357,7 +357,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let names = crate::engine::answers::term_names(&host.engine.view());
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
     host.set_urgency(unknown, 17);
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
@@ -389,11 +389,12 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
         [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (blocked, Some(8), Some(None))]
     {
         assert_eq!(host.engine.view().user_of(id), user.map(UserId));
-        let answer = host.engine.view().queue_of_waiting(id).map(|queue| queue.map(|queue| queue.as_str()));
+        let answer =
+            host.engine.view().queue_of_unstarted_job(id).map(|queue| queue.map(|queue| queue.as_str()));
         assert_eq!(answer, queue);
     }
     assert_eq!(
-        (host.engine.view().user_of(JobId(99)), host.engine.view().queue_of_waiting(JobId(99))),
+        (host.engine.view().user_of(JobId(99)), host.engine.view().queue_of_unstarted_job(JobId(99))),
         (None, None)
     );
 }
@@ -401,14 +402,16 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
 #[test]
 fn each_value_of_open_has_a_name() {
     assert_eq!([Open::Own, Open::Banks, Open::All].map(Open::name), ["own", "banks", "all"]);
-    let host =
-        Host::with(vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }], vec![]);
-    assert_eq!((host.engine.view().lacks(), host.now), (Some("associations"), NOW));
+    let host = Host::with_data(
+        vec![AssociationRecord { fairshare: 0.5, ..record(association(7, "A"), "A") }],
+        vec![],
+    );
+    assert_eq!((host.engine.view().missing_array(), host.now), (Some("associations"), NOW));
 }
 
 #[test]
 fn the_answer_to_priorities_has_the_documented_members() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let [first, second] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let select =
         |ids, after, most| priorities(&host.engine.view(), JobSelection { ids, after, most }, host.now);
@@ -434,15 +437,15 @@ fn the_answer_to_priorities_has_the_documented_members() {
 
 #[test]
 fn a_preview_and_its_commit_report_the_same_difference() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let difference =
         |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
     let nothing = difference(&host, &accounts());
     let mut less = accounts();
     less.associations.pop();
     assert_ne!(difference(&host, &less), nothing);
-    host.event(Event::PolicyBegin { keeps_config: false });
-    assert!(host.engine.view().lacks().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    assert!(host.engine.view().missing_array().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
     let part = crate::accounts::PolicyPart {
         parents: Vec::new(),
         limits: Vec::new(),
@@ -453,19 +456,19 @@ fn a_preview_and_its_commit_report_the_same_difference() {
         weights: Some(less.weights.clone()),
         config: less.config.into(),
     };
-    host.event(Event::PolicyPart(part, SitePart::default()));
-    assert_eq!(host.engine.view().lacks(), None);
+    host.send_event(Event::PolicyPart(part, SitePart::default()));
+    assert_eq!(host.engine.view().missing_array(), None);
     let wanted = difference(&host, &less);
     assert_eq!(host.engine.preview(host.now, 1).unwrap().changes.difference, wanted);
-    host.event(Event::PolicyCommit);
+    host.send_event(Event::PolicyCommit);
     assert_eq!(host.engine.view().latest_difference(), wanted);
 }
 
 #[test]
 fn the_answers_use_the_settings_in_force() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let settings = crate::engine::Settings { annotate: true, ..Default::default() };
-    host.event(Event::Settings(settings.clone()));
+    host.send_event(Event::Settings(settings.clone()));
     assert_eq!(host.engine.view().settings(), &settings);
     host.submit(HostJob::new(7)).unwrap();
     host.submit(HostJob::new(7)).unwrap();

@@ -2,7 +2,7 @@
 //! Jobs that other plugins block in DEPEND: the order of releases, and which job is released instead of a blocked job.
 //! Rules: R4, R10
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::engine::{Engine, Event, State};
@@ -11,81 +11,95 @@ use crate::limits::{Eligible, Keepers};
 
 #[test]
 fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let also_blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let next = submit(&mut host, 1);
-    host.end(a);
-    assert_eq!(host.names(blocked), ["begin-time:9999", "max-running-jobs-user-limit"]);
-    assert_eq!(host.names(also_blocked), ["afterany:1", "max-running-jobs-user-limit"]);
-    assert_eq!(host.state(next), Some(State::Sched), "the next job that is not blocked takes the headroom");
-    host.remove_dependency(blocked, "begin-time:9999");
-    host.settle();
-    host.start(next);
+    host.start_job(a);
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+    let also_blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+    let next_job = submit(&mut host, 1);
+    host.end_job(a);
+    assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(also_blocked_job), ["afterany:1", "max-running-jobs-user-limit"]);
+    assert_eq!(
+        host.state(next_job),
+        Some(State::Sched),
+        "the next job that is not blocked takes the headroom"
+    );
+    host.remove_dependency(blocked_job, "begin-time:9999");
+    host.run_until_idle();
+    host.start_job(next_job);
     assert_no_drift(&host);
 }
 
 #[test]
 fn an_unblocked_job_is_released_before_later_jobs() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    let later = submit(&mut host, 1);
-    host.remove_dependency(unblocked, "begin-time:1");
-    host.settle();
-    assert_eq!(host.names(unblocked), ["max-running-jobs-user-limit"]);
-    host.end(a);
-    assert_eq!([unblocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    assert_eq!(host.names(blocked), ["begin-time:9999", "max-running-jobs-user-limit"]);
+    host.start_job(a);
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+    let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
+    let later_job = submit(&mut host, 1);
+    host.remove_dependency(unblocked_job, "begin-time:1");
+    host.run_until_idle();
+    assert_eq!(host.names(unblocked_job), ["max-running-jobs-user-limit"]);
+    host.end_job(a);
+    assert_eq!(
+        [unblocked_job, later_job].map(|id| host.state(id)),
+        [Some(State::Sched), Some(State::Depend)]
+    );
+    assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    host.end(a);
-    assert_eq!(host.names(unblocked), ["begin-time:1", "max-running-jobs-user-limit"]);
-    host.remove_dependency(unblocked, "begin-time:1");
-    host.settle();
+    host.start_job(a);
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+    let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
+    host.end_job(a);
+    assert_eq!(host.names(unblocked_job), ["begin-time:1", "max-running-jobs-user-limit"]);
+    host.remove_dependency(unblocked_job, "begin-time:1");
+    host.run_until_idle();
     assert_eq!(
-        host.state(unblocked),
+        host.state(unblocked_job),
         Some(State::Sched),
         "all limits have headroom, and nothing blocks the job"
     );
-    assert_eq!(host.names(blocked), ["begin-time:9999"]);
-    host.remove_dependency(blocked, "begin-time:9999");
-    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"], "another job has taken the headroom");
+    assert_eq!(host.names(blocked_job), ["begin-time:9999"]);
+    host.remove_dependency(blocked_job, "begin-time:9999");
+    assert_eq!(
+        host.names(blocked_job),
+        ["max-running-jobs-user-limit.2"],
+        "another job has taken the headroom"
+    );
     assert_no_drift(&host);
 }
 
 #[test]
 fn foreign_dependencies_are_known_after_a_reload() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let blocked = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-    let unblocked = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    host.remove_dependency(unblocked, "begin-time:1");
+    host.start_job(a);
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+    let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
+    host.remove_dependency(unblocked_job, "begin-time:1");
     // The eventlog adds the name a second time. Flux ignores a name that was removed once.
-    host.jobs.get_mut(&unblocked).unwrap().log.push(("begin-time:1".to_owned(), true));
+    host.jobs.get_mut(&unblocked_job).unwrap().log.push(("begin-time:1".to_owned(), true));
     let mut limited = association(7, "A");
     limited.max_running_jobs = Limit(1);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-    host.replay(true, engine);
-    let later = submit(&mut host, 1);
-    host.end(a);
-    assert_eq!([unblocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.replay_jobs(true, engine);
+    let later_job = submit(&mut host, 1);
+    host.end_job(a);
     assert_eq!(
-        host.names(blocked),
+        [unblocked_job, later_job].map(|id| host.state(id)),
+        [Some(State::Sched), Some(State::Depend)]
+    );
+    assert_eq!(
+        host.names(blocked_job),
         ["begin-time:9999", "max-running-jobs-user-limit"],
         "no event without an effect"
     );
@@ -94,19 +108,19 @@ fn foreign_dependencies_are_known_after_a_reload() {
 
 #[test]
 fn a_blocked_job_delays_no_other_job() {
-    let mut host = site(|a| a.max_nodes = Limit(4));
+    let mut host = make_site(|a| a.max_nodes = Limit(4));
     let a = submit(&mut host, 4);
-    host.start(a);
-    let blocked = host.submit(HostJob::new(7).size(3, 3).after("begin-time:9999")).unwrap();
-    let (large, small) = (submit(&mut host, 4), submit(&mut host, 1));
-    host.end(a);
+    host.start_job(a);
+    let blocked_job = host.submit(HostJob::new(7).size(3, 3).blocked_by("begin-time:9999")).unwrap();
+    let (large_job, small_job) = (submit(&mut host, 4), submit(&mut host, 1));
+    host.end_job(a);
     assert_eq!(
-        (host.state(large), host.state(small)),
+        (host.state(large_job), host.state(small_job)),
         (Some(State::Sched), Some(State::Depend)),
         "in the order of ids"
     );
     assert_eq!(
-        host.names(blocked),
+        host.names(blocked_job),
         ["begin-time:9999", "max-resources-user-limit"],
         "no event without an effect"
     );
@@ -115,46 +129,46 @@ fn a_blocked_job_delays_no_other_job() {
 
 #[test]
 fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let (blocked, next) = (submit(&mut host, 1), submit(&mut host, 1));
+    host.start_job(a);
+    let (blocked_job, next_job) = (submit(&mut host, 1), submit(&mut host, 1));
     // The jobspec does not declare the dependency, so the plugin is not subscribed and gets no event about it.
-    host.jobs.get_mut(&blocked).unwrap().dependencies.insert("license".to_owned());
-    host.end(a);
-    assert_eq!(host.names(blocked), ["license"]);
-    assert_eq!(host.state(next), Some(State::Sched));
+    host.jobs.get_mut(&blocked_job).unwrap().dependencies.insert("license".to_owned());
+    host.end_job(a);
+    assert_eq!(host.names(blocked_job), ["license"]);
+    assert_eq!(host.state(next_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 /// Returns a host with one running job, and a held job that another plugin also blocks. The jobspec does not declare that dependency.
 fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = submit(&mut host, 1);
-    host.start(running);
-    let blocked = submit(&mut host, 1);
-    let job = host.jobs.get_mut(&blocked).unwrap();
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
+    let blocked_job = submit(&mut host, 1);
+    let job = host.jobs.get_mut(&blocked_job).unwrap();
     job.dependencies.insert("license".to_owned());
     job.log.push(("license".to_owned(), true));
-    (host, running, blocked)
+    (host, running_job, blocked_job)
 }
 
 #[test]
 fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
     let (mut host, mut running, blocked) = host_with_undeclared_dependency();
     for _ in 0..5 {
-        let next = submit(&mut host, 1);
-        host.end(running);
-        assert_eq!(host.state(next), Some(State::Sched));
-        host.start(next);
-        running = next;
+        let next_job = submit(&mut host, 1);
+        host.end_job(running);
+        assert_eq!(host.state(next_job), Some(State::Sched));
+        host.start_job(next_job);
+        running = next_job;
     }
     let events = host.jobs[&blocked].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
     assert_eq!(events, 2, "added once and removed once: {:?}", host.jobs[&blocked].log);
     host.remove_dependency(blocked, "license");
-    host.settle();
+    host.run_until_idle();
     assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"]);
-    host.end(running);
+    host.end_job(running);
     assert_eq!(host.state(blocked), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -165,19 +179,19 @@ fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
         let (mut host, running, blocked) = host_with_undeclared_dependency();
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-        host.replay(is_reload, engine);
-        let later = submit(&mut host, 1);
+        host.replay_jobs(is_reload, engine);
+        let later_job = submit(&mut host, 1);
         assert!(host.engine.ledger().job(blocked).unwrap().keepers == Keepers::Others, "reload {is_reload}");
         host.remove_dependency(blocked, "license");
-        host.settle();
+        host.run_until_idle();
         assert!(
             host.engine.ledger().job(blocked).unwrap().keepers == Keepers::NobodyElse,
             "reload {is_reload}"
         );
-        host.end(running);
-        assert_eq!([blocked, later].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        host.end_job(running);
+        assert_eq!([blocked, later_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
         assert_no_drift(&host);
     }
 }
@@ -185,20 +199,21 @@ fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
 #[test]
 fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
     for has_declared_dependencies in [true, false] {
-        let mut host = site(|a| a.max_nodes = Limit(1));
+        let mut host = make_site(|a| a.max_nodes = Limit(1));
         let blocked = [(); 4].map(|()| {
-            host.submit(HostJob { has_declared_dependencies, ..HostJob::new(7).after("license") }).unwrap()
+            host.submit(HostJob { has_declared_dependencies, ..HostJob::new(7).blocked_by("license") })
+                .unwrap()
         });
-        let running = submit(&mut host, 1);
-        host.start(running);
+        let running_job = submit(&mut host, 1);
+        host.start_job(running_job);
         for id in blocked {
             host.remove_dependency(id, "license");
         }
-        host.settle();
+        host.run_until_idle();
         for id in blocked {
             assert_eq!(host.names(id), ["max-resources-user-limit"], "declared: {has_declared_dependencies}");
         }
-        host.end(running);
+        host.end_job(running_job);
         let states = blocked.map(|id| host.state(id) == Some(State::Sched));
         assert_eq!(states, [true, false, false, false], "declared: {has_declared_dependencies}");
         assert_no_drift(&host);
@@ -209,20 +224,20 @@ fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
 fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
     let mut full = queue("q1");
     full.max_nodes_per_assoc = Limit(1);
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![full]);
-    let four = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:K")).unwrap());
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full]);
+    let four = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:K")).unwrap());
     for id in four {
         host.remove_dependency(id, "afterany:K");
     }
-    host.settle();
+    host.run_until_idle();
     assert_eq!(
         four.map(|id| host.state(id)),
         [State::Sched, State::Depend, State::Depend, State::Depend].map(Some)
     );
     assert_eq!(host.names(four[1]), ["max-resources-queue"]);
     for [ended, next] in [[four[0], four[1]], [four[1], four[2]]] {
-        host.start(ended);
-        host.end(ended);
+        host.start_job(ended);
+        host.end_job(ended);
         assert_eq!(host.state(next), Some(State::Sched));
     }
     assert_no_drift(&host);
@@ -230,15 +245,16 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
 
 #[test]
 fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let blocked = host.submit(HostJob::new(7).after("begin-time:1").after("afterany:2")).unwrap();
-    let running = submit(&mut host, 1);
-    host.start(running);
-    host.remove_dependency(blocked, "afterany:2");
-    host.settle();
-    assert_eq!(host.names(blocked), ["begin-time:1"]);
-    host.remove_dependency(blocked, "begin-time:1");
-    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit"]);
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let blocked_job =
+        host.submit(HostJob::new(7).blocked_by("begin-time:1").blocked_by("afterany:2")).unwrap();
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
+    host.remove_dependency(blocked_job, "afterany:2");
+    host.run_until_idle();
+    assert_eq!(host.names(blocked_job), ["begin-time:1"]);
+    host.remove_dependency(blocked_job, "begin-time:1");
+    assert_eq!(host.names(blocked_job), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
@@ -247,20 +263,21 @@ fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
 #[test]
 fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {
-        let mut host = site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
-        let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after("license") };
+        let mut host = make_site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
+        let undeclared =
+            || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by("license") };
         let earlier = submit(&mut host, 1);
         let blocked = [(); 2].map(|()| host.submit(undeclared()).unwrap());
         let later = submit(&mut host, 1);
         let mut raised = association(7, "A");
         (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(limit), Limit(limit));
-        host.event(Event::Associations(vec![record(raised, "A")]));
+        host.send_event(Event::Associations(vec![record(raised, "A")]));
         assert_eq!(
             [earlier, later].map(|id| host.state(id)),
             [Some(State::Depend); 2],
             "a push alone releases no job"
         );
-        host.update(earlier, Some("unknown"), None).unwrap();
+        host.update_job(earlier, Some("unknown"), None).unwrap();
         assert_eq!(
             [earlier, later].map(|id| host.state(id) == Some(State::Sched)),
             released,
@@ -275,24 +292,24 @@ fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
 
 #[test]
 fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let blocked = host.submit(HostJob::new(7).after("license 0")).unwrap();
-    host.unreadable.insert(blocked);
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("license 0")).unwrap();
+    host.unreadable.insert(blocked_job);
     for life in 1..4 {
         let mut limited = association(7, "A");
         limited.max_sched_jobs = Limit(1);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-        host.replay(false, engine);
-        let running = submit(&mut host, 1);
+        host.replay_jobs(false, engine);
+        let running_job = submit(&mut host, 1);
         // The running job has the headroom, so the blocked job gets a new name. The model host refuses a name that was removed once.
-        host.remove_dependency(blocked, &format!("license {}", life - 1));
-        host.settle();
-        assert_eq!(host.names(blocked).len(), 1, "{:?}", host.names(blocked));
+        host.remove_dependency(blocked_job, &format!("license {}", life - 1));
+        host.run_until_idle();
+        assert_eq!(host.names(blocked_job).len(), 1, "{:?}", host.names(blocked_job));
         let next = format!("license {life}");
-        host.jobs.get_mut(&blocked).unwrap().dependencies.insert(next.clone());
-        host.end(running);
-        assert_eq!(host.names(blocked), [next]);
+        host.jobs.get_mut(&blocked_job).unwrap().dependencies.insert(next.clone());
+        host.end_job(running_job);
+        assert_eq!(host.names(blocked_job), [next]);
     }
     assert_no_drift(&host);
 }
@@ -301,12 +318,12 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
 #[test]
 fn an_unblocked_job_begins_to_age_unless_it_was_submitted_at_urgency_0() {
     for (urgency, counts) in [(16, true), (0, false)] {
-        let mut host = site(|a| a.max_sched_jobs = Limit(0));
-        let blocked = host.submit(HostJob { urgency, ..HostJob::new(7).after("begin-time:1") }).unwrap();
+        let mut host = make_site(|a| a.max_sched_jobs = Limit(0));
+        let blocked = host.submit(HostJob { urgency, ..HostJob::new(7).blocked_by("begin-time:1") }).unwrap();
         let since = |host: &Host| host.engine.ledger().job(blocked).unwrap().eligible;
         assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
         host.remove_dependency(blocked, "begin-time:1");
-        host.settle();
+        host.run_until_idle();
         assert_eq!(host.names(blocked), ["max-sched-jobs-user-limit"]);
         assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
     }

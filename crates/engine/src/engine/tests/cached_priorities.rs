@@ -36,8 +36,8 @@ fn queues(priority: i64) -> Vec<Queue> {
 }
 
 /// Returns a host with a job whose priority is cached. The priority is 50,000 for the fair-share plus 10,000 for the queue.
-fn site() -> (Host, JobId) {
-    let mut host = Host::with(records(0.5), queues(1));
+fn make_site() -> (Host, JobId) {
+    let mut host = Host::with_data(records(0.5), queues(1));
     let id = host.submit(HostJob::new(7).queue("q1").bank("A")).unwrap();
     reprioritize(&mut host);
     reprioritize(&mut host);
@@ -47,7 +47,7 @@ fn site() -> (Host, JobId) {
 }
 
 fn reprioritize(host: &mut Host) {
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
 }
 
 fn posted_priority(host: &Host, id: JobId) -> i64 {
@@ -60,15 +60,15 @@ fn weights(name: &str, weight: i64) -> Event<'static> {
 
 #[test]
 fn a_priority_is_computed_once() {
-    let (mut host, id) = site();
+    let (mut host, id) = make_site();
     let revision = |host: &Host| host.engine.ledger().cached_priority(id).map(|settled| settled.revision);
     let first = revision(&host);
     host.now += 100.0;
-    let other = host.submit(HostJob::new(8)).unwrap();
-    host.start(other);
+    let other_job = host.submit(HostJob::new(8)).unwrap();
+    host.start_job(other_job);
     reprioritize(&mut host);
     assert_eq!(revision(&host), first, "other jobs and time do not change the priority");
-    host.event(weights("urgency", 1_000));
+    host.send_event(weights("urgency", 1_000));
     reprioritize(&mut host);
     assert!(revision(&host) > first);
     assert_eq!(posted_priority(&host, id), 60_000);
@@ -79,26 +79,26 @@ fn a_change_of_any_input_changes_the_priority() {
     type Change = fn(&mut Host, JobId);
     let rows: &[(&str, Change, i64)] = &[
         ("nothing", |_, _| {}, 60_000),
-        ("fair-share", |host, _| host.event(Event::Associations(records(0.25))), 35_000),
-        ("queue", |host, _| host.event(Event::Queues(queues(2))), 70_000),
+        ("fair-share", |host, _| host.send_event(Event::Associations(records(0.25))), 35_000),
+        ("queue", |host, _| host.send_event(Event::Queues(queues(2))), 70_000),
         (
             "bank",
             |host, _| {
-                host.event(weights("bank", 10));
+                host.send_event(weights("bank", 10));
                 reprioritize(host);
-                host.event(Event::Banks(vec![("A".into(), 7.0)]));
+                host.send_event(Event::Banks(vec![("A".into(), 7.0)]));
             },
             60_070,
         ),
-        ("weight", |host, _| host.event(weights("fairshare", 200_000)), 110_000),
+        ("weight", |host, _| host.send_event(weights("fairshare", 200_000)), 110_000),
         (
             "zero score",
             |host, _| {
-                host.event(weights("queue", -10_000_000));
+                host.send_event(weights("queue", -10_000_000));
                 reprioritize(host);
                 reprioritize(host);
                 let zero_score = Some(ZeroScore::Floor);
-                host.event(Event::Config(ConfigPatch { zero_score, ..ConfigPatch::default() }));
+                host.send_event(Event::Config(ConfigPatch { zero_score, ..ConfigPatch::default() }));
             },
             1,
         ),
@@ -113,14 +113,14 @@ fn a_change_of_any_input_changes_the_priority() {
             60_000,
         ),
         ("expedited", |host, id| host.set_urgency(id, 31), 4_294_967_295),
-        ("its queue", |host, id| host.update(id, Some("q2"), None).unwrap(), 80_000),
+        ("its queue", |host, id| host.update_job(id, Some("q2"), None).unwrap(), 80_000),
         (
             "its bank",
             |host, id| {
-                host.event(weights("bank", 10));
-                host.event(Event::Banks(vec![("B".into(), 7.0)]));
+                host.send_event(weights("bank", 10));
+                host.send_event(Event::Banks(vec![("B".into(), 7.0)]));
                 reprioritize(host);
-                host.update(id, None, Some("B")).unwrap();
+                host.update_job(id, None, Some("B")).unwrap();
             },
             60_070,
         ),
@@ -133,23 +133,23 @@ fn a_change_of_any_input_changes_the_priority() {
                     projects: vec!["*".into()],
                     ..Policy::default()
                 };
-                host.event(Event::Policy(policy, SitePart::default()));
+                host.send_event(Event::Policy(policy, SitePart::default()));
             },
             85_000,
         ),
         (
             "a weight of sizes",
             |host, _| {
-                host.event(Event::Settings(Settings { size_weight: 8_000, ..Settings::default() }));
+                host.send_event(Event::Settings(Settings { size_weight: 8_000, ..Settings::default() }));
                 reprioritize(host);
-                host.event(Event::SiteNodes(Some(16)));
+                host.send_event(Event::SiteNodes(Some(16)));
             },
             60_500,
         ),
         (
             "live",
             |host, _| {
-                host.event(Event::Settings(Settings { live: true, ..Settings::default() }));
+                host.send_event(Event::Settings(Settings { live: true, ..Settings::default() }));
                 let leaves = vec![leaf(7, "A", 1.0, 0.0), leaf(8, "A", 1.0, 1.0)];
                 let policy = Policy {
                     associations: records(0.5),
@@ -157,13 +157,13 @@ fn a_change_of_any_input_changes_the_priority() {
                     projects: vec!["*".into()],
                     ..Policy::default()
                 };
-                host.event(Event::Policy(policy, tree(Rule::WeightedWalk, 0.0, leaves)));
+                host.send_event(Event::Policy(policy, tree(Rule::WeightedWalk, 0.0, leaves)));
             },
             110_000,
         ),
     ];
     for (what, act, expected) in rows {
-        let (mut host, id) = site();
+        let (mut host, id) = make_site();
         act(&mut host, id);
         for _ in 0..3 {
             reprioritize(&mut host);
@@ -176,8 +176,8 @@ fn a_change_of_any_input_changes_the_priority() {
 /// Ages and live fair-shares change without an event, so a cached priority could be stale.
 #[test]
 fn a_priority_that_changes_with_time_is_not_cached() {
-    let (mut host, id) = site();
-    host.event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
+    let (mut host, id) = make_site();
+    host.send_event(Event::Settings(Settings { age_weight: 1, ..Settings::default() }));
     reprioritize(&mut host);
     assert_eq!(host.engine.ledger().cached_priority(id), None);
 }
@@ -186,7 +186,7 @@ fn a_priority_that_changes_with_time_is_not_cached() {
 #[test]
 fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
     for other in [20, 0] {
-        let (mut host, id) = site();
+        let (mut host, id) = make_site();
         host.engine.handle(host.now, Event::Priority(id, other));
         assert_eq!(host.engine.view().priced(id).unwrap().urgency, other as u8);
         check_cached_priority(&host.engine, host.now, id, 16);
@@ -203,7 +203,7 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
 /// Another plugin keeps the job in PRIORITY, so Flux's loop asks for the priority after the update.
 #[test]
 fn a_priority_is_computed_again_after_an_update() {
-    let (mut host, id) = site();
+    let (mut host, id) = make_site();
     let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
     host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
     check_cached_priority(&host.engine, host.now, id, 16);
@@ -214,7 +214,7 @@ fn a_priority_is_computed_again_after_an_update() {
 /// After the refusal, Flux may have another priority than the cached one, or none.
 #[test]
 fn a_priority_that_flux_refused_is_computed_again() {
-    let (mut host, id) = site();
+    let (mut host, id) = make_site();
     host.engine.refused(Effect::Prioritize(id, 5), Refusal::TooLate);
     assert_eq!(host.engine.ledger().cached_priority(id), None);
     reprioritize(&mut host);

@@ -2,7 +2,7 @@
 //! Data that arrive in any order, priorities computed from the data of the moment, and jobs that Flux does not schedule.
 //! Rules: R17
 
-use super::examples::{assert_no_drift, restart_without_data, site, site_of_fairshare, submit};
+use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, OWNER, UNLIMITED, association, queue, record};
 use crate::accounts::AssociationRecord;
@@ -12,11 +12,11 @@ use crate::ids::{JobId, Limit};
 /// Returns a host where one job may run, and two jobs that were held behind a running job. The running job has ended, so the first of the
 /// two is released.
 fn release_first_of_two() -> (Host, [JobId; 2]) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = submit(&mut host, 1);
-    host.start(running);
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
     let held = [submit(&mut host, 1), submit(&mut host, 1)];
-    host.end(running);
+    host.end_job(running_job);
     assert_eq!(held.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     (host, held)
 }
@@ -24,9 +24,9 @@ fn release_first_of_two() -> (Host, [JobId; 2]) {
 #[test]
 fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
     let (mut host, [freed, next]) = release_first_of_two();
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     assert_eq!(host.state(next), Some(State::Depend), "weights alone release no job");
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert_eq!(host.state(next), Some(State::Sched));
     assert_no_drift(&host);
@@ -37,12 +37,12 @@ fn a_job_of_score_0_reserves_no_running_job_when_it_is_released() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut favored = queue("q1");
     favored.priority = 1;
-    host.event(Event::Queues(vec![favored, queue("q2")]));
-    let running = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    host.start(running);
+    host.send_event(Event::Queues(vec![favored, queue("q2")]));
+    let running_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    host.start_job(running_job);
     let zero = submit(&mut host, 1);
     let next = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    host.end(running);
+    host.end_job(running_job);
     assert_eq!([zero, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
     assert_eq!([zero, next].map(|id| host.jobs[&id].priority), [Some(0), Some(10_000)]);
     assert_no_drift(&host);
@@ -53,17 +53,17 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     let mut host = site_of_fairshare(0.0, |a| a.max_running_jobs = Limit(1));
     let mut favored = queue("q1");
     favored.priority = 1;
-    host.event(Event::Queues(vec![favored, queue("q2")]));
+    host.send_event(Event::Queues(vec![favored, queue("q2")]));
     let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
     let [running, freed, next] = [submit(), submit(), submit()];
-    host.start(running);
+    host.start_job(running);
     // Only a job that was held has a reservation. The second and third jobs were never held.
     let [held, last] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
-    host.end(freed);
-    host.end(next);
-    host.end(running);
+    host.end_job(freed);
+    host.end_job(next);
+    host.end_job(running);
     assert_eq!([held, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.update(held, Some("q2"), None).unwrap();
+    host.update_job(held, Some("q2"), None).unwrap();
     assert_eq!(host.jobs[&held].priority, Some(0));
     assert_eq!(host.state(last), Some(State::Sched));
     assert_no_drift(&host);
@@ -71,61 +71,61 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
 
 #[test]
 fn a_priority_uses_the_data_at_the_moment_when_it_is_set() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     restart_without_data(&mut host, id);
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     // Another push comes between the reprioritize and the next reactor turn.
     let effects = host.engine.handle(NOW, Event::Reprioritize);
-    host.apply(effects);
+    host.apply_effects(effects);
     assert_eq!(host.state(id), Some(State::Priority));
     let better = AssociationRecord { fairshare: 0.75, ..record(association(7, "A"), "A") };
     host.engine.handle(NOW, Event::Associations(vec![better]));
-    host.settle();
+    host.run_until_idle();
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(75_000)));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_priority_uses_the_urgency_at_the_moment_when_it_is_set() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     restart_without_data(&mut host, id);
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
-    host.apply(effects);
+    host.apply_effects(effects);
     host.jobs.get_mut(&id).unwrap().urgency = 20;
-    host.settle();
+    host.run_until_idle();
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(54_000)));
 }
 
 /// Reloads the plugin with data. Returns a job in SCHED, and a job that is held for the second time and so has a dependency with the suffix
 /// `.2`. Its eventlog cannot be read if `is_unreadable`.
 fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    let held = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    host.end(first);
-    let second = submit(&mut host, 1);
-    host.remove_dependency(held, "begin-time:1");
-    host.settle();
-    assert_eq!(host.names(held), ["max-sched-jobs-user-limit.2"]);
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
+    let held_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
+    host.end_job(first_job);
+    let second_job = submit(&mut host, 1);
+    host.remove_dependency(held_job, "begin-time:1");
+    host.run_until_idle();
+    assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit.2"]);
     if is_unreadable {
-        host.unreadable.insert(held);
+        host.unreadable.insert(held_job);
     }
     host.has_job_list = has_job_list;
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-    host.replay(true, engine);
-    (host, second, held)
+    host.replay_jobs(true, engine);
+    (host, second_job, held_job)
 }
 
 #[test]
 fn job_list_supplies_the_dependencies_if_an_eventlog_cannot_be_read() {
     let (mut host, second, held) = replay_job_held_twice(true, true);
-    host.end(second);
+    host.end_job(second);
     assert_eq!(host.state(held), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -134,39 +134,43 @@ fn job_list_supplies_the_dependencies_if_an_eventlog_cannot_be_read() {
 fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
     let (mut host, second, held) = replay_job_held_twice(true, false);
     assert!(host.logged.iter().any(|line| line.contains("eventlog can't be read")), "{:?}", host.logged);
-    let next = submit(&mut host, 1);
-    host.end(second);
+    let next_job = submit(&mut host, 1);
+    host.end_job(second);
     assert_eq!(host.names(held), ["max-sched-jobs-user-limit.2"]);
-    assert_eq!(host.state(next), Some(State::Sched), "the scan skips the job whose dependencies are unknown");
-    host.retry();
+    assert_eq!(
+        host.state(next_job),
+        Some(State::Sched),
+        "the scan skips the job whose dependencies are unknown"
+    );
+    host.fire_retry_timer();
     assert_eq!(host.logged.iter().filter(|line| line.contains("can't be read")).count(), 1, "logged once");
     host.unreadable.clear();
-    host.retry();
-    host.end(next);
+    host.fire_retry_timer();
+    host.end_job(next_job);
     assert_eq!(host.state(held), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
-    let mut host = site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
-    let first = submit(&mut host, 1);
-    let held = host.submit(HostJob::new(7).after("begin-time:1")).unwrap();
-    host.end(first);
-    assert_eq!(host.names(held), ["begin-time:1"], "the limit no longer holds the job");
+    let mut host = make_site(|a| (a.max_sched_jobs, a.max_running_jobs) = (Limit(1), Limit(1)));
+    let first_job = submit(&mut host, 1);
+    let held_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
+    host.end_job(first_job);
+    assert_eq!(host.names(held_job), ["begin-time:1"], "the limit no longer holds the job");
     // Flux does not accept the name without a suffix again.
-    host.unreadable.insert(held);
+    host.unreadable.insert(held_job);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-    host.replay(true, engine);
-    let second = submit(&mut host, 1);
+    host.replay_jobs(true, engine);
+    let second_job = submit(&mut host, 1);
     // Only the present dependencies are known, so the engine must use a name that was never used.
-    host.remove_dependency(held, "begin-time:1");
-    assert_eq!(host.names(held).len(), 1, "{:?}", host.names(held));
-    host.end(second);
-    assert_eq!(host.state(held), Some(State::Sched));
+    host.remove_dependency(held_job, "begin-time:1");
+    assert_eq!(host.names(held_job).len(), 1, "{:?}", host.names(held_job));
+    host.end_job(second_job);
+    assert_eq!(host.state(held_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -182,43 +186,43 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
         (1, unlimited, 5, 5),
         (unlimited, 1_000, 5, 5),
     ] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         for _ in 0..jobs {
             submit(&mut host, 1);
         }
         let mut limited = association(7, "A");
         (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.requested_reads = 0;
-        host.replay(true, engine);
+        host.replay_jobs(true, engine);
         assert_eq!(host.requested_reads, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
     }
 }
 
 #[test]
 fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running = [submit(&mut host, 1), submit(&mut host, 1)];
-    host.start(running[0]);
-    host.start(running[1]);
-    let held = submit(&mut host, 1);
+    host.start_job(running[0]);
+    host.start_job(running[1]);
+    let held_job = submit(&mut host, 1);
     let mut other = association(8, "A");
     other.max_running_jobs = Limit(0);
     let both = || vec![record(association(7, "A"), "A"), record(other.clone(), "A")];
-    host.event(Event::Associations(vec![record(other.clone(), "A")]));
-    let foreign = host.submit(HostJob::new(8)).unwrap();
-    let mut engine = Engine::small();
+    host.send_event(Event::Associations(vec![record(other.clone(), "A")]));
+    let foreign_job = host.submit(HostJob::new(8)).unwrap();
+    let mut engine = Engine::with_small_batches();
     host.oracle.apply_event(&Event::Associations(both()));
     engine.handle(NOW, Event::Associations(both()));
-    host.never_answered.insert(foreign);
-    host.replay(true, engine);
+    host.never_answered.insert(foreign_job);
+    host.replay_jobs(true, engine);
     assert_eq!(
-        host.state(held),
+        host.state(held_job),
         Some(State::Sched),
         "the limit was raised, and the eventlogs of its association are read"
     );
-    assert_eq!(host.state(foreign), Some(State::Depend));
+    assert_eq!(host.state(foreign_job), Some(State::Depend));
 }
 
 #[test]
@@ -235,19 +239,19 @@ fn an_owners_job_goes_to_sched_whether_the_owners_record_comes_first_or_last() {
             let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
             assert_eq!(host.state(id), Some(State::Priority));
             if record_first {
-                host.event(Event::Associations(mine()));
+                host.send_event(Event::Associations(mine()));
             }
             // flux-accounting's push brings the data of all users, a reprioritize, and then the owner's own record.
-            host.event(Event::Queues(vec![queue("q1")]));
-            host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-            host.event(Event::Reprioritize);
+            host.send_event(Event::Queues(vec![queue("q1")]));
+            host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+            host.send_event(Event::Reprioritize);
             if !record_first {
                 assert_eq!(host.state(id), Some(State::Priority), "{bank:?}");
-                host.event(Event::Associations(mine()));
+                host.send_event(Event::Associations(mine()));
             }
             assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, record first: {record_first}");
             assert_eq!(host.jobs[&id].bank.as_deref(), Some("me"));
-            host.retry();
+            host.fire_retry_timer();
             assert_eq!(host.exceptions, []);
             assert_no_drift(&host);
         }
@@ -263,13 +267,13 @@ fn an_owners_job_goes_to_sched_with_the_first_push_after_a_restart() {
     for bank in [None, Some("me")] {
         for is_reload in [true, false] {
             let mut host = Host::new();
-            host.event(mine());
+            host.send_event(mine());
             let id = host.submit(HostJob { bank: bank.map(str::to_owned), ..HostJob::new(owner) }).unwrap();
             assert_eq!(host.state(id), Some(State::Sched));
-            host.replay(is_reload, Engine::small());
-            host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-            host.event(Event::Reprioritize);
-            host.event(mine());
+            host.replay_jobs(is_reload, Engine::with_small_batches());
+            host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+            host.send_event(Event::Reprioritize);
+            host.send_event(mine());
             assert_eq!(host.state(id), Some(State::Sched), "{bank:?}, reload {is_reload}");
             assert_no_drift(&host);
         }
@@ -282,15 +286,15 @@ fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
     let owner = OWNER.0;
     let mut host = Host::new();
     let id = host.submit(HostJob::new(owner).bank("nowhere")).unwrap();
-    host.event(Event::Associations(vec![record(association(owner, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(owner, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(
         (host.state(id), host.exceptions.len()),
         (Some(State::Priority), 0),
         "the owner's record may still come"
     );
     host.now += 5.0;
-    host.retry();
+    host.fire_retry_timer();
     let text = format!("cannot find user/bank or user/default bank entry for uid: {owner}");
     assert_eq!(host.exceptions, [(id, text)]);
 }
@@ -300,13 +304,13 @@ fn an_owners_synthetic_record_allows_every_queue() {
     let owner = OWNER.0;
     let mut one = association(owner, "me");
     one.queues = [].into();
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
-    host.event(Event::Associations(vec![record(one, "me")]));
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    host.send_event(Event::Associations(vec![record(one, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
     // A record of another user without queues allows no queue.
     let mut none = association(8, "A");
     none.queues = [].into();
-    host.event(Event::Associations(vec![record(none, "A")]));
+    host.send_event(Event::Associations(vec![record(none, "A")]));
     let refused = host.submit(HostJob::new(8).queue("q1"));
     assert_eq!(refused, Err("queue \"q1\" not valid for user; valid queues for user: ".to_owned()));
 }
@@ -315,11 +319,11 @@ fn an_owners_synthetic_record_allows_every_queue() {
 fn records_release_no_job_before_the_reprioritize() {
     let mut host = Host::new();
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.event(Event::Associations(vec![record(association(8, "A"), "A")]));
-    host.event(Event::Reprioritize);
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(8, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(host.state(id), Some(State::Priority));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.state(id), Some(State::Sched));
 }
 
@@ -329,23 +333,23 @@ fn half_of_a_push_releases_and_holds_no_job() {
         // One job may run in queue q1. The association itself has no limit.
         let mut one = queue("q1");
         one.max_running_jobs = Limit(1);
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one.clone()]);
+        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one.clone()]);
         let job = || HostJob::new(7).queue("q1");
         let running = host.submit(job()).unwrap();
-        host.start(running);
+        host.start_job(running);
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
-        let free = host.submit(HostJob::new(7).after("begin-time:9999")).unwrap();
-        host.replay(is_reload, Engine::small());
+        let free = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+        host.replay_jobs(is_reload, Engine::with_small_batches());
         // The associations come first. Their limits alone would release all held jobs.
         let mut none = association(7, "A");
         none.max_nodes = Limit(1);
-        host.event(Event::Associations(vec![record(none, "A")]));
+        host.send_event(Event::Associations(vec![record(none, "A")]));
         for id in held {
             assert_eq!(host.names(id), ["max-run-jobs-queue"], "reload {is_reload}");
         }
         assert_eq!(host.names(free), ["begin-time:9999"]);
-        host.event(Event::Queues(vec![one]));
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Queues(vec![one]));
+        host.send_event(Event::Reprioritize);
         let states = held.map(|id| host.state(id));
         assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
         assert_eq!(
@@ -353,7 +357,7 @@ fn half_of_a_push_releases_and_holds_no_job() {
             ["begin-time:9999", "max-resources-user-limit"],
             "the end of the push checks the job"
         );
-        host.end(running);
+        host.end_job(running);
         assert_eq!(held.map(|id| host.state(id) == Some(State::Sched)), [true, false, false]);
         assert_no_drift(&host);
     }
@@ -370,9 +374,9 @@ fn the_project_of_a_job_is_checked_when_the_data_come() {
         let updated = HostJob { project: Some(project.to_owned()), ..host.jobs[&id].clone() };
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
         host.jobs.insert(id, updated);
-        host.event(Event::Projects(vec!["*".into(), "secret".into()]));
-        host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Projects(vec!["*".into(), "secret".into()]));
+        host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+        host.send_event(Event::Reprioritize);
         if is_valid {
             assert_eq!(host.state(id), Some(State::Sched));
         } else {
@@ -385,7 +389,7 @@ fn the_project_of_a_job_is_checked_when_the_data_come() {
 
 #[test]
 fn a_turn_without_noted_jobs_has_no_effects() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     for _ in 0..50 {
         submit(&mut host, 1);
     }

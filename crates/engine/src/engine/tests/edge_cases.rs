@@ -2,11 +2,11 @@
 //! Edge cases: a full limit, equal usages, no usage, a page that contains exactly the jobs that are left, and a timer that is due.
 //! Rules: R7
 
-use super::examples::{site, submit};
+use super::examples::{make_site, submit};
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, OWNER};
-use super::why::why;
+use super::why::explain_job;
 use crate::engine::answers::{JobsWanted, Open, StandingsWanted};
 use crate::engine::{Effect, Engine, Event, QueueTold, Settings, Timer};
 use crate::ids::{JobId, Limit, UserId};
@@ -20,11 +20,11 @@ fn armed_refresh(effects: &[Effect]) -> Option<f64> {
 
 #[test]
 fn why_suggests_no_smaller_job_when_the_limit_is_full() {
-    let mut host = site(|a| a.max_nodes = Limit(2));
-    let running = submit(&mut host, 2);
-    host.start(running);
-    let held = submit(&mut host, 2);
-    let answer = why(&host, held);
+    let mut host = make_site(|a| a.max_nodes = Limit(2));
+    let running_job = submit(&mut host, 2);
+    host.start_job(running_job);
+    let held_job = submit(&mut host, 2);
+    let answer = explain_job(&host, held_job);
     assert_eq!((answer.holds[0].used, answer.holds[0].cap, answer.holds[0].needed), (2, 2, 2));
     assert!(answer.helps.iter().all(|help| help.code != "smaller"), "{:?}", answer.helps);
 }
@@ -32,7 +32,7 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
 /// The parts would be divided by the total usage, which is 0 here.
 #[test]
 fn the_usage_parts_are_0_when_the_total_usage_is_0() {
-    let host = live(Policy::FairTree);
+    let host = live_host(Policy::FairTree);
     let stats = crate::engine::answers::stats(
         &host.engine.view(),
         crate::engine::answers::Heading::new(&host.engine.view(), host.now, None),
@@ -47,7 +47,7 @@ fn the_usage_parts_are_0_when_the_total_usage_is_0() {
 fn an_association_with_even_usage_has_no_time_when_it_becomes_even() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 64.0, 0.0), leaf(8, "A", 64.0, 0.0)];
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let level = answer.associations[0].levels.last().unwrap();
@@ -57,7 +57,7 @@ fn an_association_with_even_usage_has_no_time_when_it_becomes_even() {
 /// The page is not full, but the search has reached the last job, so there is no next page.
 #[test]
 fn a_page_that_examined_every_job_is_the_last() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let ids = ["q1", "q2"].map(|queue| host.submit(HostJob::new(7).queue(queue)).unwrap());
     let read_page = |most| {
         let (user, queue) = (Some(UserId(7)), Some("q1".to_owned()));
@@ -73,9 +73,9 @@ fn a_page_that_examined_every_job_is_the_last() {
 
 #[test]
 fn each_refresh_is_counted() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let before = host.engine.refresh.totals().0;
-    (0..3).for_each(|_| host.refresh(30.0));
+    (0..3).for_each(|_| host.advance_and_refresh(30.0));
     assert_eq!(host.engine.refresh.totals().0, before + 3);
 }
 
@@ -83,8 +83,8 @@ fn each_refresh_is_counted() {
 #[test]
 fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
     for refresh in [30.0, 0.0] {
-        let mut host = site(|_| ());
-        host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
+        let mut host = make_site(|_| ());
+        host.send_event(Event::Settings(Settings { refresh, ..Settings::default() }));
         assert_eq!(host.refresh_at, None);
         let effects = host.engine.handle(NOW, Event::Panicked(None));
         assert_eq!(armed_refresh(&effects), None, "{effects:?}");
@@ -94,7 +94,7 @@ fn a_panic_arms_no_refresh_timer_that_was_not_armed_before() {
 /// The refresh itself may have caused the panic, so it must not run again in the same turn.
 #[test]
 fn a_refresh_that_is_due_when_a_call_panics_comes_a_period_later() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     let effects = host.engine.handle(due, Event::Panicked(None));
     assert_eq!(armed_refresh(&effects), Some(30.0), "{effects:?}");

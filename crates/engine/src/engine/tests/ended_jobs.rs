@@ -3,7 +3,7 @@
 //! Rules: F11
 
 use super::host::Host;
-use super::live::{accounts, leaves, live, tree, usage};
+use super::live::{accounts, leaves, live_host, tree, usage};
 use super::refreshes::{ended_job, engine_with_tree, page_requests};
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Engine, Event, Settings, Timer};
@@ -19,11 +19,11 @@ fn arms_retry(effects: &[Effect]) -> bool {
 /// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that it stores then, and the usage of the
 /// 100.
 fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
-    end_jobs_in(live(Policy::Classic), others, settings)
+    end_jobs_on_host(live_host(Policy::Classic), others, settings)
 }
 
-fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
-    host.event(Event::Settings(settings));
+fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, f64) {
+    host.send_event(Event::Settings(settings));
     for id in 0..others {
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
         let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
@@ -32,9 +32,9 @@ fn end_jobs_in(mut host: Host, others: u64, settings: Settings) -> (usize, f64) 
     }
     for _ in 0..100 {
         let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-        host.start(id);
+        host.start_job(id);
         host.now += 9.0;
-        host.end(id);
+        host.end_job(id);
     }
     (host.engine.view().live_snapshot().ended, usage(&host, 8, "A"))
 }
@@ -58,14 +58,14 @@ fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
 fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    let (many, _) = end_jobs_in(host, 200_000, Settings { live: false, ..Settings::default() });
+    let (many, _) = end_jobs_on_host(host, 200_000, Settings { live: false, ..Settings::default() });
     assert!((200_000..=200_000 + 2 * 16).contains(&many), "{many}");
 }
 
 /// The engine waits for 12 timer events for each page. After 12 requests without an answer, it logs that job-list does not answer.
 #[test]
 fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     assert!(arms_retry(&first), "only the timer can repeat an unanswered request");
     for tried in 1..=12 {
@@ -129,7 +129,7 @@ fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
 fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
     let mut site = tree(Policy::Classic, NOW, leaves());
     site.rule.as_mut().unwrap().reset = 5_000.0;
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let effects = engine.handle(NOW, Event::Policy(accounts(), site));
     assert_eq!(page_requests(&effects), [(NOW - 5_000.0, None, 1_000)]);
     let jobs = vec![ended_job(1, NOW - 4_999.0), ended_job(2, NOW - 5_001.0)];
@@ -142,7 +142,7 @@ fn the_query_of_ended_jobs_goes_back_by_the_usage_reset_period_at_most() {
 /// job-list and the snapshot may report the same job. Of two reported ends, the earlier one counts.
 #[test]
 fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     for round in 0..3 {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });

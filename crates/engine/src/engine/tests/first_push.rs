@@ -24,10 +24,10 @@ fn p1_record(bank: &str) -> AssociationRecord {
 /// Submits a blocked job, pushes `records`, and unblocks the job.
 fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, JobId) {
     let mut host = Host::new();
-    let id = host.submit(job.after("keep=x")).unwrap();
-    host.event(Event::Associations(records));
+    let id = host.submit(job.blocked_by("keep=x")).unwrap();
+    host.send_event(Event::Associations(records));
     host.remove_dependency(id, "keep=x");
-    host.settle();
+    host.run_until_idle();
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
     (host, id)
 }
@@ -36,14 +36,14 @@ fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, 
 fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     let job = HostJob { project: Some("p1".to_owned()), ..HostJob::new(7) };
     let (mut host, id) = unblock_during_push(job.clone(), vec![p1_record("A")]);
-    host.event(projects(&["p1"]));
-    host.event(Event::Reprioritize);
+    host.send_event(projects(&["p1"]));
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     // If the push does not bring the project, the job ends at the reprioritize.
     let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
-    host.event(projects(&["p2"]));
-    host.event(Event::Reprioritize);
+    host.send_event(projects(&["p2"]));
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (None, 1));
     assert!(host.exceptions[0].1.starts_with("project \"p1\" not valid for user"), "{:?}", host.exceptions);
 }
@@ -52,11 +52,11 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
 fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
     let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![p1_record("A")]);
     let mut lacking = host.clone();
-    host.event(Event::Associations(vec![p1_record("B")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![p1_record("B")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    lacking.event(Event::Reprioritize);
+    lacking.send_event(Event::Reprioritize);
     assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1));
 }
 
@@ -65,14 +65,14 @@ fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
 fn a_job_of_the_owner_waits_longer_than_the_push() {
     let own = HostJob::new(OWNER.0).bank("O");
     let (mut host, id) = unblock_during_push(own, vec![p1_record("A")]);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
     let mut lacking = host.clone();
-    host.event(Event::Associations(vec![record(association(OWNER.0, "O"), "O")]));
+    host.send_event(Event::Associations(vec![record(association(OWNER.0, "O"), "O")]));
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     lacking.now += 5.0;
-    lacking.retry();
+    lacking.fire_retry_timer();
     assert_eq!(
         (lacking.state(id), lacking.exceptions.len()),
         (None, 1),

@@ -2,7 +2,7 @@
 //! The hand-over to flux-accounting's plugin: the fate of held jobs under that plugin, and requests that make held jobs rest before it is
 //! loaded.
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::Association;
@@ -17,15 +17,15 @@ fn fates(host: &Host) -> Vec<(JobId, Fate)> {
 
 /// Returns a host, a running job that fills the limit, and a blocked job that the limit held in the past and then released.
 fn host_with_released_blocked_job() -> (Host, JobId, JobId) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    host.start(first);
-    let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
-    host.end(first);
-    assert!(host.names(held).iter().all(|name| name == "keep=x"), "our limit no longer holds the job");
-    let running = submit(&mut host, 1);
-    host.start(running);
-    (host, running, held)
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
+    host.start_job(first_job);
+    let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
+    host.end_job(first_job);
+    assert!(host.names(held_job).iter().all(|name| name == "keep=x"), "our limit no longer holds the job");
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
+    (host, running_job, held_job)
 }
 
 /// Returns a host, a running job that fills the limit, and a job that the limit holds for the second time.
@@ -38,12 +38,12 @@ fn host_with_job_held_twice() -> (Host, JobId, JobId) {
 
 /// Returns a host with a running job that fills the limit, and a job that the limit holds.
 fn host_with_held_job() -> (Host, JobId) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    host.start(first);
-    let held = submit(&mut host, 1);
-    assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
-    (host, held)
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
+    host.start_job(first_job);
+    let held_job = submit(&mut host, 1);
+    assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
+    (host, held_job)
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
-    host.end(running);
+    host.end_job(running);
     assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
     let (host, _, held) = host_with_job_held_twice();
     assert_eq!(
@@ -99,30 +99,30 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
 /// job because it cannot remove that name.
 #[test]
 fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    host.start(first);
-    let held = host.submit(HostJob::new(7).after("keep=x")).unwrap();
-    assert!(!host.engine.view().may_rest(held));
-    host.event(Event::Rest(vec![held]));
-    assert_eq!(host.names(held), ["keep=x", "max-running-jobs-user-limit"]);
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
+    host.start_job(first_job);
+    let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
+    assert!(!host.engine.view().may_rest(held_job));
+    host.send_event(Event::Rest(vec![held_job]));
+    assert_eq!(host.names(held_job), ["keep=x", "max-running-jobs-user-limit"]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.fate == Fate::Held);
-    host.remove_dependency(held, "keep=x");
-    assert!(host.engine.view().may_rest(held));
+    host.remove_dependency(held_job, "keep=x");
+    assert!(host.engine.view().may_rest(held_job));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_of_another_job_keeps_no_job_held() {
     // The slot is reserved for a job in SCHED that does not run yet. flux-accounting's plugin does not count that job.
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
-    let (released, held) = (submit(&mut host, 1), submit(&mut host, 1));
-    host.end(a);
-    assert_eq!(host.state(released), Some(State::Sched));
-    assert_eq!(fates(&host), [(held, Fate::Stranded)]);
+    host.start_job(a);
+    let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
+    host.end_job(a);
+    assert_eq!(host.state(released_job), Some(State::Sched));
+    assert_eq!(fates(&host), [(held_job, Fate::Stranded)]);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
 #[test]
 fn a_job_that_is_not_held_does_not_rest() {
     let (mut host, running, held) = host_with_job_held_twice();
-    host.event(Event::Rest(vec![running, JobId(4711)]));
+    host.send_event(Event::Rest(vec![running, JobId(4711)]));
     assert_eq!((host.state(running), host.state(held)), (Some(State::Run), Some(State::Depend)));
     assert_no_drift(&host);
 }
@@ -163,7 +163,7 @@ fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
 #[test]
 fn hand_over_has_no_answer_before_all_names_are_known() {
     let new_engine = || {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
         engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
         engine
@@ -177,14 +177,14 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
     engine.handle(NOW, Event::Timer(Timer::Turn));
     assert_eq!(crate::engine::hand_over(&engine.view(), None, 100), Some(HandOverPage::default()));
     host.never_answered = [held].into();
-    host.replay(true, new_engine());
+    host.replay_jobs(true, new_engine());
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog is unread");
     host.never_answered.clear();
     (host.unreadable, host.has_job_list) = ([held].into(), false);
-    host.replay(true, new_engine());
+    host.replay_jobs(true, new_engine());
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog cannot be read");
     host.unreadable.clear();
-    host.retry();
+    host.fire_retry_timer();
     assert_eq!(fates(&host), [(held, Fate::Held)]);
 }
 
@@ -194,8 +194,8 @@ fn a_job_held_in_priority_would_be_released() {
     let mut host = Host::new();
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     let limits = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    host.event(Event::Associations(vec![record(limits, "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(limits, "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
     assert_eq!(fates(&host), [(jobs[1], Fate::Released)]);
 }

@@ -110,7 +110,7 @@ impl Host {
     pub fn new() -> Self {
         Host {
             notes: Vec::new(),
-            engine: Engine::small(),
+            engine: Engine::with_small_batches(),
             jobs: BTreeMap::new(),
             exceptions: Vec::new(),
             logged: Vec::new(),
@@ -150,11 +150,11 @@ impl Host {
         }
     }
 
-    pub fn with(associations: Vec<AssociationRecord>, queues: Vec<Queue>) -> Self {
+    pub fn with_data(associations: Vec<AssociationRecord>, queues: Vec<Queue>) -> Self {
         let mut host = Host::new();
-        host.event(Event::Queues(queues));
-        host.event(Event::Projects(vec!["*".into()]));
-        host.event(Event::Associations(associations));
+        host.send_event(Event::Queues(queues));
+        host.send_event(Event::Projects(vec!["*".into()]));
+        host.send_event(Event::Associations(associations));
         host
     }
 
@@ -176,19 +176,19 @@ impl Host {
     }
 
     /// Passes an event that does not concern a single job to the engine, then runs the reactor until it is idle.
-    pub fn event(&mut self, event: Event<'_>) {
+    pub fn send_event(&mut self, event: Event<'_>) {
         self.oracle.apply_event(&event);
         let effects = self.engine.handle(self.now, event);
-        self.apply(effects);
-        self.settle();
+        self.apply_effects(effects);
+        self.run_until_idle();
         self.oracle.scans_all = false;
     }
 
-    fn callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
-        self.callback_with_state(id, |facts, _| make(facts))
+    fn run_callback(&mut self, id: JobId, make: impl FnOnce(JobFacts<'_>) -> Event<'_>) -> Option<Answer> {
+        self.run_callback_in_state(id, |facts, _| make(facts))
     }
 
-    fn callback_with_state(
+    fn run_callback_in_state(
         &mut self,
         id: JobId,
         make: impl for<'a> FnOnce(JobFacts<'a>, &'a HostJob) -> Event<'a>,
@@ -196,18 +196,18 @@ impl Host {
         self.busy.push(id);
         let outer = self.answer.take();
         let job = self.jobs[&id].clone();
-        self.call(id, make(Host::facts(id, &job), &job));
+        self.send_job_event(id, make(Host::facts(id, &job), &job));
         self.busy.pop();
         let answer = std::mem::replace(&mut self.answer, outer);
         self.remove_queued_dependencies(id);
         answer
     }
 
-    fn call(&mut self, id: JobId, event: Event<'_>) {
+    fn send_job_event(&mut self, id: JobId, event: Event<'_>) {
         let panics = self.panics_at.take_if(|panics| panics(&event)).is_some();
         let event = if panics { Event::Panicked(Some(id)) } else { event };
         let effects = self.engine.handle(self.now, event);
-        self.apply(effects);
+        self.apply_effects(effects);
     }
 
     /// Removes the dependencies whose removal was queued while the job was inside a callback.
@@ -227,7 +227,7 @@ impl Host {
             job.removed_dependencies.insert(name.to_owned());
             job.log.push((name.to_owned(), false));
             job.past.push((self.now, Past::Dependency(name.to_owned(), false)));
-            self.dependency_event(id, name, false);
+            self.send_dependency_event(id, name, false);
         }
         let Some(job) = self.jobs.get(&id) else { return };
         if job.dependencies.is_empty() && job.state == State::Depend {
@@ -235,12 +235,12 @@ impl Host {
         }
     }
 
-    fn dependency_event(&mut self, id: JobId, name: &str, added: bool) {
+    fn send_dependency_event(&mut self, id: JobId, name: &str, added: bool) {
         if !self.subscribed.contains(&id) {
             return;
         }
         self.busy.push(id);
-        self.call(id, Event::Dependency { id, name, added });
+        self.send_job_event(id, Event::Dependency { id, name, added });
         self.busy.pop();
         self.remove_queued_dependencies(id);
     }
@@ -249,14 +249,14 @@ impl Host {
         let job = self.jobs.get_mut(&id).unwrap();
         job.state = State::Priority;
         let urgency = job.urgency;
-        let answer = self.callback(id, |facts| Event::Priority(facts.id, urgency));
+        let answer = self.run_callback(id, |facts| Event::Priority(facts.id, urgency));
         self.set_priority(id, answer);
     }
 
     /// Asks for the priority of a job that returned from SCHED. The engine answers 0 to hold the job in SCHED.
     pub(super) fn ask_again(&mut self, id: JobId, urgency: i64) {
         let posted = self.jobs[&id].priority.and_then(|posted| u32::try_from(posted).ok()).unwrap_or(0);
-        let answer = self.callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
+        let answer = self.run_callback(id, |facts| Event::Bounced { id: facts.id, urgency, posted });
         // The scheduler may have allocated resources already, and only a job in SCHED can take them.
         assert!(matches!(answer, Some(Answer::Priority(_))), "job {id} was in SCHED, and stays in PRIORITY");
         if urgency == 31
@@ -315,7 +315,7 @@ impl Host {
             if !std::mem::replace(&mut job.was_sched, true) {
                 self.oracle.count_overtakings(&self.jobs, id);
             }
-            self.callback(id, |facts| Event::Sched(facts.id));
+            self.run_callback(id, |facts| Event::Sched(facts.id));
         }
     }
 
@@ -332,7 +332,7 @@ impl Host {
             }
             let urgency = job.urgency;
             cached_priorities::check_cached_priority(&self.engine, self.now, id, urgency);
-            let answer = self.callback(id, |facts| Event::PriorityGet(facts.id, urgency));
+            let answer = self.run_callback(id, |facts| Event::PriorityGet(facts.id, urgency));
             // Flux ignores a priority that does not change, also for a job in PRIORITY.
             let present = self.jobs.get(&id).and_then(|job| job.priority);
             if answer != present.map(Answer::Priority) {
@@ -343,7 +343,7 @@ impl Host {
     }
 
     /// Returns the number of jobs of `user` in `bank` and `state`. Jobs that are held in SCHED are not counted.
-    pub fn count(&self, user: u32, bank: &str, state: State) -> u64 {
+    pub fn count_jobs(&self, user: u32, bank: &str, state: State) -> u64 {
         let is = |job: &&HostJob| {
             job.user == user
                 && job.bank.as_deref() == Some(bank)

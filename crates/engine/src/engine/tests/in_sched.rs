@@ -2,13 +2,13 @@
 //! Jobs that are held in SCHED at priority 0. The scheduler may have allocated their resources before the hold.
 //! Rules: L12, L16
 
-use super::examples::{assert_no_drift, host_with_held_jobs, site, submit};
+use super::examples::{assert_no_drift, host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{assert_settled, may_run, states};
+use super::past_depend::{assert_settled, states, which_may_run};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
-use super::strict::rules;
-use super::why::why;
+use super::strict::running_limit_settings;
+use super::why::explain_job;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, Policy as Accounts, RunningLimits, SiteLimit, Target};
 use crate::engine::answers::JobsWanted;
@@ -20,69 +20,75 @@ use State::{Priority, Run, Sched};
 use fairshare::Policy;
 
 fn strict() -> Event<'static> {
-    Event::Settings(rules(RunningLimits::Strict, &[]))
+    Event::Settings(running_limit_settings(RunningLimits::Strict, &[]))
 }
 
 /// Running limits are strict, and one job may run. Returns a job with urgency 0 and the next job, for which the headroom is reserved.
-fn resting_and_reserved() -> (Host, [JobId; 2]) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(strict());
-    let rests = submit(&mut host, 1);
-    host.set_urgency(rests, 0);
-    let next = submit(&mut host, 1);
-    (host, [rests, next])
+fn submit_resting_and_reserved() -> (Host, [JobId; 2]) {
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    host.send_event(strict());
+    let rests_job = submit(&mut host, 1);
+    host.set_urgency(rests_job, 0);
+    let next_job = submit(&mut host, 1);
+    (host, [rests_job, next_job])
 }
 
 /// The scheduler allocated resources before the engine held the job. The job can still start, and then counts as running.
 #[test]
 fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let records = || vec![one_job_record(7, "B"), record(association(7, "A"), "A")];
-    let mut host = Host::with(records(), vec![queue("q1")]);
+    let mut host = Host::with_data(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
-    host.event(strict());
-    let there = host.submit(HostJob::new(7).bank("B")).unwrap();
-    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.force_update(moved, None, Some("B".to_owned()));
-    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
-    let ids = Some(vec![moved]);
+    host.send_event(strict());
+    let there_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(moved_job, None, Some("B".to_owned()));
+    assert_eq!(
+        (host.state(moved_job), host.jobs[&moved_job].priority, held(&host)),
+        (Some(Sched), Some(0), 1)
+    );
+    let ids = Some(vec![moved_job]);
     let page = crate::engine::answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
     );
     assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
-    assert!(host.engine.view().is_held(moved) && !host.engine.view().is_held(there));
-    host.event(Event::Reprioritize);
-    host.set_urgency(moved, 20);
-    assert_eq!((host.state(moved), host.jobs[&moved].priority, held(&host)), (Some(Sched), Some(0), 1));
+    assert!(host.engine.view().is_held(moved_job) && !host.engine.view().is_held(there_job));
+    host.send_event(Event::Reprioritize);
+    host.set_urgency(moved_job, 20);
+    assert_eq!(
+        (host.state(moved_job), host.jobs[&moved_job].priority, held(&host)),
+        (Some(Sched), Some(0), 1)
+    );
     let mut crossed = host.clone();
-    crossed.start_held(moved);
-    assert_eq!((crossed.state(moved), held(&crossed)), (Some(Run), 0));
+    crossed.start_held_job(moved_job);
+    assert_eq!((crossed.state(moved_job), held(&crossed)), (Some(Run), 0));
     assert_no_drift(&crossed);
     for is_reload in [true, false] {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         for event in [strict(), Event::Queues(vec![queue("q1")])] {
             engine.handle(NOW, event);
         }
-        host.replay(is_reload, engine);
-        host.event(Event::Associations(records()));
-        host.event(Event::Reprioritize);
-        assert_eq!((host.jobs[&moved].is_held_in_sched, held(&host)), (true, 1), "{is_reload}");
+        host.replay_jobs(is_reload, engine);
+        host.send_event(Event::Associations(records()));
+        host.send_event(Event::Reprioritize);
+        assert_eq!((host.jobs[&moved_job].is_held_in_sched, held(&host)), (true, 1), "{is_reload}");
     }
-    host.start(there);
-    host.end(there);
-    assert!(host.jobs[&moved].priority > Some(0), "the job is released");
-    host.start(moved);
+    host.start_job(there_job);
+    host.end_job(there_job);
+    assert!(host.jobs[&moved_job].priority > Some(0), "the job is released");
+    host.start_job(moved_job);
     assert_no_drift(&host);
 }
 
 /// The scheduler has no request for the job, so only our limit holds it.
 #[test]
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
-    let (mut host, [rests, next]) = resting_and_reserved();
+    let (mut host, [rests, next]) = submit_resting_and_reserved();
     host.set_urgency(rests, 16);
-    assert_eq!(may_run(&host, &[rests, next]), [false, true]);
-    let others = |id| why(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
+    assert_eq!(which_may_run(&host, &[rests, next]), [false, true]);
+    let others = |id| explain_job(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
     assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
 }
 
@@ -93,7 +99,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let of_bank = all.associations.iter_mut().filter(|it| it.association == association(7, "B"));
     of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
     let mut host = Host::new();
-    host.event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
     let [_, runs, pends, moved] =
         ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
     // This job takes precedence over the other jobs of user 7.
@@ -102,8 +108,8 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     let read_jobs = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
     let before = read_jobs(&host);
     assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
-    host.start(runs);
-    host.refresh(30.0);
+    host.start_job(runs);
+    host.advance_and_refresh(30.0);
     let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
     assert_eq!((after.0, after.1), (before.0, before.1));
@@ -117,14 +123,14 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
         let (mut host, running, held) = host_with_held_jobs::<2>();
         if is_in_priority {
             host.jobs.get_mut(&held[0]).unwrap().state = Priority;
-            host.replay(true, Engine::small());
-            host.event(Event::Associations(vec![one_job_record(7, "A")]));
-            host.event(Event::Reprioritize);
+            host.replay_jobs(true, Engine::with_small_batches());
+            host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
+            host.send_event(Event::Reprioritize);
         }
         host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;
         let effects = host.engine.handle(NOW, Event::Cleanup(held[0]));
-        host.apply(effects);
-        host.end(running);
+        host.apply_effects(effects);
+        host.end_job(running);
         assert_eq!(host.state(held[1]), Some(Sched), "{is_in_priority}");
         assert!(host.subscribed.is_empty(), "{is_in_priority}");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
@@ -135,15 +141,15 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
-        let (mut host, [wakes, next]) = resting_and_reserved();
+        let (mut host, [wakes, next]) = submit_resting_and_reserved();
         host.set_urgency(wakes, first);
         host.set_urgency(wakes, 31);
         assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
         assert_eq!(host.jobs[&wakes].priority, Some(i64::from(u32::MAX)), "{first}");
         assert!(!host.engine.view().is_held(wakes), "{first}");
-        host.start(wakes);
-        host.start(next);
-        [wakes, next].into_iter().for_each(|id| host.end(id));
+        host.start_job(wakes);
+        host.start_job(next);
+        [wakes, next].into_iter().for_each(|id| host.end_job(id));
         assert_settled(&host);
     }
 }
@@ -158,13 +164,13 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
         ("a hold before", |host, id, urgency| {
             host.set_urgency(id, 0);
             let next = submit(host, 1);
-            host.start(next);
+            host.start_job(next);
             host.set_urgency(id, urgency);
         }),
         ("an update into a full bank", |host, id, urgency| {
             host.set_urgency(id, urgency);
-            let runs = host.submit(HostJob::new(7).bank("B")).unwrap();
-            host.start(runs);
+            let runs_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+            host.start_job(runs_job);
             host.force_update(id, None, Some("B".to_owned()));
         }),
         ("an update to a bank that no record names", |host, id, urgency| {
@@ -172,12 +178,12 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
             host.force_update(id, None, Some("X".to_owned()));
         }),
         ("a weight that makes the score 0", |host, id, urgency| {
-            host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-            host.event(Event::Reprioritize);
+            host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+            host.send_event(Event::Reprioritize);
             host.set_urgency(id, urgency);
         }),
         ("a reload without data", |host, id, urgency| {
-            host.replay(true, Engine::small());
+            host.replay_jobs(true, Engine::with_small_batches());
             host.set_urgency(id, urgency);
             host.force_update(id, None, Some("B".to_owned()));
         }),
@@ -187,7 +193,9 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
             for urgency in [0, 1, 15, 16, 30, 31] {
                 let records = || Event::Associations(vec![one_job_record(7, "A"), one_job_record(7, "B")]);
                 let mut host = Host::new();
-                [Event::Settings(rules(running, &[])), records()].into_iter().for_each(|it| host.event(it));
+                [Event::Settings(running_limit_settings(running, &[])), records()]
+                    .into_iter()
+                    .for_each(|it| host.send_event(it));
                 let id = host.submit(HostJob::new(7).bank("A")).unwrap();
                 act(&mut host, id, urgency);
                 assert_eq!(host.state(id), Some(Sched), "{cause}, {running:?}, urgency {urgency}");
@@ -197,8 +205,8 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
                     _ => host.jobs[&id].priority.filter(|posted| *posted < i64::from(u32::MAX)),
                 };
                 assert_eq!(host.jobs[&id].priority, expected, "{cause}, {running:?}, urgency {urgency}");
-                host.event(records());
-                host.event(Event::Reprioritize);
+                host.send_event(records());
+                host.send_event(Event::Reprioritize);
                 assert_settled(&host);
             }
         }
@@ -208,17 +216,17 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
 /// Without data a job keeps its posted priority. A priority that Flux set at urgency 31 is not kept after that urgency.
 #[test]
 fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
-    let mut host = site(|_| {});
+    let mut host = make_site(|_| {});
     let id = submit(&mut host, 1);
     let posted = host.jobs[&id].priority;
-    host.replay(true, Engine::small());
+    host.replay_jobs(true, Engine::with_small_batches());
     host.set_urgency(id, 10);
     assert_eq!(host.jobs[&id].priority, posted);
     host.set_urgency(id, 31);
     host.set_urgency(id, 16);
     assert_eq!(host.jobs[&id].priority, Some(0));
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, posted);
     assert_settled(&host);
 }
@@ -226,9 +234,9 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
 #[test]
 fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
-    let (mut host, [rests, next]) = resting_and_reserved();
-    host.start(next);
-    host.event(Event::Reprioritize);
+    let (mut host, [rests, next]) = submit_resting_and_reserved();
+    host.start_job(next);
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
     assert!(!host.engine.ledger().job(rests).unwrap().is_held());
     assert_settled(&host);
@@ -239,7 +247,7 @@ fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
 #[test]
 fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
     for batches in [FEW, SINGLE_POSTS] {
-        let settings = || Event::Settings(rules(RunningLimits::Strict, &[]));
+        let settings = || Event::Settings(running_limit_settings(RunningLimits::Strict, &[]));
         let policy = || {
             let mut all = accounts();
             let own = |it: &&mut AssociationRecord| it.association == association(7, "A");
@@ -248,23 +256,23 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         };
         let mut host = Host::new();
         host.engine.batches = batches;
-        [settings(), policy()].into_iter().for_each(|event| host.event(event));
-        let rests = submit(&mut host, 1);
-        host.set_urgency(rests, 0);
-        let next = submit(&mut host, 1);
-        host.start(next);
+        [settings(), policy()].into_iter().for_each(|event| host.send_event(event));
+        let rests_job = submit(&mut host, 1);
+        host.set_urgency(rests_job, 0);
+        let next_job = submit(&mut host, 1);
+        host.start_job(next_job);
         let mut engine = Engine::with_batches(batches);
         engine.handle(NOW, settings());
-        host.replay(false, engine);
-        assert_eq!(host.state(rests), Some(Priority), "without data the job has no priority");
-        host.set_urgency(rests, 16);
+        host.replay_jobs(false, engine);
+        assert_eq!(host.state(rests_job), Some(Priority), "without data the job has no priority");
+        host.set_urgency(rests_job, 16);
         let loops = host.loops;
-        host.event(policy());
+        host.send_event(policy());
         assert_eq!(host.loops > loops, batches == FEW);
-        let job = host.engine.ledger().job(rests).unwrap();
-        assert_eq!((host.state(rests), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
-        host.end(next);
-        assert_eq!(may_run(&host, &[rests]), [true], "{batches:?}");
+        let job = host.engine.ledger().job(rests_job).unwrap();
+        assert_eq!((host.state(rests_job), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
+        host.end_job(next_job);
+        assert_eq!(which_may_run(&host, &[rests_job]), [true], "{batches:?}");
         assert_settled(&host);
     }
 }
@@ -273,17 +281,17 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let (mut host, [late, runs]) = resting_and_reserved();
-        host.start(runs);
+        let (mut host, [late, runs]) = submit_resting_and_reserved();
+        host.start_job(runs);
         host.set_urgency(late, 16);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         for event in [strict(), Event::Associations(vec![one_job_record(7, "A")])] {
             engine.handle(NOW, event);
         }
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         assert_eq!((host.state(late), host.jobs[&late].priority), (Some(Sched), Some(0)), "{is_reload}");
         assert!(host.engine.view().is_held(late));
-        host.end(runs);
+        host.end_job(runs);
         assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
         assert_settled(&host);
     }
@@ -293,21 +301,21 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
-    let mut host = Host::with(records(), vec![queue("q1")]);
-    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.start(first);
-    let reserved = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.end(first);
-    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
-    assert_eq!(host.update(moved, None, Some("B")), Ok(()));
-    assert_eq!((host.state(reserved), host.jobs[&moved].priority), (Some(Sched), Some(0)));
-    let mut engine = Engine::small();
+    let mut host = Host::with_data(records(), vec![queue("q1")]);
+    let first_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start_job(first_job);
+    let reserved_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.end_job(first_job);
+    let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    assert_eq!(host.update_job(moved_job, None, Some("B")), Ok(()));
+    assert_eq!((host.state(reserved_job), host.jobs[&moved_job].priority), (Some(Sched), Some(0)));
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(records()));
-    host.replay(true, engine);
-    assert_eq!(host.jobs[&moved].priority, Some(0));
-    host.start(reserved);
-    host.end(reserved);
-    assert!(host.jobs[&moved].priority > Some(0));
+    host.replay_jobs(true, engine);
+    assert_eq!(host.jobs[&moved_job].priority, Some(0));
+    host.start_job(reserved_job);
+    host.end_job(reserved_job);
+    assert!(host.jobs[&moved_job].priority > Some(0));
     assert_settled(&host);
 }
 
@@ -316,9 +324,9 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
     let (mut host, running, [held]) = host_with_held_jobs();
     host.jobs.get_mut(&held).unwrap().state = Priority;
-    host.replay(true, Engine::small());
-    host.event(Event::Associations(vec![one_job_record(7, "A")]));
-    host.event(Event::Reprioritize);
+    host.replay_jobs(true, Engine::with_small_batches());
+    host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
     let ids = Some(vec![held]);
     let page = crate::engine::answers::jobs_page(
@@ -338,14 +346,14 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
         let records = || Event::Associations(vec![record(association(7, "A"), "A")]);
         let weightless = || Event::Weights(vec![("fairshare".to_owned(), 0)]);
         let mut host = Host::new();
-        [records(), weightless()].into_iter().for_each(|event| host.event(event));
+        [records(), weightless()].into_iter().for_each(|event| host.send_event(event));
         let rests = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
         assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         for event in [records(), weightless()] {
             engine.handle(NOW, event);
         }
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         let job = host.engine.ledger().job(rests).unwrap();
         assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
         assert_settled(&host);
@@ -354,21 +362,21 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
 
 /// Bank B allows one running job, and a job of user 8 runs there. Returns the host, with a job of user 7 that moved to bank B and is held
 /// in SCHED at priority 0.
-fn held_by_a_bank(
+fn host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
-    let mut host = Host::with(three_records(), vec![queue("q1")]);
-    host.event(strict());
-    host.event(policy(three_records(), Some(1)));
-    let runs = host.submit(HostJob::new(8).bank("B")).unwrap();
-    let held = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.force_update(held, None, Some("B".to_owned()));
-    host.start(runs);
-    assert_eq!((host.state(held), host.jobs[&held].priority), (Some(Sched), Some(0)));
-    (host, [runs, held])
+    let mut host = Host::with_data(records_of_three_associations(), vec![queue("q1")]);
+    host.send_event(strict());
+    host.send_event(policy(records_of_three_associations(), Some(1)));
+    let runs_job = host.submit(HostJob::new(8).bank("B")).unwrap();
+    let held_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.force_update(held_job, None, Some("B".to_owned()));
+    host.start_job(runs_job);
+    assert_eq!((host.state(held_job), host.jobs[&held_job].priority), (Some(Sched), Some(0)));
+    (host, [runs_job, held_job])
 }
 
-fn three_records() -> Vec<AssociationRecord> {
+fn records_of_three_associations() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
@@ -395,32 +403,36 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
         for (cap, is_reload, is_data_first) in rows {
             let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
             for is_known in [true, false] {
-                let (mut host, [runs, held]) = held_by_a_bank(policy);
-                let mut engine = Engine::small();
+                let (mut host, [runs, held]) = host_with_job_held_by_bank(policy);
+                let mut engine = Engine::with_small_batches();
                 engine.handle(NOW, strict());
-                let known = if is_known { three_records() } else { three_records()[1..].to_vec() };
+                let known = if is_known {
+                    records_of_three_associations()
+                } else {
+                    records_of_three_associations()[1..].to_vec()
+                };
                 if is_data_first {
                     engine.handle(NOW, policy(known.clone(), Some(1)));
                 }
-                host.replay(is_reload, engine);
+                host.replay_jobs(is_reload, engine);
                 if !is_data_first {
-                    host.event(policy(known, Some(1)));
-                    host.settle();
+                    host.send_event(policy(known, Some(1)));
+                    host.run_until_idle();
                 }
                 assert_eq!(
                     (host.engine.view().is_held(held), host.jobs[&held].priority),
                     (is_known, Some(0)),
                     "{what}"
                 );
-                host.event(policy(three_records()[1..].to_vec(), cap));
-                host.settle();
+                host.send_event(policy(records_of_three_associations()[1..].to_vec(), cap));
+                host.run_until_idle();
                 if !is_known {
-                    assert_eq!(why(&host, held).others[0].cause, "association", "{what}");
-                    host.event(policy(three_records(), cap));
-                    host.settle();
+                    assert_eq!(explain_job(&host, held).others[0].cause, "association", "{what}");
+                    host.send_event(policy(records_of_three_associations(), cap));
+                    host.run_until_idle();
                 }
                 assert!(host.jobs[&held].priority > Some(0) && !host.engine.view().is_held(held), "{what}");
-                host.end(runs);
+                host.end_job(runs);
                 assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, [], "{what}");
             }
         }

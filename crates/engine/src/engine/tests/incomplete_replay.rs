@@ -9,7 +9,7 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
 fn engine_with_limits(limits: Association) -> Engine {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
     engine
 }
@@ -38,18 +38,18 @@ fn a_job_that_ends_during_a_replay_releases_no_job() {
 fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {
         let limits = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
-        let mut host = Host::with(vec![record(limits(3), "A")], Vec::new());
-        let running = submit(&mut host, 2);
-        host.start(running);
-        let held = submit(&mut host, 2);
-        let last = submit(&mut host, 1);
-        assert_eq!((host.state(held), host.state(last)), (Some(State::Depend), Some(State::Sched)));
+        let mut host = Host::with_data(vec![record(limits(3), "A")], Vec::new());
+        let running_job = submit(&mut host, 2);
+        host.start_job(running_job);
+        let held_job = submit(&mut host, 2);
+        let last_job = submit(&mut host, 1);
+        assert_eq!((host.state(held_job), host.state(last_job)), (Some(State::Depend), Some(State::Sched)));
         // The push raises the limit, and no reprioritize follows.
-        host.event(Event::Associations(vec![record(limits(9), "A")]));
-        assert_eq!(host.state(held), Some(State::Depend));
-        host.unreadable = [last].into();
-        host.replay(is_reload, engine_with_limits(limits(9)));
-        assert_eq!(host.state(held), Some(State::Sched), "reload: {is_reload}");
+        host.send_event(Event::Associations(vec![record(limits(9), "A")]));
+        assert_eq!(host.state(held_job), Some(State::Depend));
+        host.unreadable = [last_job].into();
+        host.replay_jobs(is_reload, engine_with_limits(limits(9)));
+        assert_eq!(host.state(held_job), Some(State::Sched), "reload: {is_reload}");
         assert_no_drift(&host);
     }
 }
@@ -58,16 +58,16 @@ fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
 #[test]
 fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
     let limits = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let mut host = Host::with(vec![record(limits.clone(), "A")], Vec::new());
-    let running = submit(&mut host, 1);
-    host.start(running);
-    let held = submit(&mut host, 1);
+    let mut host = Host::with_data(vec![record(limits.clone(), "A")], Vec::new());
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
+    let held_job = submit(&mut host, 1);
     let lowered = Association { max_running_jobs: Limit(9), max_sched_jobs: Limit(0), ..limits };
-    host.event(Event::Associations(vec![record(lowered, "A")]));
+    host.send_event(Event::Associations(vec![record(lowered, "A")]));
     let shown = crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.clone();
     let shown: Vec<_> = shown.into_iter().map(|(id, job)| (id, job.deps)).collect();
-    assert_eq!(shown, [(held, host.names(held))]);
-    assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
+    assert_eq!(shown, [(held_job, host.names(held_job))]);
+    assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
 }
 
 /// The eventlog would show whether the job was held and released. Without it, the engine assumes that the job has a reservation.
@@ -75,16 +75,16 @@ fn a_held_job_is_shown_with_the_dependencies_that_it_has() {
 fn an_unreadable_job_in_sched_keeps_its_reservation() {
     for is_reload in [true, false] {
         let limits = || Association { max_running_jobs: Limit(1), ..association(7, "A") };
-        let mut host = Host::with(vec![record(limits(), "A")], Vec::new());
-        let first = submit(&mut host, 1);
-        host.start(first);
+        let mut host = Host::with_data(vec![record(limits(), "A")], Vec::new());
+        let first_job = submit(&mut host, 1);
+        host.start_job(first_job);
         let [released, held] = [(); 2].map(|()| submit(&mut host, 1));
-        host.end(first);
+        host.end_job(first_job);
         assert_eq!((host.state(released), host.state(held)), (Some(State::Sched), Some(State::Depend)));
         host.unreadable = [released].into();
-        host.replay(is_reload, engine_with_limits(limits()));
+        host.replay_jobs(is_reload, engine_with_limits(limits()));
         assert_eq!(host.state(held), Some(State::Depend), "reload: {is_reload}");
-        host.end(released);
+        host.end_job(released);
         assert_eq!(host.state(held), Some(State::Sched));
         assert_no_drift(&host);
     }

@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Batches, Event, Settings};
@@ -18,15 +18,15 @@ const POLICIES: [Policy; 5] =
     [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious, Policy::Pbs];
 
 /// Returns a host with one user of bank A for each of `usages`. The first user is 10.
-fn site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
+fn make_site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     let mut host = Host::new();
     let users = || (10..).take(usages.len());
     let mut all = accounts();
     all.associations = users().map(|user| record(association(user, "A"), "A")).collect();
     let leaves = users().zip(usages).map(|(user, usage)| leaf(user, "A", *usage, 0.0)).collect();
     host.engine.batches = Batches { ordered: 1_000_000, posted: 1_000_000, ..FEW };
-    host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
-    host.event(Event::Policy(all, tree(policy, NOW, leaves)));
+    host.send_event(Event::Settings(Settings { interleave, ..Settings::default() }));
+    host.send_event(Event::Policy(all, tree(policy, NOW, leaves)));
     host
 }
 
@@ -59,15 +59,15 @@ fn assert_explained(host: &Host) {
 fn turns_end_with_live_fair_share() {
     let not_live = Event::Settings(Settings { live: false, ..Settings::default() });
     for (what, end) in [("live", not_live), ("tree", Event::Policy(accounts(), SitePart::default()))] {
-        let mut host = live(Policy::FairTree);
-        host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+        let mut host = live_host(Policy::FairTree);
+        host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let early = [(); 2].map(|()| host.submit(HostJob::new(8)).unwrap());
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         let [first, second] = early.map(|id| host.engine.view().priced(id).unwrap().exact.priority);
         assert_ne!(first, second);
-        host.event(end);
-        let late = host.submit(HostJob::new(8)).unwrap();
-        for id in [early[0], early[1], late] {
+        host.send_event(end);
+        let late_job = host.submit(HostJob::new(8)).unwrap();
+        for id in [early[0], early[1], late_job] {
             assert_eq!(host.jobs[&id].priority, Some(50_000), "{what}");
         }
     }
@@ -76,10 +76,10 @@ fn turns_end_with_live_fair_share() {
 /// Under a negative weight of fair-share, a later turn raises the score. The score without the turn decides whether the job is held.
 #[test]
 fn a_turn_releases_no_job_whose_own_score_is_0() {
-    let mut host = site(Policy::FairTree, true, &[0.0, 0.0]);
-    host.event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
+    let mut host = make_site(Policy::FairTree, true, &[0.0, 0.0]);
+    host.send_event(Event::Queues(vec![Queue { priority: 400, ..queue("q1") }]));
     let ids = [10, 11, 10, 11].map(|user| host.submit(HostJob::new(user).queue("q1")).unwrap());
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let turns = ids.map(|id| host.engine.view().priced(id).unwrap().turn.unwrap().fairshare);
     assert!(turns.iter().any(|it| *it < 0.9), "{turns:?}");
     // The turns do not change before the next refresh.
@@ -95,11 +95,11 @@ fn a_turn_releases_no_job_whose_own_score_is_0() {
 fn jobs_of_two_equal_users_alternate() {
     for usage in [0.0, 1e6] {
         for policy in POLICIES {
-            let mut host = site(policy, true, &[usage, usage]);
+            let mut host = make_site(policy, true, &[usage, usage]);
             for user in [10, 11] {
                 submit_many(&mut host, user, 100);
             }
-            host.refresh(30.0);
+            host.advance_and_refresh(30.0);
             let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
             assert!(users.windows(2).all(|pair| pair[0] != pair[1]), "{policy} {usage}: {users:?}");
             assert_explained(&host);
@@ -115,11 +115,11 @@ fn jobs_of_two_equal_users_alternate() {
 
 #[test]
 fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
-    let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
+    let mut host = make_site(Policy::FairTree, true, &[1e6, 1e6]);
     for user in [10, 11] {
         submit_many(&mut host, user, 1_000);
     }
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users.len(), 2_000);
     assert!(users.windows(2).all(|pair| pair[0] != pair[1]));
@@ -127,11 +127,11 @@ fn jobs_of_two_users_with_a_thousand_jobs_each_alternate() {
 
 #[test]
 fn without_interleave_all_jobs_of_one_user_come_first() {
-    let mut host = site(Policy::FairTree, false, &[1e6, 1e6]);
+    let mut host = make_site(Policy::FairTree, false, &[1e6, 1e6]);
     for user in [10, 11] {
         submit_many(&mut host, user, 20);
     }
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let users: Vec<u32> = jobs_in_queue_order(&host).into_iter().map(|(_, user)| user).collect();
     assert_eq!(users, [[10; 20], [11; 20]].concat());
     assert_eq!(host.engine.view().priced(JobId(1)).unwrap().turn, None);
@@ -140,15 +140,15 @@ fn without_interleave_all_jobs_of_one_user_come_first() {
 #[test]
 fn jobs_at_urgency_0_take_no_turn() {
     for policy in POLICIES {
-        let mut host = site(policy, true, &[1e6, 1e6]);
+        let mut host = make_site(policy, true, &[1e6, 1e6]);
         for _ in 0..5 {
             host.submit(HostJob { urgency: 0, ..HostJob::new(10) }).unwrap();
         }
-        let mine = host.submit(HostJob::new(10)).unwrap();
-        let other = host.submit(HostJob::new(11)).unwrap();
-        host.refresh(30.0);
-        assert_eq!(host.jobs[&mine].priority, host.jobs[&other].priority, "{policy}");
-        assert_eq!(host.engine.view().priced(mine).unwrap().turn.unwrap().number, 1);
+        let mine_job = host.submit(HostJob::new(10)).unwrap();
+        let other_job = host.submit(HostJob::new(11)).unwrap();
+        host.advance_and_refresh(30.0);
+        assert_eq!(host.jobs[&mine_job].priority, host.jobs[&other_job].priority, "{policy}");
+        assert_eq!(host.engine.view().priced(mine_job).unwrap().turn.unwrap().number, 1);
         let held = host.engine.view().priced(JobId(1)).unwrap();
         assert_eq!(
             held.turn.unwrap().number,
@@ -169,15 +169,15 @@ fn fairshare_term(host: &Host, id: JobId) -> f64 {
 fn a_turn_costs_the_request_of_the_job_before_it() {
     for policy in [Policy::Classic, Policy::DepthOblivious] {
         for (duration, nodes, cost) in [(3_600.0, 2, 7_200.0), (0.0, 1, 86_400.0)] {
-            let mut host = site(policy, true, &[1e5, 3e5]);
+            let mut host = make_site(policy, true, &[1e5, 3e5]);
             host.submit(HostJob { duration, ..HostJob::new(10).size(nodes, nodes) }).unwrap();
-            let second = host.submit(HostJob::new(10)).unwrap();
-            host.refresh(30.0);
+            let second_job = host.submit(HostJob::new(10)).unwrap();
+            host.advance_and_refresh(30.0);
             // Both usages have decayed equally since the push.
             let left = 0.5f64.powf((host.now - NOW) / 1_000.0);
-            let mut charged = site(policy, false, &[1e5 + cost / left, 3e5]);
+            let mut charged = make_site(policy, false, &[1e5 + cost / left, 3e5]);
             let alone = charged.submit(HostJob::new(10)).unwrap();
-            let (actual, wanted) = (fairshare_term(&host, second), fairshare_term(&charged, alone));
+            let (actual, wanted) = (fairshare_term(&host, second_job), fairshare_term(&charged, alone));
             assert!((actual - wanted).abs() < 1e-9, "{policy} {cost}: {actual} {wanted}");
         }
     }
@@ -187,9 +187,9 @@ fn a_turn_costs_the_request_of_the_job_before_it() {
 /// fair-share by a fixed step.
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
-    let mut host = site(Policy::Classic, true, &[1e6, 0.0]);
+    let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
     submit_many(&mut host, 10, 5);
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let first = fairshare_term(&host, JobId(1));
     // The user has a quarter of the shares, and all usage.
     assert!((first - 0.5f64.powi(4)).abs() < 1e-9, "{first}");
@@ -201,15 +201,15 @@ fn turns_with_equal_fair_share_differ_by_one_step() {
 
 #[test]
 fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
-    let mut host = live(Policy::FairTree);
-    host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+    let mut host = live_host(Policy::FairTree);
+    host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
     let [moves, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let number = |host: &Host, id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 2]);
-    host.update(moves, None, Some("B")).unwrap();
-    host.event(Event::Reprioritize);
-    host.refresh(30.0);
+    host.update_job(moves, None, Some("B")).unwrap();
+    host.send_event(Event::Reprioritize);
+    host.advance_and_refresh(30.0);
     assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
@@ -217,14 +217,14 @@ fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
 #[test]
 fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
     for others in [0, 2] {
-        let mut host = live(Policy::FairTree);
-        host.event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
+        let mut host = live_host(Policy::FairTree);
+        host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
         let moves = host.submit(HostJob::new(7).bank("A")).unwrap();
         let there: Vec<JobId> =
             (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         assert_eq!(host.engine.view().priced(moves).unwrap().turn.map(|turn| turn.number), Some(1));
-        host.update(moves, None, Some("B")).unwrap();
+        host.update_job(moves, None, Some("B")).unwrap();
         let last = there.last().and_then(|id| host.engine.view().priced(*id).unwrap().turn);
         assert_eq!(last.map(|turn| turn.number), (others > 0).then_some(others));
         assert_eq!(host.engine.view().priced(moves).unwrap().turn, last);
@@ -233,11 +233,11 @@ fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
 
 #[test]
 fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
-    let mut host = site(Policy::FairTree, true, &[1e6, 1e6]);
+    let mut host = make_site(Policy::FairTree, true, &[1e6, 1e6]);
     let [late, urgent] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(10) }).unwrap());
     host.submit(HostJob::new(11)).unwrap();
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let number = |id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
     assert_eq!((number(urgent), number(late)), (1, 2));
 }
@@ -253,7 +253,7 @@ proptest! {
         let policy = POLICIES[policy];
         let usages: Vec<f64> = users.iter().map(|(usage, ..)| *usage).collect();
         let [mut host, mut plain] = [true, false].map(|interleave| {
-            let mut host = site(policy, interleave, &usages);
+            let mut host = make_site(policy, interleave, &usages);
             for (user, (_, jobs, urgency)) in (10..).zip(&users) {
                 for _ in 0..*jobs {
                     host.submit(HostJob { urgency: *urgency, ..HostJob::new(user) }).unwrap();
@@ -261,8 +261,8 @@ proptest! {
             }
             host
         });
-        host.refresh(30.0);
-        plain.refresh(30.0);
+        host.advance_and_refresh(30.0);
+        plain.advance_and_refresh(30.0);
         let alone = users.iter().all(|(_, jobs, _)| *jobs <= 1);
         for (id, job) in &host.jobs {
             let own = plain.jobs[id].priority;
@@ -270,10 +270,10 @@ proptest! {
             let keeps = alone && policy != Policy::Pbs;
             prop_assert!(!keeps || own == job.priority, "job {}", id);
         }
-        host.event(Event::Settings(plain.engine.view().settings.clone()));
+        host.send_event(Event::Settings(plain.engine.view().settings.clone()));
         for host in [&mut host, &mut plain] {
             host.engine.post_stale();
-            host.refresh(30.0);
+            host.advance_and_refresh(30.0);
         }
         for (id, job) in &host.jobs {
             prop_assert_eq!(job.priority, plain.jobs[id].priority, "job {}", id);

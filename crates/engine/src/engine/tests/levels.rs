@@ -2,7 +2,7 @@
 //! The levels of the tree in the answer to `standings`, if a level is very large or has no shares and no usage.
 
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{association, queue, record};
 use crate::accounts::{Association, Queue};
 use crate::engine::Event;
@@ -13,11 +13,11 @@ use fairshare::{Policy, Shares};
 
 #[test]
 fn a_level_without_shares_and_usage_has_no_parts() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
     leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
-    host.event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let lowest = answer.associations[0].levels.last().unwrap();
@@ -29,7 +29,7 @@ fn a_level_without_shares_and_usage_has_no_parts() {
 /// A bank has 5,000 users. The engine compares the requested user with the 1,000 users on either side by name, and shows 200 of them.
 #[test]
 fn standings_show_200_of_very_many_siblings() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let name = |user: u32| format!("{user:04}").into();
     // The later a user is by name, the lower is the usage, and the better the rank.
@@ -37,7 +37,7 @@ fn standings_show_200_of_very_many_siblings() {
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
     let mut all = accounts();
     all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
-    host.event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
+    host.send_event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
     // The table contains each user with the best of the siblings that the answer shows.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
@@ -53,7 +53,7 @@ fn standings_show_200_of_very_many_siblings() {
 #[test]
 fn a_page_of_standings_ends_when_its_levels_are_full() {
     let banks: Vec<String> = (0..14).map(|number| format!("bank{number:02}")).collect();
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks: mut above, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut pushed = accounts();
     let mut leaves = Vec::new();
@@ -64,7 +64,7 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
             leaves.push(leaf(user, name, f64::from(user), 0.0));
         }
     }
-    host.event(Event::Policy(pushed, SitePart { rule, banks: above, associations: leaves }));
+    host.send_event(Event::Policy(pushed, SitePart { rule, banks: above, associations: leaves }));
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
@@ -94,7 +94,7 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
         queues: (0..700).map(|number| name(number).as_str().into()).collect(),
         ..association(7, bank)
     };
-    let host = Host::with(banks.map(|bank| record(user_in(bank), "A")).into(), queues.collect());
+    let host = Host::with_data(banks.map(|bank| record(user_in(bank), "A")).into(), queues.collect());
     let page = |after: Option<&str>| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open: Open::Own };
@@ -109,13 +109,13 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
 /// Sibling 9 is an inactive association, which does not compete for resources.
 #[test]
 fn only_siblings_that_compete_have_a_value() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut pushed = accounts();
     pushed.associations.push(record(association(9, "A"), "A"));
     let inactive = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), inactive, leaf(7, "B", 1.0, 0.0)];
-    host.event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;

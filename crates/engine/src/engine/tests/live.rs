@@ -67,9 +67,9 @@ pub fn leaves() -> Vec<Leaf> {
 }
 
 /// Returns a host with live fair-share under `policy`, without usage.
-pub fn live(policy: Policy) -> Host {
+pub fn live_host(policy: Policy) -> Host {
     let mut host = Host::new();
-    host.event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(policy, NOW, leaves())));
     host
 }
 
@@ -93,11 +93,11 @@ fn assert_explained(host: &Host) {
 
 #[test]
 fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
-    host.start(runs);
-    host.refresh(30.0);
+    host.start_job(runs);
+    host.advance_and_refresh(30.0);
     assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
     assert!((usage(&host, 7, "A") - 30.0 * (1.0 - 0.5 * 30.0 / HALF_LIFE * 0.69)).abs() < 0.1);
@@ -108,12 +108,12 @@ fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
 
 #[test]
 fn a_refresh_posts_nothing_if_no_usage_changed() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     host.submit(HostJob::new(7)).unwrap();
     let generation = host.engine.view().live_snapshot().generation;
     let posts = host.posts;
     for _ in 0..5 {
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         assert!(host.refresh_at.is_some(), "the timer stays armed");
     }
     assert_eq!((host.engine.view().live_snapshot().generation, host.posts), (generation, posts));
@@ -121,12 +121,12 @@ fn a_refresh_posts_nothing_if_no_usage_changed() {
 
 #[test]
 fn an_ended_job_counts_until_a_push_covers_it() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     let id = host.submit(HostJob::new(8).size(2, 2).bank("A")).unwrap();
-    host.start(id);
+    host.start_job(id);
     let start = host.jobs[&id].started.unwrap();
     host.now += 99.0;
-    host.end(id);
+    host.end_job(id);
     let end = host.now;
     let used = |now: f64| {
         2.0 * HALF_LIFE / 2f64.ln()
@@ -136,42 +136,42 @@ fn an_ended_job_counts_until_a_push_covers_it() {
     assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9);
     let mut associations = leaves();
     associations[1] = leaf(8, "A", 5.0, end - 1.0);
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations.clone())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations.clone())));
     assert!((usage(&host, 8, "A") - 5.0 - used(host.now)).abs() < 1e-9, "not covered");
     associations[1] = leaf(8, "A", used(host.now), end);
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations)));
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, associations)));
     assert!((usage(&host, 8, "A") - used(host.now)).abs() < 1e-9, "covered");
 }
 
 #[test]
 fn a_running_job_accrues_from_its_start_in_r_after_a_reload_and_a_restart() {
     for (is_reload, has_data) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = live(Policy::Pbs);
+        let mut host = live_host(Policy::Pbs);
         let id = host.submit(HostJob::new(8).size(3, 3).bank("A")).unwrap();
-        host.start(id);
+        host.start_job(id);
         host.now += 50.0;
         let before = usage(&host, 8, "A");
         let push = || Event::Policy(accounts(), tree(Policy::Pbs, NOW, leaves()));
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         if has_data {
             engine.handle(host.now, push());
         }
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         if !has_data {
-            host.event(push());
+            host.send_event(push());
         }
         assert_eq!(usage(&host, 8, "A").to_bits(), before.to_bits());
-        host.end(id);
+        host.end_job(id);
         assert!(usage(&host, 8, "A") > before);
     }
 }
 
 #[test]
 fn a_job_counts_in_the_bank_in_which_it_starts() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.update(id, None, Some("B")).unwrap();
-    host.start(id);
+    host.update_job(id, None, Some("B")).unwrap();
+    host.start_job(id);
     host.now += 50.0;
     assert_eq!(usage(&host, 7, "A"), 0.0);
     assert!(usage(&host, 7, "B") > 40.0);
@@ -180,25 +180,25 @@ fn a_job_counts_in_the_bank_in_which_it_starts() {
 /// Until the push comes, the running job has no association.
 #[test]
 fn a_job_counts_from_its_start_if_its_association_comes_later() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start(id);
-    host.replay(true, Engine::small());
+    host.start_job(id);
+    host.replay_jobs(true, Engine::with_small_batches());
     host.now += 50.0;
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(usage(&host, 8, "A") > 45.0);
 }
 
 #[test]
 fn the_pushed_fair_share_counts_without_a_tree_and_with_live_off() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_ne!(posted_priority(&host, id), 50_000);
-    host.event(Event::Settings(Settings { live: false, ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { live: false, ..Settings::default() }));
     assert_eq!(posted_priority(&host, id), 50_000, "the setting takes effect at once");
-    host.event(Event::Settings(Settings::default()));
+    host.send_event(Event::Settings(Settings::default()));
     assert_ne!(posted_priority(&host, id), 50_000);
-    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
     assert_eq!(posted_priority(&host, id), 50_000);
     assert!(!host.engine.view().live_snapshot().is_on);
     assert_explained(&host);
@@ -207,23 +207,23 @@ fn the_pushed_fair_share_counts_without_a_tree_and_with_live_off() {
 #[test]
 fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     let mut host = Host::new();
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, vec![leaf(7, "A", 0.0, 0.0)])));
     let id = host.submit(HostJob::new(8)).unwrap();
     assert_eq!(posted_priority(&host, id), 50_000);
     // A push by flux-accounting's methods leaves the tree in force.
-    host.event(Event::Associations(accounts().associations));
-    host.event(Event::Reprioritize);
-    let mine = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(posted_priority(&host, mine), 100_000);
+    host.send_event(Event::Associations(accounts().associations));
+    host.send_event(Event::Reprioritize);
+    let mine_job = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(posted_priority(&host, mine_job), 100_000);
 }
 
 #[test]
 fn the_timer_runs_at_the_period_of_the_settings() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     assert_eq!(host.refresh_at, Some(host.now + 30.0));
-    host.event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { refresh: 5.0, ..Settings::default() }));
     assert_eq!(host.refresh_at, Some(host.now + 5.0));
-    host.event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { refresh: 0.0, ..Settings::default() }));
     host.refresh_at = None;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
     assert!(
@@ -235,14 +235,14 @@ fn the_timer_runs_at_the_period_of_the_settings() {
 /// `flux account jobs -v` recomputes a priority from the fair-share in the memo, so the two must agree.
 #[test]
 fn the_memo_has_the_fair_share_of_the_posted_priority() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let first = host.jobs[&waits].priority;
-    host.start(runs);
+    host.start_job(runs);
     // The running job puts user 7 behind user 8.
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_ne!(host.jobs[&waits].priority, first);
     for id in [waits, behind] {
         let job = &host.jobs[&id];
@@ -254,49 +254,49 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
 
 #[test]
 fn a_refused_priority_is_posted_again_at_the_next_refresh() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
     assert_explained(&host);
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
     host.refuse_priorities = None;
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
 }
 
 #[test]
 fn jobs_at_urgency_0_and_31_keep_their_priority() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     let runs = host.submit(HostJob::new(7)).unwrap();
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
-    host.start(runs);
-    host.refresh(30.0);
+    host.start_job(runs);
+    host.advance_and_refresh(30.0);
     assert_eq!([held, first].map(|id| posted_priority(&host, id)), [0, i64::from(u32::MAX)]);
-    let changed = host.submit(HostJob::new(7)).unwrap();
-    host.set_urgency(changed, 0);
-    host.refresh(30.0);
-    assert_eq!(posted_priority(&host, changed), 0);
+    let changed_job = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(changed_job, 0);
+    host.advance_and_refresh(30.0);
+    assert_eq!(posted_priority(&host, changed_job), 0);
     assert_explained(&host);
 }
 
 #[test]
 fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches.ordered = 10;
     let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     for _ in 0..400 {
         host.submit(HostJob::new(8).bank("A")).unwrap();
         host.submit(HostJob::new(7).bank("A")).unwrap();
     }
-    host.start(mine);
-    host.start(others);
+    host.start_job(mine);
+    host.start_job(others);
     let before = host.posts;
-    host.refresh(300.0);
-    host.refresh(7.0);
+    host.advance_and_refresh(300.0);
+    host.advance_and_refresh(7.0);
     let last = host.engine.view().live_snapshot().last.unwrap();
     assert!(last.lagging > 300 && last.right_to == Some(10), "{last:?}");
     assert!(host.posts - before < 700, "{}", host.posts - before);
@@ -315,17 +315,17 @@ fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
 #[test]
 fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
     let check_refresh = |pending: usize, by_loop: bool| {
-        let mut host = live(Policy::Classic);
+        let mut host = live_host(Policy::Classic);
         host.engine.batches.posted = 100_000;
-        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for k in 0..pending {
             let (user, bank) = [(7, "A"), (7, "A"), (8, "A")][k % 3];
             host.submit(HostJob::new(user).bank(bank)).unwrap();
         }
-        host.start(runs);
+        host.start_job(runs_job);
         host.engine.post_stale();
         let (posts, loops) = (host.posts, host.loops);
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!(host.loops - loops, usize::from(by_loop), "{pending}: {last:?}");
         assert_eq!(host.posts - posts, if by_loop { 0 } else { last.touched }, "{pending}: {last:?}");
@@ -345,21 +345,21 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
 fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
     // job-list answers at once, at the third request, or never.
     for (has_job_list, answers_at) in [(true, 0), (true, 3), (false, usize::MAX)] {
-        let mut host = live(Policy::Classic);
+        let mut host = live_host(Policy::Classic);
         let ids: Vec<JobId> = (0..1500).map(|_| host.submit(HostJob::new(8).bank("A")).unwrap()).collect();
         for id in ids.iter().rev() {
-            host.start(*id);
-            host.end(*id);
+            host.start_job(*id);
+            host.end_job(*id);
         }
         let before = usage(&host, 8, "A");
         assert!(before > 1.0);
         host.has_job_list = answers_at == 0;
         host.logged.clear();
-        host.replay(true, Engine::small());
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+        host.replay_jobs(true, Engine::with_small_batches());
+        host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
         for tried in 1..20 {
             host.has_job_list = tried >= answers_at;
-            host.retry();
+            host.fire_retry_timer();
         }
         let after = usage(&host, 8, "A");
         let gave_up = host.logged.iter().filter(|text| text.contains("job-list does not answer")).count();
@@ -373,10 +373,10 @@ fn jobs_that_ended_while_the_plugin_was_away_are_read_from_job_list() {
 #[test]
 fn a_tree_shortens_the_refresh_period_of_ages() {
     let mut host = Host::new();
-    host.event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
-    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.send_event(Event::Settings(Settings { age_weight: 1000, refresh: 1.0, ..Settings::default() }));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
     host.submit(HostJob::new(7).bank("A")).unwrap();
     assert!(host.refresh_at.is_some_and(|at| at > host.now + 100.0), "{:?}", host.refresh_at);
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.refresh_at.is_some_and(|at| at <= host.now + 1.0), "{:?}", host.refresh_at);
 }

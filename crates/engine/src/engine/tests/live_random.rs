@@ -20,7 +20,7 @@ const HALF_LIFE: f64 = 1000.0;
 const DEPTH: usize = 3;
 
 #[derive(Clone, Debug)]
-enum Act {
+enum Action {
     Submit(usize, u64, bool, i64),
     Start(usize),
     End(usize),
@@ -34,20 +34,20 @@ enum Act {
     Replay(bool),
 }
 
-fn any_act() -> impl Strategy<Value = Act> {
+fn any_action() -> impl Strategy<Value = Action> {
     let which = 0..64usize;
     let urgency = || prop_oneof![4 => Just(16), 1 => Just(0), 1 => Just(31), 2 => 1..31i64];
     prop_oneof![
-        8 => (0..3usize, 1..4u64, any::<bool>(), urgency()).prop_map(|(account, nodes, q, u)| Act::Submit(account, nodes, q, u)),
-        5 => which.clone().prop_map(Act::Start),
-        3 => which.clone().prop_map(Act::End),
-        1 => (which, urgency()).prop_map(|(at, urgency)| Act::Urgency(at, urgency)),
-        2 => (0.0..2000.0).prop_map(Act::Wait),
-        5 => (0.0..300.0).prop_map(Act::Refresh),
-        1 => Just(Act::Push),
-        1 => Just(Act::UpstreamPush),
-        1 => (0..100_000i64).prop_map(Act::Weight),
-        1 => any::<bool>().prop_map(Act::Replay),
+        8 => (0..3usize, 1..4u64, any::<bool>(), urgency()).prop_map(|(account, nodes, q, u)| Action::Submit(account, nodes, q, u)),
+        5 => which.clone().prop_map(Action::Start),
+        3 => which.clone().prop_map(Action::End),
+        1 => (which, urgency()).prop_map(|(at, urgency)| Action::Urgency(at, urgency)),
+        2 => (0.0..2000.0).prop_map(Action::Wait),
+        5 => (0.0..300.0).prop_map(Action::Refresh),
+        1 => Just(Action::Push),
+        1 => Just(Action::UpstreamPush),
+        1 => (0..100_000i64).prop_map(Action::Weight),
+        1 => any::<bool>().prop_map(Action::Replay),
     ]
 }
 
@@ -94,21 +94,21 @@ impl World {
     fn push(&mut self, until: f64) {
         let mut accounts = accounts();
         accounts.weights = vec![("fairshare".to_owned(), self.weight)];
-        self.host.event(Event::Policy(accounts, tree(self.policy, self.host.now, self.leaves(until))));
+        self.host.send_event(Event::Policy(accounts, tree(self.policy, self.host.now, self.leaves(until))));
     }
 
-    fn apply(&mut self, act: &Act) {
+    fn apply(&mut self, action: &Action) {
         let pick = |host: &Host, at: usize| host.jobs.keys().nth(at % host.jobs.len().max(1)).copied();
-        match act {
-            Act::Submit(account, nodes, is_queued, urgency) => {
+        match action {
+            Action::Submit(account, nodes, is_queued, urgency) => {
                 let (user, bank) = USERS[*account];
                 let mut job = HostJob::new(user).bank(bank).size(*nodes, *nodes);
                 job.urgency = *urgency;
                 let _ = self.host.submit(if *is_queued { job.queue("q1") } else { job });
             }
-            Act::Start(at) => {
+            Action::Start(at) => {
                 let Some(id) = pick(&self.host, *at) else { return };
-                self.host.start(id);
+                self.host.start_job(id);
                 let job = &self.host.jobs[&id];
                 if let Some(start) = job.started {
                     let is =
@@ -118,31 +118,31 @@ impl World {
                     self.started.entry(id).or_insert(job);
                 }
             }
-            Act::End(at) => {
+            Action::End(at) => {
                 let Some(id) = pick(&self.host, *at) else { return };
-                self.host.end(id);
+                self.host.end_job(id);
                 if let Some(job) = self.started.get_mut(&id) {
                     job.end = Some(self.host.now);
                 }
             }
-            Act::Urgency(at, urgency) => {
+            Action::Urgency(at, urgency) => {
                 if let Some(id) = pick(&self.host, *at) {
                     self.host.set_urgency(id, *urgency);
                 }
             }
-            Act::Wait(seconds) => self.host.now += seconds,
-            Act::Refresh(seconds) => self.host.refresh(*seconds),
-            Act::Push => self.push(self.host.now - 50.0),
-            Act::UpstreamPush => {
-                self.host.event(Event::Associations(accounts().associations));
-                self.host.event(Event::Reprioritize);
+            Action::Wait(seconds) => self.host.now += seconds,
+            Action::Refresh(seconds) => self.host.advance_and_refresh(*seconds),
+            Action::Push => self.push(self.host.now - 50.0),
+            Action::UpstreamPush => {
+                self.host.send_event(Event::Associations(accounts().associations));
+                self.host.send_event(Event::Reprioritize);
             }
-            Act::Weight(weight) => {
+            Action::Weight(weight) => {
                 self.weight = *weight;
                 self.push(NOW);
             }
-            Act::Replay(is_reload) => {
-                self.host.replay(*is_reload, Engine::with_batches(self.host.engine.batches));
+            Action::Replay(is_reload) => {
+                self.host.replay_jobs(*is_reload, Engine::with_batches(self.host.engine.batches));
                 self.push((NOW + 300.0).min(self.host.now));
             }
         }
@@ -213,17 +213,17 @@ proptest! {
     fn every_history_of_jobs_is_counted_ordered_and_explained(
         policy in prop::sample::select(Policy::ALL.to_vec()), posted in prop_oneof![Just(2), Just(2000)],
         longest_loop in prop_oneof![Just(0), Just(50_000)],
-        acts in prop::collection::vec(any_act(), 1..80),
+        acts in prop::collection::vec(any_action(), 1..80),
     ) {
         let mut host = Host::new();
         host.engine.batches = Batches { ordered: DEPTH, posted, longest_loop, ..FEW };
         let mut world = World { host, policy, weight: 100_000, started: BTreeMap::new() };
         world.push(NOW);
-        for act in &acts {
-            world.apply(act);
+        for action in &acts {
+            world.apply(action);
             world.check_usages();
             world.check_priorities();
-            if matches!(act, Act::Refresh(_) | Act::Push) {
+            if matches!(action, Action::Refresh(_) | Action::Push) {
                 world.check_heads_of_queues();
             }
         }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! New jobs: the jobspec keys that the plugin sets, the facts that the engine stores, and the facts that an update changes.
 
-use super::examples::site;
+use super::examples::make_site;
 use super::host::Host;
 use super::site::{HostJob, NOW, association, record};
 use crate::engine::{Effect, Event, JobFacts, State, Timer};
@@ -22,7 +22,7 @@ fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
         (None, Some("*"), Some((true, false))),
         (Some("A"), Some("*"), None),
     ] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let job = job_with(bank, project);
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -41,7 +41,7 @@ fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
     for (limit, is_blocked, arms_turn) in
         [(9, false, true), (9, true, false), (0, false, false), (0, true, false)]
     {
-        let mut host = site(|a| a.max_sched_jobs = Limit(limit));
+        let mut host = make_site(|a| a.max_sched_jobs = Limit(limit));
         let job = job_with(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
@@ -58,7 +58,7 @@ fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
 #[test]
 fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted() {
     for is_submitted in [true, false] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let state = if is_submitted { State::New } else { State::Sched };
         let job = HostJob { state, ..job_with(Some("A"), Some("*")) };
         if is_submitted {
@@ -73,7 +73,7 @@ fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted
 
 #[test]
 fn a_job_whose_size_cannot_be_counted_is_logged() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let job = HostJob { state: State::Sched, ..job_with(Some("A"), Some("*")) };
     let facts = JobFacts { size: Err(SizeError::TooLarge), ..Host::facts(ID, &job) };
     let effects = host.engine.handle(NOW, Event::New(facts));
@@ -85,9 +85,9 @@ fn a_job_whose_size_cannot_be_counted_is_logged() {
 #[test]
 fn a_new_duration_of_a_running_job_changes_its_end() {
     for (duration, after) in [(3_600.0, Some(100.0)), (50.0, Some(50.0)), (0.0, None)] {
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], Vec::new());
+        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], Vec::new());
         let id = host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7) }).unwrap();
-        host.start(id);
+        host.start_job(id);
         let start = host.jobs[&id].started.unwrap();
         let updated = HostJob { duration, ..host.jobs[&id].clone() };
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
@@ -100,9 +100,9 @@ fn a_new_duration_of_a_running_job_changes_its_end() {
 #[test]
 fn a_new_size_is_stored_until_the_job_is_counted() {
     for (state, is_stored) in [(State::Depend, true), (State::Sched, false)] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let job = HostJob::new(7);
-        let id = host.submit(if is_stored { job.after("afterany:1") } else { job }).unwrap();
+        let id = host.submit(if is_stored { job.blocked_by("afterany:1") } else { job }).unwrap();
         assert_eq!(host.state(id), Some(state));
         let updated = host.jobs[&id].clone().size(5, 6);
         host.engine.handle(NOW, Event::Updated(Host::facts(id, &updated)));
@@ -115,7 +115,7 @@ fn a_new_size_is_stored_until_the_job_is_counted() {
 #[test]
 fn a_job_of_a_broken_association_fails_in_depend() {
     for (limit, fails) in [(-1, true), (1, false)] {
-        let mut host = site(|a| a.max_running_jobs = Limit(limit));
+        let mut host = make_site(|a| a.max_running_jobs = Limit(limit));
         let job = job_with(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));

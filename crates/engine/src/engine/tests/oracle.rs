@@ -12,7 +12,7 @@ use crate::engine::{Event, State};
 use crate::ids::{BankName, JobId, Limit, Measure, Stage, UserId};
 use job_state::{has_no_limit_dependency, is_held_past_depend, is_on_its_way, was_held};
 use std::collections::{BTreeMap, BTreeSet};
-use strict::StrictIn;
+use strict::StrictQueues;
 
 /// The names of the limits, in the order of table 4.3.
 const NAMES: [&str; 8] = [
@@ -55,7 +55,7 @@ pub struct Oracle {
     default_banks: BTreeMap<UserId, BankName>,
     queues: BTreeMap<String, Queue>,
     pub limits: Vec<SiteLimit>,
-    strict: StrictIn,
+    strict: StrictQueues,
     parents: BTreeMap<BankName, BankName>,
     /// Whether a release scan visits all associations. The specification does not fix their order.
     pub scans_all: bool,
@@ -106,7 +106,7 @@ impl Oracle {
             }
             Event::Settings(settings) => {
                 self.scans_all = true;
-                self.strict = StrictIn::from_settings(settings);
+                self.strict = StrictQueues::from_settings(settings);
             }
             Event::Reprioritize => {
                 self.scans_all = true;
@@ -216,7 +216,7 @@ impl Oracle {
             let others = jobs.iter().filter(|(other, theirs)| {
                 let association = self.association(theirs).map(|theirs| (theirs.user, &theirs.bank));
                 **other != id
-                    && is_in(limit, theirs)
+                    && applies_to_queue_of(limit, theirs)
                     && association.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
             });
             let others: Vec<(&JobId, &HostJob)> = others.collect();
@@ -262,7 +262,7 @@ impl Oracle {
         let is_on_bank = |limit: &SiteLimit| {
             matches!(limit.target, Target::Bank(_) | Target::EachBank)
                 && limit.queue.is_none()
-                && self.is_on(limit, mine.0, &mine.1)
+                && self.applies_to(limit, mine.0, &mine.1)
         };
         let is_unordered = self.is_live || self.scans_all || self.is_overtaken(id);
         if is_unordered || !self.limits.iter().any(is_on_bank) {
@@ -406,6 +406,6 @@ impl Oracle {
 }
 
 /// Whether a limit applies to the queue of the job.
-fn is_in(limit: &SiteLimit, job: &HostJob) -> bool {
+fn applies_to_queue_of(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }

@@ -28,41 +28,41 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 
 /// Pushes the queues, and sends the reprioritize that ends the push.
 fn finish_push(host: &mut Host) {
-    host.event(Event::Queues(vec![one_job_queue()]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Queues(vec![one_job_queue()]));
+    host.send_event(Event::Reprioritize);
 }
 
 /// Returns a host in the middle of a push, with a running job, three held jobs and a job in no queue. Queue q1 allows one running job. The
 /// plugin was reloaded (`is_reload`) or the job manager restarted, without data, and so far only the associations were pushed.
 fn host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
-    let running = host.submit(job_in_queue()).unwrap();
-    host.start(running);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
+    let running_job = host.submit(job_in_queue()).unwrap();
+    host.start_job(running_job);
     let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
-    let other = host.submit(HostJob::new(7)).unwrap();
+    let other_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host, &held), [Depend; 3]);
-    host.replay(is_reload, Engine::small());
-    host.event(records());
-    (host, running, held, other)
+    host.replay_jobs(is_reload, Engine::with_small_batches());
+    host.send_event(records());
+    (host, running_job, held, other_job)
 }
 
 /// An event in the middle of the push, about the running job and the job in no queue.
-type Act = fn(&mut Host, JobId, JobId);
+type Action = fn(&mut Host, JobId, JobId);
 
 #[test]
 fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
-    let end: Act = |host, running, _| host.end(running);
-    let start: Act = |host, running, other| {
-        host.start(other);
-        host.end(running);
+    let end: Action = |host, running, _| host.end_job(running);
+    let start: Action = |host, running, other| {
+        host.start_job(other);
+        host.end_job(running);
     };
-    let move_job: Act = |host, running, other| {
+    let move_job: Action = |host, running, other| {
         host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
-        host.end(running);
+        host.end_job(running);
     };
-    let set_urgency_0: Act = |host, running, other| {
+    let set_urgency_0: Action = |host, running, other| {
         host.set_urgency(other, 0);
-        host.end(running);
+        host.end_job(running);
     };
     for is_reload in [true, false] {
         for (at, act) in [end, start, move_job, set_urgency_0].into_iter().enumerate() {
@@ -78,8 +78,8 @@ fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
 
 #[test]
 fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
-    let start: Act = |host, _, other| host.start(other);
-    let move_job: Act =
+    let start: Action = |host, _, other| host.start_job(other);
+    let move_job: Action =
         |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
     for (at, act) in [start, move_job].into_iter().enumerate() {
         let (mut host, running, held, other) = host_in_push(true);
@@ -87,7 +87,7 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
         finish_push(&mut host);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
-        host.end(running);
+        host.end_job(running);
         assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{at}");
         assert_no_drift(&host);
     }
@@ -96,14 +96,14 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
 #[test]
 fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     for is_reload in [true, false] {
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
-        let jobs = [(); 4].map(|()| host.submit(job_in_queue().after("afterany:1")).unwrap());
-        host.replay(is_reload, Engine::small());
-        host.event(records());
+        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
+        let jobs = [(); 4].map(|()| host.submit(job_in_queue().blocked_by("afterany:1")).unwrap());
+        host.replay_jobs(is_reload, Engine::with_small_batches());
+        host.send_event(records());
         for id in jobs {
             host.remove_dependency(id, "afterany:1");
         }
-        host.settle();
+        host.run_until_idle();
         assert_eq!(states(&host, &jobs), [Priority; 4], "{is_reload}: the limit of the queue is unknown");
         finish_push(&mut host);
         assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_reload}");
@@ -116,16 +116,16 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
 #[test]
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
-    let waits = host.submit(HostJob::new(7)).unwrap();
+    let waits_job = host.submit(HostJob::new(7)).unwrap();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
-    host.event(Event::Associations(vec![record(one, "A")]));
-    let running = host.submit(HostJob::new(7)).unwrap();
-    host.start(running);
-    let held = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(states(&host, &[waits, held]), [Priority, Depend]);
-    host.end(running);
-    assert_eq!(states(&host, &[waits, held]), [Priority, Sched]);
+    host.send_event(Event::Associations(vec![record(one, "A")]));
+    let running_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(running_job);
+    let held_job = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(states(&host, &[waits_job, held_job]), [Priority, Depend]);
+    host.end_job(running_job);
+    assert_eq!(states(&host, &[waits_job, held_job]), [Priority, Sched]);
     assert_no_drift(&host);
 }
 
@@ -141,17 +141,17 @@ fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     let settings = || Event::Settings(Settings { limits: limits.clone(), ..Settings::default() });
     let both = || Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into());
     let mut host = Host::new();
-    host.event(settings());
-    host.event(both());
+    host.send_event(settings());
+    host.send_event(both());
     finish_push(&mut host);
-    let running = host.submit(job_in_queue()).unwrap();
-    host.start(running);
+    let running_job = host.submit(job_in_queue()).unwrap();
+    host.start_job(running_job);
     let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, settings());
-    host.replay(true, engine);
-    host.event(both());
-    (host, running, held)
+    host.replay_jobs(true, engine);
+    host.send_event(both());
+    (host, running_job, held)
 }
 
 /// The end of a job of user 8 starts a scan of the whole bank. It must not release the held jobs of user 7.
@@ -159,12 +159,12 @@ fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
 fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
     let (mut host, running, held) = host_in_push_with_bank_limit();
     let jobs_of_8 = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
-    jobs_of_8.into_iter().for_each(|id| host.start(id));
-    jobs_of_8.into_iter().for_each(|id| host.end(id));
+    jobs_of_8.into_iter().for_each(|id| host.start_job(id));
+    jobs_of_8.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(states(&host, &held), [Depend; 3]);
     finish_push(&mut host);
     assert_eq!(states(&host, &held), [Depend; 3]);
-    host.end(running);
+    host.end_job(running);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }
@@ -176,13 +176,13 @@ fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
     let submit_other = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
     for _ in 0..=OVERTAKEN {
         let id = submit_other(&mut host);
-        host.start(id);
-        host.end(id);
+        host.start_job(id);
+        host.end_job(id);
     }
     let next = submit_other(&mut host);
     assert_eq!((host.state(next), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
     finish_push(&mut host);
-    host.end(running);
+    host.end_job(running);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }

@@ -3,10 +3,10 @@
 //! them in the same order as other held jobs.
 //! Rules: L16
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use super::strict::rules;
+use super::strict::running_limit_settings;
 use crate::accounts::{AssociationRecord, RunningLimits};
 use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
@@ -17,7 +17,7 @@ pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 }
 
 /// Returns, for each of the jobs, whether it is in SCHED and not held there. All jobs must be in SCHED.
-pub fn may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
+pub fn which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
@@ -40,10 +40,10 @@ fn push_after_three_jobs() -> (Host, [JobId; 3]) {
     let mut host = Host::new();
     let jobs = [(); 3].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &jobs), [Priority; 3]);
-    host.event(Event::Queues(vec![queue("q1"), queue("q2")]));
-    host.event(Event::Associations(vec![limited_record(3)]));
+    host.send_event(Event::Queues(vec![queue("q1"), queue("q2")]));
+    host.send_event(Event::Associations(vec![limited_record(3)]));
     assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move no job");
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     (host, jobs)
 }
 
@@ -51,16 +51,16 @@ fn push_after_three_jobs() -> (Host, [JobId; 3]) {
 fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     let (mut host, jobs) = push_after_three_jobs();
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
-    let late = submit(&mut host, 1);
-    assert_eq!(host.state(late), Some(Depend));
+    let late_job = submit(&mut host, 1);
+    assert_eq!(host.state(late_job), Some(Depend));
     assert_settled(&host);
-    host.start(jobs[0]);
+    host.start_job(jobs[0]);
     assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "the job goes before the later job");
-    assert_eq!(host.state(late), Some(Depend));
-    host.start(jobs[1]);
-    assert_eq!(host.state(late), Some(Depend), "the third job has a reservation to run");
-    host.end(jobs[0]);
-    assert_eq!(host.state(late), Some(Sched));
+    assert_eq!(host.state(late_job), Some(Depend));
+    host.start_job(jobs[1]);
+    assert_eq!(host.state(late_job), Some(Depend), "the third job has a reservation to run");
+    host.end_job(jobs[0]);
+    assert_eq!(host.state(late_job), Some(Sched));
     assert_settled(&host);
 }
 
@@ -91,7 +91,7 @@ fn a_job_held_in_priority_ignores_a_request_to_rest() {
     assert!(!host.engine.view().may_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
     assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
-    host.end(jobs[0]);
+    host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched), "the job is released as before");
     assert_settled(&host);
 }
@@ -99,10 +99,10 @@ fn a_job_held_in_priority_ignores_a_request_to_rest() {
 #[test]
 fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
     let (mut host, jobs) = push_after_three_jobs();
-    host.end(jobs[2]);
-    host.end(jobs[0]);
+    host.end_job(jobs[2]);
+    host.end_job(jobs[0]);
     assert_settled(&host);
-    host.end(jobs[1]);
+    host.end_job(jobs[1]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).jobs, 0);
 }
 
@@ -110,11 +110,11 @@ fn a_job_that_ends_while_held_in_priority_leaves_no_count() {
 fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
     let (mut host, jobs) = push_after_three_jobs();
     host.set_urgency(jobs[2], 0);
-    host.start(jobs[0]);
-    let late = submit(&mut host, 1);
-    assert_eq!(states(&host, &[jobs[2], late]), [Sched, Depend], "SCHED is full again");
-    host.start(jobs[1]);
-    assert_eq!(host.state(late), Some(Sched), "the limit has headroom for a third running job");
+    host.start_job(jobs[0]);
+    let late_job = submit(&mut host, 1);
+    assert_eq!(states(&host, &[jobs[2], late_job]), [Sched, Depend], "SCHED is full again");
+    host.start_job(jobs[1]);
+    assert_eq!(host.state(late_job), Some(Sched), "the limit has headroom for a third running job");
     assert_settled(&host);
 }
 
@@ -123,18 +123,18 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
             let (mut host, jobs) = push_after_three_jobs();
-            let mut engine = Engine::small();
+            let mut engine = Engine::with_small_batches();
             if data_first {
                 engine.handle(NOW, Event::Associations(vec![limited_record(3)]));
             }
-            host.replay(is_reload, engine);
+            host.replay_jobs(is_reload, engine);
             if !data_first {
-                host.event(Event::Associations(vec![limited_record(3)]));
-                host.event(Event::Reprioritize);
+                host.send_event(Event::Associations(vec![limited_record(3)]));
+                host.send_event(Event::Reprioritize);
             }
             assert_eq!(states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
             assert_settled(&host);
-            host.end(jobs[1]);
+            host.end_job(jobs[1]);
             assert_eq!(states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
             assert_settled(&host);
         }
@@ -145,11 +145,11 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
 fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(may_run(&host, &[a, b]), [true, false]);
+    assert_eq!(which_may_run(&host, &[a, b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().accounts().usage(id).unwrap().total.charged.sched.jobs(),
@@ -157,8 +157,8 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
         "the held job no longer counts as scheduled"
     );
     assert_settled(&host);
-    host.end(a);
-    assert_eq!(may_run(&host, &[b]), [true]);
+    host.end_job(a);
+    assert_eq!(which_may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
@@ -166,12 +166,12 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
 fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(host.update(b, Some("q1"), None), Ok(()));
-    assert_eq!(may_run(&host, &[a, b]), [true; 2]);
+    assert_eq!(host.update_job(b, Some("q1"), None), Ok(()));
+    assert_eq!(which_may_run(&host, &[a, b]), [true; 2]);
     assert_settled(&host);
 }
 
@@ -183,50 +183,55 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
         one.max_sched_jobs = Limit(most);
         record(one, "A")
     };
-    let mut host = Host::with(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);
+    let mut host =
+        Host::with_data(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
     let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
     host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(may_run(&host, &[a, b, c]), [true, false, true], "bank B is full");
+    assert_eq!(which_may_run(&host, &[a, b, c]), [true, false, true], "bank B is full");
     assert_settled(&host);
-    host.event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
+    host.send_event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
     host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(may_run(&host, &[c]), [true], "the job still counts in its bank");
-    host.end(a);
-    assert_eq!(may_run(&host, &[b]), [true]);
+    assert_eq!(which_may_run(&host, &[c]), [true], "the job still counts in its bank");
+    host.end_job(a);
+    assert_eq!(which_may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
 #[test]
 fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q2", RunningLimits::Strict)])));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    host.send_event(Event::Settings(running_limit_settings(
+        RunningLimits::Upstream,
+        &[("q2", RunningLimits::Strict)],
+    )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [b, a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(may_run(&host, &[a, b]), [true; 2]);
+    assert_eq!(which_may_run(&host, &[a, b]), [true; 2]);
     host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(may_run(&host, &[a, b]), [true, false]);
+    assert_eq!(which_may_run(&host, &[a, b]), [true, false]);
     assert_settled(&host);
-    host.end(a);
-    assert_eq!(may_run(&host, &[b]), [true]);
+    host.end_job(a);
+    assert_eq!(which_may_run(&host, &[b]), [true]);
     assert_settled(&host);
 }
 
 #[test]
 fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
-    for (settings, wanted) in
-        [(Settings::default(), [true; 2]), (rules(RunningLimits::Strict, &[]), [false, true])]
-    {
-        let mut host = site(|a| a.max_running_jobs = Limit(1));
-        host.event(Event::Settings(settings));
+    for (settings, wanted) in [
+        (Settings::default(), [true; 2]),
+        (running_limit_settings(RunningLimits::Strict, &[]), [false, true]),
+    ] {
+        let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+        host.send_event(Event::Settings(settings));
         let at_urgency_0 = submit(&mut host, 1);
         host.set_urgency(at_urgency_0, 0);
-        let next = submit(&mut host, 1);
-        assert_eq!(may_run(&host, &[at_urgency_0, next]), [true; 2]);
+        let next_job = submit(&mut host, 1);
+        assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [true; 2]);
         host.set_urgency(at_urgency_0, 16);
-        assert_eq!(may_run(&host, &[at_urgency_0, next]), wanted);
-        host.end(next);
-        assert_eq!(may_run(&host, &[at_urgency_0]), [true]);
+        assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), wanted);
+        host.end_job(next_job);
+        assert_eq!(which_may_run(&host, &[at_urgency_0]), [true]);
         assert_settled(&host);
     }
 }
@@ -238,12 +243,12 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
         let (mut host, jobs) = push_after_three_jobs();
         let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
         *(if is_priority { &mut host.refuse_priorities } else { &mut host.refuse_urgency_requests }) = why;
-        host.start(jobs[0]);
+        host.start_job(jobs[0]);
         assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
         let last = host.engine.ledger().job(jobs[2]).unwrap();
         assert!(last.is_held() && last.footprint().is_idle(), "{is_priority}");
         (host.refuse_priorities, host.refuse_urgency_requests) = (None, None);
-        host.start(jobs[1]);
+        host.start_job(jobs[1]);
         assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
         assert_settled(&host);
     }
@@ -251,18 +256,18 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
 
 #[test]
 fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_and_full() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let at_urgency_0 = submit(&mut host, 1);
     let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(may_run(&host, &[at_urgency_0, next]), [true; 2], "its score is 0");
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
-    host.event(Event::Reprioritize);
-    assert_eq!(may_run(&host, &[at_urgency_0, next]), [false, true]);
+    assert_eq!(which_may_run(&host, &[at_urgency_0, next]), [true; 2], "its score is 0");
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
+    host.send_event(Event::Reprioritize);
+    assert_eq!(which_may_run(&host, &[at_urgency_0, next]), [false, true]);
     assert_settled(&host);
-    host.end(next);
-    assert_eq!(may_run(&host, &[at_urgency_0]), [true]);
+    host.end_job(next);
+    assert_eq!(which_may_run(&host, &[at_urgency_0]), [true]);
     assert_settled(&host);
 }
 
@@ -273,11 +278,11 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let id = submit(&mut host, 1);
     let mut full = association(7, "A");
     full.max_sched_jobs = Limit(0);
-    host.event(Event::Associations(vec![record(full, "A")]));
+    host.send_event(Event::Associations(vec![record(full, "A")]));
     let held =
         |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 1));
 }
 
@@ -285,14 +290,14 @@ fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
 /// that is in SCHED already.
 #[test]
 fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
     let mut full = association(7, "A");
     full.max_sched_jobs = Limit(0);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(full, "A")]));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));
     assert_eq!(host.state(id), Some(Sched));
@@ -308,7 +313,7 @@ fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
     let effects = host.engine.handle(NOW, Event::Updated(Host::facts(jobs[2], &moved)));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::AddDependency(..))), "{effects:?}");
     host.jobs.insert(jobs[2], moved);
-    host.end(jobs[0]);
+    host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched));
     assert_settled(&host);
 }
@@ -318,7 +323,7 @@ fn a_job_held_in_priority_gets_no_dependency_when_it_moves() {
 #[test]
 fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() {
     for was_sched in [true, false] {
-        let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![]);
         let id = if was_sched {
             host.submit(HostJob::new(7).bank("A")).unwrap()
         } else {
@@ -326,11 +331,11 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
             std::mem::swap(&mut host.engine, &mut waiting.engine);
             host.submit(HostJob::new(7).bank("A")).unwrap()
         };
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
-        host.replay(false, engine);
+        host.replay_jobs(false, engine);
         assert_eq!(host.state(id), Some(Priority), "{was_sched}");
-        host.update(id, None, Some("B")).unwrap();
+        host.update_job(id, None, Some("B")).unwrap();
         assert_eq!(host.state(id), Some(Sched), "{was_sched}");
         assert_settled(&host);
     }
@@ -340,12 +345,12 @@ fn a_job_that_moves_from_a_removed_bank_to_a_bank_with_headroom_goes_to_sched() 
 #[test]
 fn a_job_in_priority_goes_to_sched_when_the_plugin_is_loaded_with_its_data() {
     for is_reload in [true, false] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let id = host.submit(HostJob { project: Some("*".into()), ..HostJob::new(7).bank("A") }).unwrap();
         host.jobs.get_mut(&id).unwrap().state = Priority;
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         assert_eq!(host.state(id), Some(Sched), "{is_reload}");
         assert_settled(&host);
     }

@@ -10,21 +10,21 @@ use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Priority, Sched};
 
 fn push_data(host: &mut Host, association: &Association, queue: &Queue) {
-    host.event(Event::Queues(vec![queue.clone()]));
-    host.event(Event::Associations(vec![record(association.clone(), "A")]));
+    host.send_event(Event::Queues(vec![queue.clone()]));
+    host.send_event(Event::Associations(vec![record(association.clone(), "A")]));
 }
 
-fn reload(host: &mut Host, association: &Association, queue: &Queue, never_answered: &[JobId]) {
-    let mut engine = Engine::small();
+fn reload_plugin(host: &mut Host, association: &Association, queue: &Queue, never_answered: &[JobId]) {
+    let mut engine = Engine::with_small_batches();
     engine.handle(host.now, Event::Queues(vec![queue.clone()]));
     engine.handle(host.now, Event::Associations(vec![record(association.clone(), "A")]));
     host.never_answered = never_answered.iter().copied().collect();
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
 }
 
 fn deliver_eventlog(host: &mut Host, id: JobId) {
     let log = host.jobs[&id].log.clone();
-    host.event(Event::Eventlog(id, Some(log)));
+    host.send_event(Event::Eventlog(id, Some(log)));
 }
 
 fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
@@ -38,24 +38,25 @@ fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unrea
     for is_readable in [true, false] {
         let mut host = Host::new();
         push_data(&mut host, &own, &narrow);
-        let jobs = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
+        let jobs =
+            [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap());
         host.has_job_list = false;
         if is_readable {
-            reload(&mut host, &own, &narrow, &jobs);
+            reload_plugin(&mut host, &own, &narrow, &jobs);
         } else {
             host.unreadable = jobs.into();
-            reload(&mut host, &own, &narrow, &[]);
+            reload_plugin(&mut host, &own, &narrow, &[]);
         }
         for id in jobs {
             host.remove_dependency(id, "afterany:1");
         }
-        host.settle();
+        host.run_until_idle();
         assert_eq!(states(&host, &jobs), [Priority; 4], "no scan runs before the eventlogs are read");
         host.unreadable.clear();
         jobs.into_iter().for_each(|id| deliver_eventlog(&mut host, id));
         assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
-        host.start(jobs[0]);
-        host.end(jobs[0]);
+        host.start_job(jobs[0]);
+        host.end_job(jobs[0]);
         assert_eq!(states(&host, &jobs[1..]), [Sched, Priority, Priority]);
         assert_no_drift(&host);
     }
@@ -67,14 +68,14 @@ fn a_job_released_by_another_plugin_before_its_eventlog_was_read_goes_to_sched()
     let (own, wide) = (association(7, "A"), queue("q1"));
     let mut host = Host::new();
     push_data(&mut host, &own, &wide);
-    let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
+    let id = host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap();
     host.has_job_list = false;
     host.unreadable = [id].into();
-    reload(&mut host, &own, &wide, &[]);
+    reload_plugin(&mut host, &own, &wide, &[]);
     host.remove_dependency(id, "afterany:1");
-    host.settle();
+    host.run_until_idle();
     assert_eq!(host.state(id), Some(Priority));
-    host.retry();
+    host.fire_retry_timer();
     assert_eq!(host.state(id), Some(Sched));
     assert!(crate::engine::hand_over(&host.engine.view(), None, 9).is_some(), "no eventlog is awaited");
     assert_no_drift(&host);
@@ -87,20 +88,20 @@ fn a_job_in_sched_keeps_a_reservation_until_its_eventlog_is_read() {
     for was_held in [true, false] {
         let mut host = Host::new();
         push_data(&mut host, &own, &wide);
-        let first = host.submit(HostJob::new(7)).unwrap();
+        let first_job = host.submit(HostJob::new(7)).unwrap();
         if was_held {
-            host.start(first);
+            host.start_job(first_job);
         }
-        let second = host.submit(HostJob::new(7)).unwrap();
-        assert_eq!(host.state(second), Some(if was_held { Depend } else { Sched }));
-        host.end(first);
-        assert_eq!(host.state(second), Some(Sched));
-        reload(&mut host, &own, &wide, &[second]);
-        let third = host.submit(HostJob::new(7)).unwrap();
-        assert_eq!(host.state(third), Some(Depend), "{was_held}");
-        deliver_eventlog(&mut host, second);
+        let second_job = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(second_job), Some(if was_held { Depend } else { Sched }));
+        host.end_job(first_job);
+        assert_eq!(host.state(second_job), Some(Sched));
+        reload_plugin(&mut host, &own, &wide, &[second_job]);
+        let third_job = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(third_job), Some(Depend), "{was_held}");
+        deliver_eventlog(&mut host, second_job);
         // A job that was never held has no reservation, so the new job goes to SCHED as well.
-        assert_eq!(host.state(third), Some(if was_held { Depend } else { Sched }));
+        assert_eq!(host.state(third_job), Some(if was_held { Depend } else { Sched }));
         assert_no_drift(&host);
     }
 }
@@ -111,29 +112,29 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
     for ends_before in [true, false] {
         let records = || Event::Associations(vec![one_job_record(7, "A")]);
         let mut host = Host::new();
-        host.event(records());
-        let first = host.submit(HostJob::new(7)).unwrap();
-        host.start(first);
+        host.send_event(records());
+        let first_job = host.submit(HostJob::new(7)).unwrap();
+        host.start_job(first_job);
         let [held, other] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(host.now, records());
         host.never_answered = [held].into();
-        host.replay(true, engine);
+        host.replay_jobs(true, engine);
         assert_eq!(states(&host, &[held, other]), [Depend; 2]);
         if ends_before {
-            host.end(first);
+            host.end_job(first_job);
         }
-        let next = host.submit(HostJob::new(7)).unwrap();
-        assert_eq!(host.state(next), Some(if ends_before { Priority } else { Depend }));
-        host.end(first);
+        let next_job = host.submit(HostJob::new(7)).unwrap();
+        assert_eq!(host.state(next_job), Some(if ends_before { Priority } else { Depend }));
+        host.end_job(first_job);
         deliver_eventlog(&mut host, held);
-        let state_of_next = host.state(next).unwrap();
+        let state_of_next = host.state(next_job).unwrap();
         assert_eq!((states(&host, &[held, other]), state_of_next == Sched), (vec![Sched, Depend], false));
         for id in [held, other] {
-            host.start(id);
-            host.end(id);
+            host.start_job(id);
+            host.end_job(id);
         }
-        assert_eq!(host.state(next), Some(Sched), "the new job is released last");
+        assert_eq!(host.state(next_job), Some(Sched), "the new job is released last");
         assert_no_drift(&host);
     }
 }
@@ -150,27 +151,27 @@ fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_
     let settings = || Event::Settings(Settings { limits: vec![limit.clone()], ..Settings::default() });
     let both = || Event::Associations([7, 8].map(|user| record(association(user, "A"), "A")).into());
     let mut host = Host::new();
-    [settings(), both()].into_iter().for_each(|event| host.event(event));
-    let first = host.submit(HostJob::new(7)).unwrap();
-    host.start(first);
-    let held = host.submit(HostJob::new(7)).unwrap();
-    let mut engine = Engine::small();
+    [settings(), both()].into_iter().for_each(|event| host.send_event(event));
+    let first_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(first_job);
+    let held_job = host.submit(HostJob::new(7)).unwrap();
+    let mut engine = Engine::with_small_batches();
     for event in [settings(), both()] {
         engine.handle(host.now, event);
     }
-    host.never_answered = [held].into();
-    host.replay(true, engine);
-    host.end(first);
-    let next = host.submit(HostJob::new(8)).unwrap();
-    assert_eq!(states(&host, &[held, next]), [Depend, Priority]);
-    deliver_eventlog(&mut host, held);
+    host.never_answered = [held_job].into();
+    host.replay_jobs(true, engine);
+    host.end_job(first_job);
+    let next_job = host.submit(HostJob::new(8)).unwrap();
+    assert_eq!(states(&host, &[held_job, next_job]), [Depend, Priority]);
+    deliver_eventlog(&mut host, held_job);
     assert_eq!(
-        states(&host, &[held, next]),
+        states(&host, &[held_job, next_job]),
         [Sched, Priority],
         "at equal priorities the earlier job goes first"
     );
-    host.start(held);
-    host.end(held);
-    assert_eq!(host.state(next), Some(Sched));
+    host.start_job(held_job);
+    host.end_job(held_job);
+    assert_eq!(host.state(next_job), Some(Sched));
     assert_no_drift(&host);
 }

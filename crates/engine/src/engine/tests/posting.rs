@@ -4,9 +4,9 @@
 //! Rules: F16, F18, F19
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
-use super::strict::rules;
+use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{Policy as Accounts, RunningLimits};
 use crate::engine::{Batches, Effect, Engine, Event, Settings, State, Step, Timer};
@@ -14,7 +14,7 @@ use crate::ids::{JobId, Limit, UserId};
 use fairshare::{Policy, Shares};
 
 /// Returns a push of the usual data, changed by `change`, with user 9 added to bank A.
-fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
+fn push_with_user_9(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
     let mut all = accounts();
     all.associations.push(record(association(9, "A"), "A"));
     change(&mut all);
@@ -25,7 +25,7 @@ fn with_nine(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
 /// Handles a push and returns how often Flux's loop ran for it.
 fn count_loops(host: &mut Host, push: Event<'_>) -> usize {
     let before = host.loops;
-    host.event(push);
+    host.send_event(push);
     host.loops - before
 }
 
@@ -44,7 +44,7 @@ fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
         assert_eq!(count_loops(&mut host, first), by_loop);
         let states = |host: &Host| jobs.iter().map(|id| host.state(*id).unwrap()).collect::<Vec<_>>();
         assert_eq!(states(&host), [State::Sched, State::Priority, State::Sched]);
-        assert_eq!(count_loops(&mut host, with_nine(|_| ())), by_loop);
+        assert_eq!(count_loops(&mut host, push_with_user_9(|_| ())), by_loop);
         assert_eq!(states(&host), [State::Sched; 3]);
         for id in &jobs {
             let exact = host.engine.view().priced(*id).unwrap().exact;
@@ -60,14 +60,14 @@ fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let stranger = host.submit(HostJob::new(99).bank("A")).unwrap();
-        let forbidden = host.submit(HostJob::new(9).queue("q2")).unwrap();
-        host.event(with_nine(|all| {
+        let stranger_job = host.submit(HostJob::new(99).bank("A")).unwrap();
+        let forbidden_job = host.submit(HostJob::new(9).queue("q2")).unwrap();
+        host.send_event(push_with_user_9(|all| {
             for one in all.associations.iter_mut().filter(|one| one.association.user.0 == 9) {
                 one.association.queues = ["q1".into()].into();
             }
         }));
-        assert_eq!([host.state(stranger), host.state(forbidden)], [None, None]);
+        assert_eq!([host.state(stranger_job), host.state(forbidden_job)], [None, None]);
         assert_eq!(host.exceptions.len(), 2, "{:?}", host.exceptions);
     }
 }
@@ -79,14 +79,14 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
         let mut host = Host::new();
         host.engine.batches = batches;
         let first = submit_before_data(&mut host, &[9])[0];
-        let held = host.submit(HostJob::new(9).after("afterany:other")).unwrap();
-        host.event(with_nine(|all| {
+        let held = host.submit(HostJob::new(9).blocked_by("afterany:other")).unwrap();
+        host.send_event(push_with_user_9(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
         }));
         host.remove_dependency(held, "afterany:other");
-        host.settle();
+        host.run_until_idle();
         assert_eq!((host.state(first), host.state(held)), (Some(State::Sched), Some(State::Depend)));
-        host.event(with_nine(|_| ()));
+        host.send_event(push_with_user_9(|_| ()));
         assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit releases it");
     }
 }
@@ -94,12 +94,12 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
 /// The data was pushed before the jobs were replayed, so no limit holds them, but Flux has not asked for their priorities since the reload.
 #[test]
 fn a_push_prices_jobs_that_flux_has_not_asked_about_since_a_reload() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let mut engine = Engine::with_batches(SINGLE_POSTS);
     engine.handle(NOW, Event::Settings(Settings::default()));
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
     assert_eq!(count_loops(&mut host, push), 0);
     assert!(jobs.iter().all(|id| host.engine.view().priced(*id).is_some()), "the jobs of the last turn too");
@@ -112,7 +112,9 @@ fn a_push_asks_for_no_priority_of_held_jobs() {
     host.engine.batches = SINGLE_POSTS;
     let jobs = submit_before_data(&mut host, &[9; 80]);
     let push = || {
-        with_nine(|all| all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1)))
+        push_with_user_9(|all| {
+            all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1))
+        })
     };
     assert_eq!(count_loops(&mut host, push()), 1, "no job has a priority");
     let waiting = || jobs.iter().filter(|id| host.state(**id) == Some(State::Priority)).count();
@@ -123,14 +125,14 @@ fn a_push_asks_for_no_priority_of_held_jobs() {
 /// A restart without data leaves the jobs in SCHED. An update of the jobspec would send them to PRIORITY again.
 #[test]
 fn a_push_sets_bank_and_priority_of_jobs_that_are_in_sched_already() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let jobs: Vec<JobId> = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap()).into();
     for id in &jobs {
         host.jobs.get_mut(id).unwrap().bank = None;
     }
     let mut engine = Engine::with_batches(SINGLE_POSTS);
     engine.handle(NOW, Event::Settings(Settings::default()));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
     assert_eq!(count_loops(&mut host, push), 0);
     for id in &jobs {
@@ -150,7 +152,7 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
         let push = Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves()));
         assert_eq!(count_loops(&mut host, push), by_loop, "{waiting}");
         assert!(jobs.iter().all(|id| host.state(*id) == Some(State::Sched)));
-        assert_eq!(count_loops(&mut host, with_nine(|_| ())), 0);
+        assert_eq!(count_loops(&mut host, push_with_user_9(|_| ())), 0);
     }
 }
 
@@ -158,18 +160,18 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
 /// head first. Two posts restore the order.
 #[test]
 fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
-    host.event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
     let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     host.now += 300.0;
     for (touched, lagging, right_to, reason) in [
         (1, 3, 2, "a refresh posts at most 1 priorities"),
         (1, 2, 1000, "the order of the first 1000 jobs of the queue is the same"),
     ] {
-        host.refresh(0.0);
+        host.advance_and_refresh(0.0);
         let last = host.engine.view().live_snapshot().last.unwrap();
         assert_eq!((last.touched, last.lagging, last.right_to), (touched, lagging, Some(right_to)));
         let why = |id: &JobId| {
@@ -193,11 +195,11 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
             "it changed after the last posting; a push posts all priorities",
         ),
     ] {
-        let mut host = live(Policy::Classic);
+        let mut host = live_host(Policy::Classic);
         let id = host.submit(HostJob::new(7).bank("A")).unwrap();
-        host.event(Event::Settings(settings));
-        host.refresh(30.0);
-        host.event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
+        host.send_event(Event::Settings(settings));
+        host.advance_and_refresh(30.0);
+        host.send_event(Event::Weights(vec![("fairshare".to_owned(), 50_000)]));
         let why =
             crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now)
                 .unwrap();
@@ -209,13 +211,13 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
 /// A turn posts 100 of the 150 priorities, which takes Flux 2.5 ms. Other requests then have 7.5 ms.
 #[test]
 fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
-    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for _ in 0..150 {
         host.submit(HostJob::new(7).bank("A")).unwrap();
     }
-    host.start(runs);
+    host.start_job(runs_job);
     host.engine.post_stale();
     let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
     assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
@@ -228,25 +230,25 @@ fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_request
 
 /// User 7 may run one job in bank A. Returns a released job in SCHED and a held job. The held job's priority comes from its urgency alone.
 fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
-    host.event(Event::Settings(settings));
+    host.send_event(Event::Settings(settings));
     let mut all = accounts();
     all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
-    host.event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
+    host.send_event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
     let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.start(runs);
+    host.start_job(runs);
     let [freed, held] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7).bank("A") }).unwrap());
-    host.end(runs);
+    host.end_job(runs);
     assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     (host, [freed, held])
 }
 
 /// Sets the weight of fair-share, and runs the refresh 30 s later.
 fn set_weight(host: &mut Host, weight: i64) {
-    host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
-    host.refresh(30.0);
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
+    host.advance_and_refresh(30.0);
 }
 
 #[test]
@@ -263,27 +265,28 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
 /// If running limits are strict, the job stays held while the job that took its headroom counts.
 #[test]
 fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom() {
-    let (mut host, [freed, held]) = submit_released_and_held(rules(RunningLimits::Strict, &[]));
+    let (mut host, [freed, held]) =
+        submit_released_and_held(running_limit_settings(RunningLimits::Strict, &[]));
     set_weight(&mut host, 0);
     assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
     set_weight(&mut host, 100_000);
     assert_eq!(host.jobs[&freed].priority, Some(0));
     assert!(host.jobs[&held].priority > Some(4_000));
     assert!(host.jobs[&freed].is_held_in_sched);
-    host.end(held);
+    host.end_job(held);
     assert!(host.jobs[&freed].priority > Some(0), "the job is released");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
 fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     let before = host.jobs[&waits].memos.len();
     host.engine.post_stale();
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let (job, id) = (&host.jobs[&waits], host.engine.book().find(UserId(7), Some("A")).unwrap());
     assert_eq!(job.memos.len(), before + 1);
     assert_eq!(job.memos.last().copied(), host.engine.view().fairshare(id));
@@ -291,10 +294,10 @@ fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo
 
 #[test]
 fn a_small_site_is_refreshed_within_one_timer_event() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
     let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     host.now += 30.0;
     let touched = host.engine.refresh.totals().1;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
@@ -308,15 +311,15 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
 
 /// Returns a site in which user 7 runs a job. Under the classic policy each refresh lowers the priorities of both users.
 fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
-    let mut host = live(policy);
+    let mut host = live_host(policy);
     let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(one);
+    host.start_job(one);
     host.now += 100.0;
-    host.start(other);
+    host.start_job(other);
     for user in [7, 8].iter().cycle().take(jobs) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     host
 }
 
@@ -344,7 +347,7 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
             let mut host = site_with_falling_priorities(policy, jobs);
             let (posts, loops) = (host.posts, host.loops);
             for _ in 0..20 {
-                host.refresh(30.0);
+                host.advance_and_refresh(30.0);
                 assert!(is_in_order(&host), "{policy} {jobs}");
             }
             assert_eq!((host.posts, host.loops), (posts, loops), "{policy} {jobs}");
@@ -359,15 +362,15 @@ fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
         let mut host = Host::new();
         let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
-        host.event(Event::Policy(accounts(), tree(policy, NOW, used)));
-        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        host.send_event(Event::Policy(accounts(), tree(policy, NOW, used)));
+        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for user in [7, 7, 7, 8, 8] {
             host.submit(HostJob::new(user).bank("A")).unwrap();
         }
-        host.start(runs);
+        host.start_job(runs_job);
         let before = host.posts;
         for _ in 0..20 {
-            host.refresh(30.0);
+            host.advance_and_refresh(30.0);
             assert!(is_in_order(&host), "{policy}");
         }
         let posts = host.posts - before;
@@ -389,13 +392,13 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
     while seconds < 3.0 * 3_600.0 {
         let used = [(7, "A", 2.0), (8, "A", 1.0), (7, "B", 0.0)];
         let used = used.map(|(user, bank, used)| leaf(user, bank, used * (1e3 + seconds), 0.0)).to_vec();
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used)));
+        host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used)));
         if count_stale(&host) == 0 {
             refreshed.push(seconds);
         }
         assert!(is_in_order(&host));
         for _ in 0..10 {
-            host.refresh(30.0);
+            host.advance_and_refresh(30.0);
         }
         seconds += 300.0;
     }
@@ -406,12 +409,12 @@ fn a_push_refreshes_stale_priorities_at_most_once_an_hour() {
 fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     let mut host = site_with_falling_priorities(Policy::Classic, 20);
     for (weight, shares) in [(90_000, 1), (80_000, 1), (80_000, 2), (80_000, 3)] {
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
         site.associations[0].shares = Shares::Count(shares);
         let mut changed = accounts();
         changed.weights.push(("fairshare".to_owned(), weight));
-        host.event(Event::Policy(changed, site));
+        host.send_event(Event::Policy(changed, site));
         assert_eq!(count_stale(&host), 0, "{weight} {shares}");
     }
 }
@@ -421,18 +424,18 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);
     let asks: [(&str, Ask); 3] = [
-        ("request", |host| host.event(Event::Reprioritize)),
+        ("request", |host| host.send_event(Event::Reprioritize)),
         ("another plugin's loop", |host| host.reprioritize_all()),
         ("reload", |host| {
             let refresh = host.engine.view().settings().refresh + 1.0;
-            host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
+            host.send_event(Event::Settings(Settings { refresh, ..Settings::default() }));
         }),
     ];
     for (what, ask) in asks {
         let mut host = site_with_falling_priorities(Policy::Classic, 20);
         host.now += 3_600.0;
         for (seconds, is_refreshed) in [(30.0, true), (30.0, false), (3_500.0, false), (70.0, true)] {
-            host.refresh(seconds);
+            host.advance_and_refresh(seconds);
             assert_eq!(count_stale(&host), 20, "{what}");
             let posts = host.posts;
             ask(&mut host);
@@ -448,14 +451,14 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
 fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     let mut host = site_with_falling_priorities(Policy::Classic, 20);
     for _ in 0..20 {
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
     }
     assert_eq!(count_stale(&host), 20);
     let (refreshes, .., before) = host.engine.refresh.totals();
-    let newcomer = host.submit(HostJob::new(8).bank("A")).unwrap();
+    let newcomer_job = host.submit(HostJob::new(8).bank("A")).unwrap();
     assert!(is_in_order(&host));
-    let posted = host.jobs[&newcomer].priority.unwrap() as u32;
-    assert_eq!(posted, host.engine.view().priced(newcomer).unwrap().exact.priority);
+    let posted = host.jobs[&newcomer_job].priority.unwrap() as u32;
+    assert_eq!(posted, host.engine.view().priced(newcomer_job).unwrap().exact.priority);
     let (now, .., after) = host.engine.refresh.totals();
     assert_eq!(
         (now, after - before),
@@ -474,22 +477,24 @@ fn a_virtual_queue_and_its_parent_form_one_order() {
         let used =
             |of_7, of_8| vec![leaf(7, "A", of_7, 0.0), leaf(8, "A", of_8, 0.0), leaf(7, "B", 0.0, 0.0)];
         match learned {
-            "configuration" => host
-                .event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))])),
+            "configuration" => host.send_event(Event::ConfiguredQueues(vec![
+                ("q1".into(), None),
+                ("q2".into(), Some("q1".into())),
+            ])),
             "queue states" => drop(host.parents.insert("q2".to_owned(), "q1".to_owned())),
-            "one list" => host.event(Event::OneQueueList(true)),
+            "one list" => host.send_event(Event::OneQueueList(true)),
             _ => {}
         }
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, used(10.0, 1000.0))));
+        host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, used(10.0, 1000.0))));
         for (user, queue) in [(7, "q1"), (8, "q2")] {
             for _ in 0..400 {
                 host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
             }
         }
         // The plugin requests the states of the queues again, because an hour has passed.
-        host.set_queue("q2", true);
+        host.set_queue_started("q2", true);
         host.now += 3_600.0;
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
+        host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, used(1000.0, 1.0))));
         let first: Vec<u32> =
             sort_pending(&host, |id| host.engine.view().priced(id).unwrap().posted.priority)
                 .into_iter()

@@ -2,7 +2,7 @@
 //! The preview of a push, compared with the push itself.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ChangeCounts, Others, Policy as Accounts, PolicyPart};
 use crate::engine::answers::{Move, Preview, PushChanges, RemovedAssociation};
@@ -13,7 +13,7 @@ use fairshare::Policy;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-fn stage(host: &mut Host, accounts: Accounts, site: SitePart) {
+fn stage_push(host: &mut Host, accounts: Accounts, site: SitePart) {
     let part = PolicyPart {
         parents: Vec::new(),
         limits: Vec::new(),
@@ -24,8 +24,8 @@ fn stage(host: &mut Host, accounts: Accounts, site: SitePart) {
         weights: Some(accounts.weights),
         config: accounts.config.into(),
     };
-    host.event(Event::PolicyBegin { keeps_config: false });
-    host.event(Event::PolicyPart(part, site));
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    host.send_event(Event::PolicyPart(part, site));
 }
 
 fn priorities(host: &Host) -> BTreeMap<JobId, i64> {
@@ -41,7 +41,7 @@ fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeM
     let few = host.engine.preview(host.now, 1).unwrap().moves;
     let far = |job: &Move| (job.place[0].abs_diff(job.place[1]), job.priority[0].abs_diff(job.priority[1]));
     assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
-    host.event(Event::PolicyCommit);
+    host.send_event(Event::PolicyCommit);
     (preview, before, priorities(host))
 }
 
@@ -71,13 +71,13 @@ fn check_preview(preview: &Preview, before: &BTreeMap<JobId, i64>, after: &BTree
 #[test]
 fn a_preview_without_a_tree_uses_the_pushed_fair_shares() {
     let mut host = Host::new();
-    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
     for user in [7, 8, 7, 8] {
         host.submit(HostJob::new(user).bank("A")).unwrap();
     }
     let mut next = accounts();
     next.associations[1].fairshare = 0.9;
-    stage(&mut host, next, SitePart::default());
+    stage_push(&mut host, next, SitePart::default());
     let (preview, before, after) = preview_and_commit(&mut host);
     check_preview(&preview, &before, &after);
     assert_eq!((preview.repriced, preview.moved), (2, 4));
@@ -94,14 +94,14 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
         ("one list", Event::OneQueueList(true), 2),
     ] {
         let mut host = Host::new();
-        host.event(event);
-        host.event(Event::Policy(accounts(), SitePart::default()));
+        host.send_event(event);
+        host.send_event(Event::Policy(accounts(), SitePart::default()));
         for (user, queue) in [(7, "q1"), (8, "q2")] {
             host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
         }
         let mut next = accounts();
         next.associations[1].fairshare = 0.9;
-        stage(&mut host, next, SitePart::default());
+        stage_push(&mut host, next, SitePart::default());
         let (preview, before, after) = preview_and_commit(&mut host);
         assert_eq!((preview.repriced, preview.moved), (1, moved), "{what}");
         if moved > 0 {
@@ -113,19 +113,19 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
 #[test]
 fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
-        let mut host = live(policy);
-        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let mut host = live_host(policy);
+        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for (user, bank) in [(7, "A"), (8, "A"), (7, "B"), (8, "A")] {
             host.submit(HostJob::new(user).bank(bank)).unwrap();
         }
-        host.start(runs);
+        host.start_job(runs_job);
         host.now += 100.0;
         let mut next = leaves();
         next[1] = leaf(8, "A", 5_000.0, 0.0);
-        stage(&mut host, accounts(), tree(policy, NOW, next));
+        stage_push(&mut host, accounts(), tree(policy, NOW, next));
         let (preview, mut before, mut after) = preview_and_commit(&mut host);
-        before.remove(&runs);
-        after.remove(&runs);
+        before.remove(&runs_job);
+        after.remove(&runs_job);
         check_preview(&preview, &before, &after);
         assert!(preview.moved > 0, "{policy}");
     }
@@ -134,19 +134,19 @@ fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
 #[test]
 fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations() {
     let mut host = Host::new();
-    let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
-    let valid = host.submit(HostJob::new(7).bank("A")).unwrap();
-    stage(&mut host, accounts(), SitePart::default());
+    let waits_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
+    let valid_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    stage_push(&mut host, accounts(), SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
     assert!(
-        matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waits, UserId(9))),
+        matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waits_job, UserId(9))),
         "the job of user 9: {preview:?}"
     );
-    host.event(Event::PolicyCommit);
-    assert!(host.jobs[&valid].priority.is_some());
+    host.send_event(Event::PolicyCommit);
+    assert!(host.jobs[&valid_job].priority.is_some());
     let mut fewer = accounts();
     fewer.associations = vec![record(association(8, "A"), "A")];
-    stage(&mut host, fewer, SitePart::default());
+    stage_push(&mut host, fewer, SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
     assert_eq!(
         preview.removed_with_jobs,
@@ -191,21 +191,21 @@ fn a_kind_that_the_answer_to_a_push_lacks_has_no_changes() {
 fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
     for is_reload in [true, false] {
         let mut host = Host::new();
-        let waits = host.submit(HostJob::new(9).bank("Z")).unwrap();
-        host.replay(is_reload, Engine::small());
-        stage(&mut host, accounts(), SitePart::default());
+        let waits_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
+        host.replay_jobs(is_reload, Engine::with_small_batches());
+        stage_push(&mut host, accounts(), SitePart::default());
         assert_eq!(host.engine.preview(host.now, 10).unwrap().rejected, []);
-        host.event(Event::PolicyCommit);
-        assert_eq!((host.state(waits), host.exceptions.len()), (Some(State::Priority), 0));
+        host.send_event(Event::PolicyCommit);
+        assert_eq!((host.state(waits_job), host.exceptions.len()), (Some(State::Priority), 0));
     }
 }
 
 #[test]
 fn a_preview_reports_an_invalid_tree() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let mut wrong = tree(Policy::FairTree, NOW, leaves());
     wrong.banks[1].parent = Some("nowhere".into());
-    stage(&mut host, accounts(), wrong);
+    stage_push(&mut host, accounts(), wrong);
     let fault = host.engine.preview(host.now, 10).unwrap_err();
     assert!(fault.contains("nowhere"), "{fault}");
 }
@@ -219,19 +219,19 @@ fn a_preview_of_an_unchanged_push_moves_no_job() {
         (Settings::default(), Some(Policy::Classic)),
     ] {
         let mut host = Host::new();
-        host.event(Event::Settings(settings));
+        host.send_event(Event::Settings(settings));
         let site = |host: &Host| rule.map_or_else(SitePart::default, |rule| tree(rule, host.now, leaves()));
-        host.event(Event::Policy(accounts(), site(&host)));
-        let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+        host.send_event(Event::Policy(accounts(), site(&host)));
+        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for (user, nodes) in [(7, 4), (8, 2), (7, 1)] {
             host.submit(HostJob::new(user).bank("A").size(nodes, nodes)).unwrap();
             host.now += 600.0;
         }
-        host.start(runs);
-        host.refresh(300.0);
-        host.event(Event::Reprioritize);
+        host.start_job(runs_job);
+        host.advance_and_refresh(300.0);
+        host.send_event(Event::Reprioritize);
         let again = site(&host);
-        stage(&mut host, accounts(), again);
+        stage_push(&mut host, accounts(), again);
         let (preview, before, after) = preview_and_commit(&mut host);
         assert_eq!((preview.repriced, preview.moved), (0, 0), "{rule:?}: {before:?} {after:?}");
     }

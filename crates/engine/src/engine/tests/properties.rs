@@ -6,7 +6,7 @@
 use super::host::Host;
 use super::live::{leaf, tree};
 use super::site::{HostJob, NOW, association, queue, record};
-use super::strict::rules;
+use super::strict::running_limit_settings;
 use super::{FEW, SINGLE_POSTS};
 use crate::accounts::{AssociationRecord, Cap, Policy, Queue, RunningLimits, SiteLimit, Target};
 use crate::engine::{Batches, Engine, Event, Settings, State};
@@ -33,15 +33,15 @@ fn build_job(op: &Op) -> HostJob {
     job.urgency = *urgency;
     job.bank = bank.map(|at| BANKS[at].to_owned());
     job.queue = QUEUES[*queue].map(str::to_owned);
-    if *foreign != Foreign::None {
-        job = job.after("afterany:other");
-        job.has_declared_dependencies = *foreign == Foreign::Declared;
+    if *foreign != ForeignDependency::None {
+        job = job.blocked_by("afterany:other");
+        job.has_declared_dependencies = *foreign == ForeignDependency::Declared;
     }
     job
 }
 
 fn is_strict(settings: &Settings) -> bool {
-    settings.running == rules(RunningLimits::Strict, &[]).running
+    settings.running == running_limit_settings(RunningLimits::Strict, &[]).running
 }
 
 /// The data and settings of a site, and the behaviour of its scheduler.
@@ -68,8 +68,8 @@ impl World {
     fn new(site: Site) -> Self {
         let mut world = World { host: Host::new(), site };
         world.host.engine.batches = world.site.batches;
-        world.host.event(Event::Settings(world.site.settings.clone()));
-        world.host.event(world.full_push());
+        world.host.send_event(Event::Settings(world.site.settings.clone()));
+        world.host.send_event(world.full_push());
         world
     }
 
@@ -107,48 +107,48 @@ impl World {
                     if let Some(job) = host.jobs.get_mut(&id).filter(|job| job.state == State::Sched) {
                         job.extra_gpus = *extra;
                     }
-                    host.start(id);
+                    host.start_job(id);
                 }
             }
             Op::Limits(limits) => {
                 self.site.limits = limits.clone();
-                self.host.event(self.full_push());
+                self.host.send_event(self.full_push());
             }
             Op::Rules(settings) => {
                 self.site.settings.running = settings.running.clone();
-                host.event(Event::Settings(self.site.settings.clone()));
+                host.send_event(Event::Settings(self.site.settings.clone()));
             }
-            Op::End(at) => pick_job(host, *at).into_iter().for_each(|id| host.end(id)),
+            Op::End(at) => pick_job(host, *at).into_iter().for_each(|id| host.end_job(id)),
             Op::Urgency(at, urgency) => {
                 pick_job(host, *at).into_iter().for_each(|id| host.set_urgency(id, *urgency));
             }
             Op::UpdateQueue(at, queue) => {
                 if let (Some(id), Some(queue)) = (pick_job(host, *at), QUEUES[*queue]) {
-                    let _ = host.update(id, Some(queue), None);
+                    let _ = host.update_job(id, Some(queue), None);
                 }
             }
             Op::UpdateBank(at, bank) => {
                 if let Some(id) = pick_job(host, *at) {
-                    let _ = host.update(id, None, Some(BANKS[*bank]));
+                    let _ = host.update_job(id, None, Some(BANKS[*bank]));
                 }
             }
             Op::Unblock(at) => {
                 if let Some(id) = pick_job(host, *at) {
                     host.remove_dependency(id, "afterany:other");
-                    host.settle();
+                    host.run_until_idle();
                 }
             }
-            Op::Weight(weight) => host.event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),
+            Op::Weight(weight) => host.send_event(Event::Weights(vec![("fairshare".to_owned(), *weight)])),
             Op::Readable(at, true) => {
                 if let Some(id) = pick_job(host, *at) {
                     host.unreadable.remove(&id);
                 }
-                host.retry();
+                host.fire_retry_timer();
             }
             Op::Readable(at, false) => host.unreadable.extend(pick_job(host, *at)),
-            Op::Reprioritize => host.event(Event::Reprioritize),
+            Op::Reprioritize => host.send_event(Event::Reprioritize),
             Op::Push { user, bank, limits } => {
-                let pushed = limited(*user, BANKS[*bank], *limits);
+                let pushed = record_with_limits(*user, BANKS[*bank], *limits);
                 let same = |r: &&mut AssociationRecord| {
                     (r.association.user, &r.association.bank)
                         == (pushed.association.user, &pushed.association.bank)
@@ -156,7 +156,7 @@ impl World {
                 if let Some(present) = self.site.records.iter_mut().find(same) {
                     *present = pushed.clone();
                 }
-                host.event(Event::Associations(vec![pushed]));
+                host.send_event(Event::Associations(vec![pushed]));
             }
             Op::Replay { is_reload, data_first } => {
                 let (push, settings) = (self.full_push(), self.site.settings.clone());
@@ -166,17 +166,17 @@ impl World {
                 engine.handle(NOW, Event::Settings(settings));
                 if *data_first {
                     engine.handle(NOW, push);
-                    host.replay(*is_reload, engine);
+                    host.replay_jobs(*is_reload, engine);
                 } else {
-                    host.replay(*is_reload, engine);
-                    host.event(push);
+                    host.replay_jobs(*is_reload, engine);
+                    host.send_event(push);
                 }
             }
         }
         while self.site.is_eager
             && let Some(id) = self.find_startable()
         {
-            self.host.start(id);
+            self.host.start_job(id);
         }
     }
 
@@ -276,8 +276,10 @@ fn any_limits() -> impl Strategy<Value = [i64; 5]> {
 }
 
 fn any_site() -> impl Strategy<Value = Site> {
-    let accounts = (prop::array::uniform4(any_limits()), prop::array::uniform2(any_limits()), over_scopes());
-    let ways = (any::<bool>(), running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
+    let accounts =
+        (prop::array::uniform4(any_limits()), prop::array::uniform2(any_limits()), any_scope_limits());
+    let ways =
+        (any::<bool>(), any_running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
     (accounts, ways).prop_map(
         |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
             records: records(associations),
@@ -319,17 +321,17 @@ fn run_with_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &
         observe(op, &world);
     }
     world.host.unreadable.clear();
-    world.host.retry();
-    world.host.event(Event::Reprioritize);
+    world.host.fire_retry_timer();
+    world.host.send_event(Event::Reprioritize);
     let ids: Vec<JobId> = world.host.jobs.keys().copied().collect();
     for id in ids {
         world.host.remove_dependency(id, "afterany:other");
     }
-    world.host.event(Event::Reprioritize);
+    world.host.send_event(Event::Reprioritize);
     world.check_counts();
     world.check_no_job_is_stranded();
     let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
-    all.into_iter().for_each(|id| world.host.end(id));
+    all.into_iter().for_each(|id| world.host.end_job(id));
     world.check_counts();
     assert_eq!(world.host.engine.count_stored_jobs(), []);
     assert!(world.host.engine.book().find(UserId(7), None).is_some());
@@ -345,7 +347,7 @@ fn a_refresh_releases_one_job_if_one_may_run() {
         nodes: 1,
         gpus: 0,
         urgency,
-        foreign: Foreign::None,
+        foreign: ForeignDependency::None,
     };
     let mut ops = vec![Op::Weight(0), submit(16), submit(10)];
     ops.extend((0..8).map(|_| submit(16)));
@@ -355,7 +357,7 @@ fn a_refresh_releases_one_job_if_one_may_run() {
         queues: queues([[1000; 5]; 2]),
         limits: Vec::new(),
         is_eager: true,
-        settings: rules(RunningLimits::Strict, &[]),
+        settings: running_limit_settings(RunningLimits::Strict, &[]),
         batches: SINGLE_POSTS,
         has_tree: true,
     };
@@ -363,13 +365,13 @@ fn a_refresh_releases_one_job_if_one_may_run() {
 }
 
 /// Returns a configuration with 400 cases, or with `PROPTEST_CASES` if that is more.
-fn cases() -> ProptestConfig {
+fn proptest_config() -> ProptestConfig {
     let default = ProptestConfig::default();
     ProptestConfig { cases: default.cases.max(400), ..default }
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn all_limits_hold_and_no_job_is_stranded(site in any_site(), ops in prop::collection::vec(quiet_op(), 1..80)) {

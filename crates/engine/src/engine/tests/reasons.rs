@@ -2,10 +2,10 @@
 //! The reasons that the plugin gives for a posted priority. Each test makes one change, which must be the reason.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
-use super::strict::rules;
-use super::why::why;
+use super::strict::running_limit_settings;
+use super::why::explain_job;
 use crate::accounts::{
     ChangeCounts, ConfigChanges, ConfigPatch, Difference, Others, Policy as Accounts, RunningLimits,
     ZeroScore,
@@ -18,12 +18,12 @@ use fairshare::accrual::{HalfLife, Mode};
 use fairshare::{Policy, Shares};
 
 /// Returns the codes of the reasons for a job's posted priority.
-fn codes(host: &Host, id: JobId) -> Vec<Word> {
+fn reason_codes(host: &Host, id: JobId) -> Vec<Word> {
     reasons(host, id).into_iter().map(|note| note.code).collect()
 }
 
 fn reasons(host: &Host, id: JobId) -> Vec<Note> {
-    why(host, id).posted.expect("a priority").reasons
+    explain_job(host, id).posted.expect("a priority").reasons
 }
 
 fn posted_priority(host: &Host, id: JobId) -> i64 {
@@ -39,14 +39,14 @@ struct Site {
 
 impl Site {
     fn new() -> Site {
-        let mut host = live(Policy::Classic);
+        let mut host = live_host(Policy::Classic);
         let [runs, of_7, of_8] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
-        host.start(runs);
+        host.start_job(runs);
         host.engine.post_stale();
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         let site = Site { host, of_7, of_8 };
-        assert_eq!(codes(&site.host, of_7), ["usage"]);
+        assert_eq!(reason_codes(&site.host, of_7), ["usage"]);
         site
     }
 
@@ -57,13 +57,13 @@ impl Site {
         let (mut accounts, mut site) = (accounts(), tree(Policy::Classic, NOW, leaves()));
         change(&mut accounts, &mut site);
         self.host.now += 1.0;
-        self.host.event(Event::Policy(accounts, site));
-        self.host.settle();
-        self.host.refresh(30.0);
+        self.host.send_event(Event::Policy(accounts, site));
+        self.host.run_until_idle();
+        self.host.advance_and_refresh(30.0);
         let moved = before.into_iter().filter(|(id, before)| posted_priority(&self.host, *id) != *before);
         let moved: Vec<JobId> = moved.map(|(id, _)| id).collect();
         for id in &moved {
-            assert_eq!(codes(&self.host, *id), wanted, "job {id}");
+            assert_eq!(reason_codes(&self.host, *id), wanted, "job {id}");
         }
         moved.len()
     }
@@ -124,21 +124,21 @@ fn several_changes_of_a_push_are_all_named() {
 
 #[test]
 fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let [runs, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
     let mut site = tree(Policy::Classic, host.now, leaves());
-    host.event(Event::Policy(accounts(), site.clone()));
-    host.settle();
+    host.send_event(Event::Policy(accounts(), site.clone()));
+    host.run_until_idle();
     let before = posted_priority(&host, of_8);
     site.associations[2].shares = Shares::Count(9);
-    host.event(Event::Policy(accounts(), site));
-    host.settle();
+    host.send_event(Event::Policy(accounts(), site));
+    host.run_until_idle();
     assert_eq!(posted_priority(&host, of_8), before);
-    host.start(runs);
-    host.refresh(30.0);
+    host.start_job(runs);
+    host.advance_and_refresh(30.0);
     assert!(posted_priority(&host, of_7) < before);
-    assert_eq!(codes(&host, of_7), ["usage"]);
+    assert_eq!(reason_codes(&host, of_7), ["usage"]);
 }
 
 #[test]
@@ -147,27 +147,27 @@ fn a_push_that_changes_nothing_keeps_the_reason() {
     let when = site.host.engine.view().priced(site.of_7).unwrap().when;
     let number = posted_priority(&site.host, site.of_7);
     site.host.now += 1.0;
-    site.host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    site.host.settle();
+    site.host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    site.host.run_until_idle();
     assert_eq!(posted_priority(&site.host, site.of_7), number);
     let priced = site.host.engine.view().priced(site.of_7).unwrap();
-    assert_eq!((codes(&site.host, site.of_7), priced.when), (vec!["usage".into()], when));
+    assert_eq!((reason_codes(&site.host, site.of_7), priced.when), (vec!["usage".into()], when));
 }
 
 #[test]
 fn a_users_change_of_a_job_is_named() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
-    assert_eq!(codes(&host, id), ["submitted"]);
+    assert_eq!(reason_codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
     let answer = reasons(&host, id);
     assert_eq!((answer.len(), answer[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
-    host.update(id, Some("q2"), None).unwrap();
-    host.settle();
-    assert_eq!(codes(&host, id), ["jobspec"]);
-    host.update(id, None, Some("B")).unwrap();
-    host.settle();
-    assert_eq!(codes(&host, id), ["jobspec"]);
+    host.update_job(id, Some("q2"), None).unwrap();
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["jobspec"]);
+    host.update_job(id, None, Some("B")).unwrap();
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["jobspec"]);
     for (urgency, former) in [(0, 20), (31, 0), (16, 31)] {
         host.set_urgency(id, urgency);
         let answer = reasons(&host, id);
@@ -178,106 +178,109 @@ fn a_users_change_of_a_job_is_named() {
 
 #[test]
 fn a_first_priority_is_named_by_how_the_job_came() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(host.now, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-        host.replay(is_reload, engine);
-        host.settle();
-        assert_eq!(codes(&host, id), ["loaded"], "reload: {is_reload}");
+        host.replay_jobs(is_reload, engine);
+        host.run_until_idle();
+        assert_eq!(reason_codes(&host, id), ["loaded"], "reload: {is_reload}");
     }
     let mut bare = Host::new();
     let waits = bare.submit(HostJob::new(7).bank("A")).unwrap();
-    bare.event(Event::Policy(accounts(), SitePart::default()));
-    bare.settle();
-    assert_eq!(codes(&bare, waits), ["data"]);
+    bare.send_event(Event::Policy(accounts(), SitePart::default()));
+    bare.run_until_idle();
+    assert_eq!(reason_codes(&bare, waits), ["data"]);
 }
 
 #[test]
 fn a_pushed_fair_share_is_named_without_live_fair_share() {
     let mut host = Host::new();
-    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     let mut changed = accounts();
     changed.associations[0].fairshare = 0.25;
-    host.event(Event::Policy(changed.clone(), SitePart::default()));
-    host.settle();
-    assert_eq!(codes(&host, id), ["fairshare"]);
+    host.send_event(Event::Policy(changed.clone(), SitePart::default()));
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["fairshare"]);
     assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
     // A push by flux-accounting's methods sends each list in its own request.
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
-    host.event(Event::Reprioritize);
-    host.settle();
-    assert_eq!(codes(&host, id), ["weight"]);
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
+    host.send_event(Event::Reprioritize);
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["weight"]);
     let mut own = queue("q1");
     own.priority = 3;
     changed.queues = vec![own.clone()];
-    host.event(Event::Queues(vec![own]));
-    host.event(Event::Reprioritize);
-    host.settle();
-    assert_eq!(codes(&host, id), ["queue-priority"]);
+    host.send_event(Event::Queues(vec![own]));
+    host.send_event(Event::Reprioritize);
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["queue-priority"]);
     changed.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
-    host.event(Event::Policy(changed.clone(), SitePart::default()));
-    host.settle();
-    assert_eq!((codes(&host, id), posted_priority(&host, id)), (vec!["weight".into()], 0));
+    host.send_event(Event::Policy(changed.clone(), SitePart::default()));
+    host.run_until_idle();
+    assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["weight".into()], 0));
     changed.config.zero_score = ZeroScore::Floor;
-    host.event(Event::Policy(changed, SitePart::default()));
-    host.settle();
-    assert_eq!((codes(&host, id), posted_priority(&host, id)), (vec!["zero-score".into()], 1));
-    host.event(Event::Config(ConfigPatch { zero_score: Some(ZeroScore::Hold), deny_unknown_queues: None }));
-    host.event(Event::Reprioritize);
-    host.settle();
-    assert_eq!(codes(&host, id), ["zero-score"]);
+    host.send_event(Event::Policy(changed, SitePart::default()));
+    host.run_until_idle();
+    assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["zero-score".into()], 1));
+    host.send_event(Event::Config(ConfigPatch {
+        zero_score: Some(ZeroScore::Hold),
+        deny_unknown_queues: None,
+    }));
+    host.send_event(Event::Reprioritize);
+    host.run_until_idle();
+    assert_eq!(reason_codes(&host, id), ["zero-score"]);
 }
 
 #[test]
 fn settings_that_change_priorities_are_named() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.event(Event::Settings(Settings::default()));
+    host.send_event(Event::Settings(Settings::default()));
     let set = |host: &mut Host, settings: Settings| {
-        host.event(Event::Settings(settings));
-        host.settle();
-        host.refresh(30.0);
+        host.send_event(Event::Settings(settings));
+        host.run_until_idle();
+        host.advance_and_refresh(30.0);
     };
     set(&mut host, Settings { live: false, ..Settings::default() });
-    assert_eq!(codes(&host, id), ["live"]);
+    assert_eq!(reason_codes(&host, id), ["live"]);
     set(&mut host, Settings::default());
-    assert_eq!(codes(&host, id), ["live"]);
+    assert_eq!(reason_codes(&host, id), ["live"]);
     host.now += 3600.0;
     set(&mut host, Settings { age_weight: 1_000_000, ..Settings::default() });
-    assert_eq!(codes(&host, id), ["weight"]);
+    assert_eq!(reason_codes(&host, id), ["weight"]);
     assert_eq!(reasons(&host, id)[0].text, "a push or the configuration changed the weight of factor age");
     set(&mut host, Settings { size_weight: 1_000_000, age_weight: 0, ..Settings::default() });
-    assert_eq!(codes(&host, id), ["weight"]);
+    assert_eq!(reason_codes(&host, id), ["weight"]);
     let runs =
         host.submit(HostJob { limit: Some(500.0), duration: 500.0, ..HostJob::new(7).bank("A") }).unwrap();
     host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start(runs);
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
-    host.settle();
+    host.start_job(runs);
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
+    host.run_until_idle();
     let size = Settings { size_weight: 1_000_000, ..Settings::default() };
     set(&mut host, Settings { accrual: Mode::Committed, ..size });
-    assert_eq!(codes(&host, id), ["accounting"]);
+    assert_eq!(reason_codes(&host, id), ["accounting"]);
 }
 
 /// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held until that job ends.
 #[test]
 fn a_job_that_was_held_again_is_named_released() {
-    let mut host = Host::with(vec![one_job_record(7, "A")], vec![queue("q1")]);
-    host.event(Event::Settings(rules(RunningLimits::Strict, &[])));
+    let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
+    host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     let at_urgency_0 = host.submit(HostJob::new(7)).unwrap();
     host.set_urgency(at_urgency_0, 0);
-    let next = host.submit(HostJob::new(7)).unwrap();
-    host.start(next);
+    let next_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(next_job);
     host.set_urgency(at_urgency_0, 16);
-    host.settle();
+    host.run_until_idle();
     assert!(host.engine.view().is_held(at_urgency_0));
-    host.end(next);
-    host.settle();
+    host.end_job(next_job);
+    host.run_until_idle();
     assert!(!host.engine.view().is_held(at_urgency_0));
-    assert_eq!(codes(&host, at_urgency_0), ["released"]);
+    assert_eq!(reason_codes(&host, at_urgency_0), ["released"]);
 }
 
 #[test]
@@ -285,12 +288,12 @@ fn the_last_change_before_usage_is_named_too() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priced(site.of_7).unwrap().when;
-    let runs = site.host.submit(HostJob::new(8).bank("A")).unwrap();
-    site.host.start(runs);
+    let runs_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
+    site.host.start_job(runs_job);
     for seconds in [300.0, 600.0] {
         site.host.engine.post_stale();
-        site.host.refresh(seconds);
-        let answer = why(&site.host, site.of_7);
+        site.host.advance_and_refresh(seconds);
+        let answer = explain_job(&site.host, site.of_7);
         let posted = answer.posted.unwrap();
         let before = posted.before.unwrap();
         assert_eq!(
@@ -303,10 +306,10 @@ fn the_last_change_before_usage_is_named_too() {
 /// The dry run must report the same numbers as the push. A record that differs in two fields counts once.
 #[test]
 fn a_push_counts_each_record_that_it_changes_by_kind() {
-    type Act = fn(&mut Accounts, &mut SitePart);
+    type Action = fn(&mut Accounts, &mut SitePart);
     let counts = |added, changed, removed| ChangeCounts { added, changed, removed };
     let none = Others::default();
-    let rows: &[(&str, Act, [usize; 2], Others)] = &[
+    let rows: &[(&str, Action, [usize; 2], Others)] = &[
         ("nothing", |_, _| {}, [0, 3], none),
         ("usage", |_, site| site.associations[0].usage = Some(9.0), [0, 3], none),
         ("a user's shares", |_, site| site.associations[0].shares = Shares::Count(9), [1, 2], none),
@@ -377,7 +380,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
             (Accounts { banks: banks.into(), ..accounts() }, tree(Policy::Classic, NOW, associations))
         };
         let (before, site) = base();
-        host.event(Event::Policy(before, site));
+        host.send_event(Event::Policy(before, site));
         let (mut next, mut site) = base();
         // The order of the banks also changes, which must not count, because records are compared by name.
         next.banks.swap(0, 1);
@@ -385,7 +388,7 @@ fn a_push_counts_each_record_that_it_changes_by_kind() {
         let wanted =
             Difference { changed: *changed, unchanged: *unchanged, others: *others, ..Difference::default() };
         assert_eq!(host.engine.difference(next.clone(), site.clone()), Ok(wanted), "{what}, without effect");
-        host.event(Event::Policy(next, site));
+        host.send_event(Event::Policy(next, site));
         assert_eq!(host.engine.view().latest_difference(), wanted, "{what}");
     }
 }

@@ -4,7 +4,7 @@
 
 use super::FEW;
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ConfigPatch, ZeroScore};
 use crate::engine::answers::{Open, PageWanted, StandingsWanted};
@@ -38,7 +38,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
 }
 
 pub fn engine_with_tree(policy: SitePart) -> Engine {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Policy(accounts(), policy));
     engine
 }
@@ -49,7 +49,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
         let mut all = accounts();
         all.associations = vec![record(association(10, "A"), "A")];
         let leaves = (10..).take(users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         for id in 0..running {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
@@ -81,8 +81,8 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
         };
         // One loop posts all priorities, so the counted slices only compute priorities.
         host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
-        host.event(Event::Settings(Settings { interleave, ..Settings::default() }));
-        host.event(Event::Policy(all.clone(), site()));
+        host.send_event(Event::Settings(Settings { interleave, ..Settings::default() }));
+        host.send_event(Event::Policy(all.clone(), site()));
         for job in 0..jobs {
             host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
         }
@@ -111,14 +111,14 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
 #[test]
 fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
     for (jobs, turns) in [(1_000, 0), (1_819, 1), (5_000, 2)] {
-        let mut host = live(Policy::FairTree);
+        let mut host = live_host(Policy::FairTree);
         let ages = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };
         host.engine.batches = Batches { ordered: 20, posted: 300, longest_loop: usize::MAX, ..FEW };
-        host.event(Event::Settings(ages));
+        host.send_event(Event::Settings(ages));
         for _ in 0..jobs {
             host.submit(HostJob::new(7).bank("A")).unwrap();
         }
-        host.refresh(200.0);
+        host.advance_and_refresh(200.0);
         let now = host.now + 10.0;
         host.engine.handle(now, Event::Timer(Timer::Refresh));
         let mut slices = 0;
@@ -133,7 +133,7 @@ fn jobs_at_the_maximum_age_get_priorities_in_several_turns() {
 
 #[test]
 fn unchanged_settings_have_no_effects() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     let effects = host.engine.handle(host.now, Event::Settings(Settings::default()));
     assert_eq!(
         page_requests(&effects).len(),
@@ -160,7 +160,7 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
         ("fair-shares change", set(5.0, 0), tree(), Some(5.0)),
         ("fair-shares change, without refreshes", set(0.0, 0), tree(), None),
     ] {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
         let has_tree = policy.rule.is_some();
         assert_eq!(armed_refresh(&first), has_tree.then_some(30.0), "{what}: the default");
@@ -172,20 +172,20 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
 
 #[test]
 fn a_refresh_follows_ages_that_reach_the_maximum() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let settings = Settings { age_weight: 100_000, age_max: 100.0 * HOUR, ..Settings::default() };
-    host.event(Event::Settings(settings));
-    let first = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.send_event(Event::Settings(settings));
+    let first_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.now += 10.0 * HOUR - 1.0;
-    let second = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let second_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for (hours, difference) in [(80.0, 10_000), (15.0, 5_000), (2.0, 3_000), (1.0, 2_000), (7.0, 0), (9.0, 0)]
     {
-        host.refresh(hours * HOUR);
-        let current =
-            [first, second].map(|id| i64::from(host.engine.view().priced(id).unwrap().exact.priority));
+        host.advance_and_refresh(hours * HOUR);
+        let current = [first_job, second_job]
+            .map(|id| i64::from(host.engine.view().priced(id).unwrap().exact.priority));
         assert_eq!(current[0] - current[1], difference, "{hours} hours later");
         assert!(
-            posted_priority(&host, first) >= posted_priority(&host, second),
+            posted_priority(&host, first_job) >= posted_priority(&host, second_job),
             "{hours} hours later the order is the same"
         );
     }
@@ -197,7 +197,7 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
     for policy in Policy::ALL {
         let leaves =
             (0..25).map(|user| leaf(user, if user % 3 == 0 { "A" } else { "B" }, f64::from(user % 7), 0.0));
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         assert_eq!(crate::engine::answers::tree_page(&engine.view(), 0, 10, NOW), None);
         engine.handle(NOW, Event::Policy(accounts(), tree(policy, NOW, leaves.collect())));
         engine.handle(NOW + 30.0, Event::Timer(Timer::Refresh));
@@ -238,7 +238,7 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
 
 #[test]
 fn usages_are_returned_in_pages() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let two = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
     engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, two)));
     let page = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
@@ -276,7 +276,7 @@ pub fn ended_job(id: u64, end: f64) -> EndedJob {
 
 #[test]
 fn the_plugin_asks_for_pages_of_ended_jobs_until_one_is_not_full() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     let since = NOW - RESET;
     assert_eq!(page_requests(&effects), [(since, None, 1_000)]);
@@ -318,7 +318,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
         let mut host = Host::new();
         // Without job-list, only the stored jobs can count.
         host.has_job_list = false;
-        host.event(Event::Policy(accounts(), SitePart::default()));
+        host.send_event(Event::Policy(accounts(), SitePart::default()));
         for id in 0..before {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
@@ -327,14 +327,14 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
         }
         let run = |host: &mut Host| {
             let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-            host.start(id);
+            host.start_job(id);
             host.now += 99.0;
-            host.end(id);
+            host.end_job(id);
             host.engine.view().live_snapshot().ended
         };
         let after = run(&mut host);
         assert_eq!(after, before as usize + usize::from(is_stored));
-        host.event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
+        host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
         let standing = &host.engine.standing;
         let used = |usage: Option<f64>| usage.is_some_and(|usage| usage > 90.0);
         let index = standing.find(UserId(8), &"A".into()).unwrap();
@@ -347,9 +347,9 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
 
 #[test]
 fn a_job_that_names_no_bank_counts_in_its_default_bank() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(8)).unwrap();
-    host.start(id);
+    host.start_job(id);
     host.now += 50.0;
     let standing = &host.engine.standing;
     let index = standing.find(UserId(8), &"A".into()).unwrap();
@@ -358,28 +358,28 @@ fn a_job_that_names_no_bank_counts_in_its_default_bank() {
 
 #[test]
 fn an_r_with_an_invalid_time_is_logged() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start(id);
+    host.start_job(id);
     host.jobs.get_mut(&id).unwrap().started = Some(1e300);
-    host.replay(true, Engine::small());
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.replay_jobs(true, Engine::with_small_batches());
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.logged.iter().any(|text| text.contains("is not counted")), "{:?}", host.logged);
 }
 
 /// Flux's loop asks for the priorities of all jobs. The engine must answer the posted priority for a job that the refresh did not select.
 #[test]
 fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
-    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.start(runs);
+    host.start_job(runs_job);
     let before: Vec<(JobId, Option<i64>)> = host.jobs.iter().map(|(id, job)| (*id, job.priority)).collect();
     let (loops, posts) = (host.loops, host.posts);
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_eq!((host.loops - loops, host.posts - posts), (1, 0));
     let last = host.engine.view().live_snapshot().last.unwrap();
     let moved =
@@ -395,12 +395,12 @@ fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected()
 
 #[test]
 fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
-    let mut host = live(Policy::Classic);
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    let mut host = live_host(Policy::Classic);
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let id = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
     for (zero, priority) in [(ZeroScore::Hold, 0), (ZeroScore::Floor, 1), (ZeroScore::Hold, 0)] {
-        host.event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Config(ConfigPatch { zero_score: Some(zero), ..ConfigPatch::default() }));
+        host.send_event(Event::Reprioritize);
         assert_eq!(posted_priority(&host, id), priority, "{zero:?}");
         assert_eq!(i64::from(host.engine.view().priced(id).unwrap().posted.priority), priority, "{zero:?}");
     }
@@ -408,14 +408,14 @@ fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
 
 #[test]
 fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     assert_eq!(host.engine.view().pending_after(None, 9), [mine, other]);
     assert_eq!(host.engine.view().pending_after(None, 1), [mine]);
     assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);
     host.refuse_priorities = Some(Refusal::Absent);
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_eq!(
         host.engine.view().pending_after(None, 9),
         [other],
@@ -429,7 +429,7 @@ fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ra
         let mut all = accounts();
         all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
         let leaves = (10..).take(4_001).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         let site = tree(policy, NOW, leaves);
         let effects = engine.handle(NOW, Event::Policy(all, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");

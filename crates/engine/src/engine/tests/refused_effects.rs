@@ -3,7 +3,7 @@
 //! Rules: R18
 
 use super::host::Host;
-use super::live::{accounts, leaves, live, tree};
+use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::engine::{Effect, Engine, Event, Level, Refusal, State, Step};
 use crate::ids::{JobId, Limit};
@@ -14,13 +14,13 @@ use fairshare::Policy;
 fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
     let mut one = association(7, "A");
     one.max_sched_jobs = Limit(1);
-    let mut host = Host::with(vec![record(one, "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(one, "A")], vec![queue("q1")]);
     let [first, held] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
     assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
     (host, first, held)
 }
 
-fn refuse(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
+fn refuse_effect(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
     engine.refused(effect, why)
 }
 
@@ -41,7 +41,7 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
     let (mut host, _, held) = submit_scheduled_and_held();
     let name = RULES.parse("max-sched-jobs-user-limit").unwrap();
     let why = Refusal::Other("out of memory".to_owned());
-    let outcome = refuse(&mut host.engine, Effect::AddDependency(held, name), why);
+    let outcome = refuse_effect(&mut host.engine, Effect::AddDependency(held, name), why);
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert_eq!(
         *text,
@@ -58,7 +58,7 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     let Some((id, name)) = find_removal(&effects) else { panic!("no removal") };
     assert_eq!((id, name.to_string().as_str()), (held, "max-sched-jobs-user-limit"));
     let why = Refusal::Other("out of memory".to_owned());
-    let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+    let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
     assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
@@ -71,7 +71,7 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     for step in steps {
         let effects = host.engine.step(step);
         assert_eq!(find_removal(&effects), None, "a scan tries once");
-        host.apply(effects);
+        host.apply_effects(effects);
     }
     assert_eq!(find_removal(&host.engine.step(Step::ReleaseAll)), Some((held, name)));
 }
@@ -81,7 +81,7 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
     for why in [Refusal::Absent, Refusal::TooLate] {
         let (mut host, first, held) = submit_scheduled_and_held();
         let (id, name) = find_removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
-        let outcome = refuse(&mut host.engine, Effect::RemoveDependency(id, name), why);
+        let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(outcome.is_empty(), "{outcome:?}");
         assert_eq!(names(&host.engine, held), Vec::<String>::new());
     }
@@ -92,11 +92,11 @@ fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
     let (mut host, first, held) = submit_scheduled_and_held();
     // The job is cancelled before the allocation arrives, so the plugin gets no RUN event.
     host.engine.handle(NOW, Event::Priority(first, 16));
-    host.end(first);
+    host.end_job(first);
     assert_eq!(host.state(held), Some(State::Sched), "the first job's headroom is free, once");
-    assert_eq!(host.count(7, "A", State::Sched), 1);
-    host.start(held);
-    host.end(held);
+    assert_eq!(host.count_jobs(7, "A", State::Sched), 1);
+    host.start_job(held);
+    host.end_job(held);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(host.engine.ledger().accounts().usage(association).unwrap().active_jobs, 0);
@@ -115,19 +115,19 @@ fn count_stale(host: &Host) -> usize {
 /// At the next refresh no usage has changed, so only the refusal can be the reason for the loop.
 #[test]
 fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.engine.batches.posted = 100_000;
-    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.start(runs);
+    host.start_job(runs_job);
     host.engine.post_stale();
     host.now += 30.0;
-    host.end(runs);
+    host.end_job(runs_job);
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to reprioritize: out of memory")));
     assert!(host.loops == loops && count_stale(&host) > 300, "{}", count_stale(&host));
     let outcome = host.engine.view().live_snapshot().last.unwrap();
@@ -137,23 +137,23 @@ fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
         "nothing was posted"
     );
     host.refuse_loops = None;
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_eq!((host.loops - loops, count_stale(&host)), (1, 0));
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_eq!(host.loops - loops, 1, "the loop runs once");
 }
 
 /// The push changed no priority. It still needs the loop, in which Flux asks for the priorities of jobs that have none.
 #[test]
 fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     host.submit(HostJob::new(7).bank("A")).unwrap();
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
     host.refuse_loops = None;
     for _ in 0..2 {
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         assert_eq!(host.loops - loops, 1);
     }
 }
@@ -162,20 +162,20 @@ fn a_loop_of_a_push_that_flux_refused_is_run_at_the_next_refresh() {
 fn a_fair_share_memo_that_flux_refused_is_sent_again() {
     let (mut host, first, _) = submit_scheduled_and_held();
     let before = host.jobs[&first].memos.len();
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&first].memos.len(), before, "the fair-share did not change");
-    refuse(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
-    host.event(Event::Reprioritize);
+    refuse_effect(&mut host.engine, Effect::Memo(first, 0.5), Refusal::Other("no memory".to_owned()));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&first].memos.len(), before + 1);
 }
 
 #[test]
 fn a_refused_subscription_is_not_cancelled() {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![]);
     let id = JobId(77);
     let asked = host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });
     assert!(matches!(asked.as_slice(), [Effect::Subscribe(of)] if *of == id), "{asked:?}");
-    refuse(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
+    refuse_effect(&mut host.engine, Effect::Subscribe(id), Refusal::Absent);
     let effects = host.engine.handle(NOW, Event::Inactive(id));
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{effects:?}");
 }

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use super::why::{any_jobs, limited_record, site, submit_all, timed_job, why};
+use super::why::{any_jobs, explain_job, limited_record, make_site, submit_all, timed_job};
 use crate::accounts::{Cap, SiteLimit, Target};
 use crate::engine::answers::Release;
 use crate::engine::{Engine, Event, Settings, State, Timer};
@@ -11,46 +11,46 @@ use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Run, Sched};
 use proptest::prelude::*;
 
-fn release(host: &Host, id: JobId) -> Release {
-    why(host, id).release
+fn predict_release(host: &Host, id: JobId) -> Release {
+    explain_job(host, id).release
 }
 
 /// Under upstream running limits, a job that was never held has no reservation. It takes a slot when it starts, at any time.
 #[test]
 fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
-    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [running, pending] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
-    host.start(running);
+    host.start_job(running);
     let held = host.submit(timed_job(7, 50.0)).unwrap();
     assert_eq!([pending, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
-    let predicted = release(&host, held);
+    let predicted = predict_release(&host, held);
     assert_eq!((predicted.latest, predicted.reason.code.as_ref()), (None, "needs-start"));
     assert_eq!(predicted.if_started, Some(host.now + 1_000.0));
-    host.start(pending);
-    host.end(running);
+    host.start_job(pending);
+    host.end_job(running);
     assert_eq!(host.state(held), Some(Depend), "the other job took the slot");
     // A job at urgency 0 in SCHED may take the slot too, because its urgency can change.
-    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [running, at_urgency_0] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
     host.set_urgency(at_urgency_0, 0);
-    host.start(running);
+    host.start_job(running);
     let held = host.submit(timed_job(7, 50.0)).unwrap();
-    assert_eq!(release(&host, held).latest, None);
+    assert_eq!(predict_release(&host, held).latest, None);
 }
 
 /// If the job in SCHED does not start, its headroom lets the larger held job go first. The larger job then takes all headroom.
 #[test]
 fn a_larger_held_job_may_be_released_first_with_more_headroom() {
-    let mut host = Host::with(vec![limited_record(9, 4)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
     let [running, pending] = [3, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-    host.start(running);
+    host.start_job(running);
     let [larger, held] = [4, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!([pending, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
-    assert_eq!(release(&host, held).latest, None);
+    assert_eq!(predict_release(&host, held).latest, None);
     let mut starts = host.clone();
-    starts.start(pending);
+    starts.start_job(pending);
     for (mut host, expected) in [(host, larger), (starts, held)] {
-        host.end(running);
+        host.end_job(running);
         let is_released = [larger, held].map(|id| host.state(id) == Some(Sched));
         assert_eq!(is_released, [larger, held].map(|id| id == expected));
     }
@@ -60,24 +60,24 @@ fn a_larger_held_job_may_be_released_first_with_more_headroom() {
 #[test]
 fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     // The third job is in another queue and behind the held job.
-    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
+    let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
     let [first, held, behind] = ["q1", "q1", "q2"].map(|queue| {
         let id = host.submit(timed_job(7, 100.0).queue(queue)).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     });
     let end = host.jobs[&first].started.map(|start| start + 100.0);
-    assert_eq!((release(&host, held).latest, release(&host, behind).latest), (end, None));
+    assert_eq!((predict_release(&host, held).latest, predict_release(&host, behind).latest), (end, None));
     // The larger job comes first, and does not fit at that time.
-    let mut host = Host::with(vec![limited_record(9, 10)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(9, 10)], vec![queue("q1")]);
     let [early, late] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
         let id = host.submit(timed_job(7, limit).size(nodes, nodes)).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     });
     let [larger, held] = [10, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     let end = host.jobs[&early].started.map(|start| start + 100.0);
-    assert_eq!((release(&host, held).latest, release(&host, larger).latest), (end, None));
+    assert_eq!((predict_release(&host, held).latest, predict_release(&host, larger).latest), (end, None));
     assert_eq!(host.state(late), Some(Run));
 }
 
@@ -85,14 +85,14 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
 #[test]
 fn why_predicts_no_time_if_two_jobs_end_together() {
     for (together, is_known) in [(true, false), (false, true)] {
-        let mut host = Host::with(vec![limited_record(9, 3)], vec![queue("q1")]);
+        let mut host = Host::with_data(vec![limited_record(9, 3)], vec![queue("q1")]);
         let [small, large] = [1, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-        host.start(small);
+        host.start_job(small);
         host.now -= if together { 1.0 } else { 0.0 };
-        host.start(large);
+        host.start_job(large);
         let [held, behind] = [3, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
         assert_eq!([held, behind].map(|id| host.state(id)), [Some(Depend); 2]);
-        assert_eq!(release(&host, held).latest.is_some(), is_known, "{together}");
+        assert_eq!(predict_release(&host, held).latest.is_some(), is_known, "{together}");
     }
 }
 
@@ -106,12 +106,12 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
         cap: Cap { limit: Limit(100), is_given: false },
     };
     for (bank, queue_of, code) in [("A", "q1", "shared"), ("A", "q2", "bounded"), ("B", "q1", "bounded")] {
-        let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
-        host.event(Event::Settings(Settings { limits: vec![of_bank(bank)], ..Settings::default() }));
-        let first = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
-        host.start(first);
-        let held = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
-        let predicted = release(&host, held);
+        let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1"), queue("q2")]);
+        host.send_event(Event::Settings(Settings { limits: vec![of_bank(bank)], ..Settings::default() }));
+        let first_job = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
+        host.start_job(first_job);
+        let held_job = host.submit(timed_job(7, 100.0).queue(queue_of)).unwrap();
+        let predicted = predict_release(&host, held_job);
         assert_eq!(
             (predicted.reason.code.as_ref(), predicted.latest.is_some()),
             (code, code == "bounded"),
@@ -123,7 +123,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
 /// `why` examines only the jobs that end first. Their ends are enough, because all other jobs end later.
 #[test]
 fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let own = |run| {
         let mut own = association(7, "A");
         own.max_running_jobs = Limit(run);
@@ -164,7 +164,7 @@ fn note_released(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobI
 }
 
 /// Returns the time at which the first running job ends, and the job.
-fn next_end(host: &Host) -> Option<(f64, JobId)> {
+fn find_next_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));
     ends.min_by(|a, b| a.0.total_cmp(&b.0))
@@ -180,10 +180,10 @@ proptest! {
         limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
         starts in prop::collection::vec((0..24usize, 0..5u32), 0..24),
     ) {
-        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let mut host = make_site([limits.0, limits.1, limits.2, limits.3, limits.4]);
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(Depend)).collect();
-        let predicted: Vec<_> = held.iter().map(|id| (*id, why(&host, *id))).collect();
+        let predicted: Vec<_> = held.iter().map(|id| (*id, explain_job(&host, *id))).collect();
         for (id, predicted) in &predicted {
             prop_assert!(!predicted.holds.is_empty(), "no limit holds {}", id);
             // The job would exceed the limit of each hold.
@@ -202,7 +202,7 @@ proptest! {
             held.iter().copied().filter(|id| has_one_pending(host.jobs[id].user)).collect();
         let (mut starts, mut releases) = (starts.into_iter(), Vec::new());
         loop {
-            let next = next_end(&host);
+            let next = find_next_end(&host);
             let pending: Vec<JobId> =
                 host.jobs.iter().filter(|(_, job)| job.state == Sched).map(|(id, _)| *id).collect();
             // Start a job at once, or some time before the next end.
@@ -211,14 +211,14 @@ proptest! {
                 let span = next.map_or(0.0, |(end, _)| (end - host.now - 1.0).max(0.0));
                 host.now += (span * f64::from(part) / 4.0).floor();
                 if next.is_none_or(|(end, _)| host.now + 1.0 <= end) {
-                    host.start(pending[at % pending.len()]);
+                    host.start_job(pending[at % pending.len()]);
                     note_released(&host, &held, host.now, &mut releases);
                     continue;
                 }
             }
             let Some((end, id)) = next else { break };
             host.now = end.max(host.now) - 1.0;
-            host.end(id);
+            host.end_job(id);
             // A job that is past its time limit ends now.
             note_released(&host, &held, end.max(asked), &mut releases);
         }

@@ -2,10 +2,10 @@
 //! The requests to Flux that an event causes, and those that it must not cause. No other test would fail because of a superfluous request.
 //! Rules: L8
 
-use super::examples::{site, submit};
+use super::examples::{make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, association, queue, record};
-use super::strict::rules;
+use super::strict::running_limit_settings;
 use crate::accounts::{ConfigPatch, PolicyPart, RunningLimits, ZeroScore};
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Step, Timer};
 use crate::ids::{JobId, Limit};
@@ -15,12 +15,12 @@ use crate::standing::SitePart;
 
 const ID: JobId = JobId(1);
 
-fn has(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> bool {
+fn has_effect(effects: &[Effect], which: impl Fn(&Effect) -> bool) -> bool {
     effects.iter().any(which)
 }
 
 fn defers_work(effects: &[Effect]) -> bool {
-    has(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
+    has_effect(effects, |effect| matches!(effect, Effect::Arm(Timer::Turn)))
 }
 
 /// Returns the effects of a priority request inside a loop that the engine requested.
@@ -30,12 +30,12 @@ fn answer_in_loop(engine: &mut Engine, id: JobId, urgency: i64) -> Vec<Effect> {
 }
 
 fn reads_eventlog(effects: &[Effect]) -> bool {
-    has(effects, |effect| matches!(effect, Effect::ReadEventlog(_)))
+    has_effect(effects, |effect| matches!(effect, Effect::ReadEventlog(_)))
 }
 
 /// Returns an engine with a limit of one running job for user 7, and a job of this user that a reload shows in `state`.
 fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
@@ -55,21 +55,21 @@ fn the_engine_subscribes_to_a_replayed_job_that_its_dependencies_may_block() {
         (State::Priority, true, false),
         (State::Run, true, false),
     ] {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         let effects = engine.handle(NOW, Event::Created { id: ID, state, has_dependencies });
-        assert_eq!(has(&effects, |e| matches!(e, Effect::Subscribe(_))), wanted, "{state:?}");
+        assert_eq!(has_effect(&effects, |e| matches!(e, Effect::Subscribe(_))), wanted, "{state:?}");
     }
 }
 
 #[test]
 fn the_end_of_a_foreign_dependency_starts_a_release_scan_only_for_a_held_job() {
     for (limit, is_held) in [(2, false), (1, true)] {
-        let mut host = site(|a| a.max_sched_jobs = Limit(limit));
+        let mut host = make_site(|a| a.max_sched_jobs = Limit(limit));
         submit(&mut host, 1);
-        let blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-        assert_eq!(host.engine.ledger().job(blocked).unwrap().is_held(), is_held);
+        let blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+        assert_eq!(host.engine.ledger().job(blocked_job).unwrap().is_held(), is_held);
         let effects =
-            host.engine.handle(NOW, Event::Dependency { id: blocked, name: "afterany:1", added: false });
+            host.engine.handle(NOW, Event::Dependency { id: blocked_job, name: "afterany:1", added: false });
         assert_eq!(defers_work(&effects), is_held);
     }
 }
@@ -80,7 +80,7 @@ fn a_replayed_job_in_priority_gets_its_priority_by_id_and_a_job_in_sched_does_no
         let (mut engine, _) = replay_job(state, |_| ());
         engine.handle(NOW, Event::Timer(Timer::Turn));
         let effects = answer_in_loop(&mut engine, ID, 16);
-        assert!(has(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
+        assert!(has_effect(&effects, |e| matches!(e, Effect::SetPriority(50_000))), "{effects:?}");
         assert_eq!(defers_work(&effects), is_moved, "{state:?}");
     }
 }
@@ -92,26 +92,26 @@ fn a_due_priority_is_dropped_when_its_job_ends() {
     assert!(defers_work(&engine.handle(NOW, Event::PriorityGet(ID, 16))), "its priority is due");
     engine.handle(NOW, Event::Inactive(ID));
     let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert!(!has(&effects, |e| matches!(e, Effect::AskUrgency(_))), "{effects:?}");
+    assert!(!has_effect(&effects, |e| matches!(e, Effect::AskUrgency(_))), "{effects:?}");
 }
 
 #[test]
 fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
     for (start, running) in [(true, 1), (false, 0)] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
-        host.start(id);
+        host.start_job(id);
         let mut job = host.jobs[&id].clone();
         job.state = State::Cleanup;
         let mut facts = Host::facts(id, &job);
         if !start {
             facts.resources = Resources::None;
         }
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
         assert!(!engine.view().is_replaying());
         engine.handle(NOW, Event::New(facts));
-        assert!(engine.view().is_replaying() && engine.view().knows(id));
+        assert!(engine.view().is_replaying() && engine.view().has_job(id));
         let association = engine.book().find(crate::ids::UserId(7), None).unwrap();
         assert_eq!(engine.ledger().accounts().usage(association).unwrap().total.charged.run.jobs(), running);
         engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -128,7 +128,7 @@ fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let records = || vec![record(one.clone(), "A")];
     assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
     // The engine has no history of a job that a reload shows before the data come.
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let job = HostJob { state: State::Sched, ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(ID, &job)));
     engine.handle(NOW, Event::Timer(Timer::Turn));
@@ -142,15 +142,18 @@ fn a_staged_push_takes_effect_when_it_is_committed() {
     let part =
         PolicyPart { associations: Some(vec![record(association(7, "A"), "A")]), ..PolicyPart::default() };
     let floor = ConfigPatch { zero_score: Some(ZeroScore::Floor), ..ConfigPatch::default() };
-    host.event(Event::PolicyBegin { keeps_config: false });
-    host.event(Event::PolicyPart(part, SitePart::default()));
-    host.event(Event::PolicyPart(PolicyPart { config: floor, ..PolicyPart::default() }, SitePart::default()));
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    host.send_event(Event::PolicyPart(part, SitePart::default()));
+    host.send_event(Event::PolicyPart(
+        PolicyPart { config: floor, ..PolicyPart::default() },
+        SitePart::default(),
+    ));
     assert_eq!((host.state(id), host.engine.book().is_staging()), (Some(State::Priority), true));
-    host.event(Event::PolicyCommit);
+    host.send_event(Event::PolicyCommit);
     assert_eq!(host.state(id), Some(State::Sched));
     assert_eq!(host.engine.book().config().zero_score, ZeroScore::Floor);
-    host.event(Event::PolicyBegin { keeps_config: false });
-    host.event(Event::PolicyAbort);
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    host.send_event(Event::PolicyAbort);
     assert!(!host.engine.book().is_staging());
 }
 
@@ -160,7 +163,7 @@ fn a_job_without_data_may_move_to_an_unknown_bank_without_a_log_line() {
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("nowhere".to_owned()));
     assert_eq!(host.logged, Vec::<String>::new());
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     host.force_update(id, None, Some("nowhere".to_owned()));
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
@@ -168,7 +171,7 @@ fn a_job_without_data_may_move_to_an_unknown_bank_without_a_log_line() {
 
 #[test]
 fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let mut one = association(7, "A");
     one.active = false;
     engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
@@ -224,7 +227,7 @@ fn a_new_job_at_urgency_0_demands_no_headroom_to_run() {
 
 #[test]
 fn the_ledger_has_the_queue_of_the_latest_job_of_an_association() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     let latest = |host: &Host| {
         host.engine.ledger().accounts().latest_queue(association).map(|queue| queue.as_str().to_owned())
@@ -245,7 +248,7 @@ fn the_ledger_lists_the_users_whose_jobs_wait_for_data() {
     let waiting =
         |host: &Host| host.engine.ledger().waiting().keys().copied().map(|user| user.0).collect::<Vec<_>>();
     assert_eq!(waiting(&host), [7, 8]);
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(waiting(&host), [8]);
 }
 
@@ -257,8 +260,8 @@ fn only_a_returned_reservation_starts_a_release_scan() {
         (RunningLimits::Strict, 16, 0, true),
         (RunningLimits::Strict, 0, 16, false),
     ] {
-        let mut host = site(|a| a.max_running_jobs = Limit(1));
-        host.event(Event::Settings(rules(running, &[])));
+        let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+        host.send_event(Event::Settings(running_limit_settings(running, &[])));
         let id = submit(&mut host, 1);
         host.set_urgency(id, before);
         let effects = answer_in_loop(&mut host.engine, id, urgency);
@@ -269,10 +272,11 @@ fn only_a_returned_reservation_starts_a_release_scan() {
 /// No event reports the end of a loop that the engine did not request. So the engine releases jobs in the next reactor turn.
 #[test]
 fn a_foreign_loop_releases_no_job_before_the_next_turn() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [first, held] = [(); 2].map(|()| submit(&mut host, 1));
-    let is_released =
-        |effects: &[Effect]| has(effects, |e| matches!(e, Effect::RemoveDependency(id, _) if *id == held));
+    let is_released = |effects: &[Effect]| {
+        has_effect(effects, |e| matches!(e, Effect::RemoveDependency(id, _) if *id == held))
+    };
     let mut send = |event| host.engine.handle(NOW, event);
     assert_eq!(
         [(); 2].map(|()| defers_work(&send(Event::PriorityGet(first, 16)))),
@@ -286,19 +290,19 @@ fn a_foreign_loop_releases_no_job_before_the_next_turn() {
 #[test]
 fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
     for state in [State::Depend, State::Sched] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let mut full = queue("q2");
         full.max_sched_jobs = Limit(0);
-        host.event(Event::Queues(vec![queue("q1"), full]));
+        host.send_event(Event::Queues(vec![queue("q1"), full]));
         let job = HostJob::new(7).queue("q1");
-        let job = if state == State::Depend { job.after("afterany:1") } else { job };
+        let job = if state == State::Depend { job.blocked_by("afterany:1") } else { job };
         let id = host.submit(job).unwrap();
         assert_eq!(host.state(id), Some(state));
         let mut moved = host.jobs[&id].clone();
         moved.queue = Some("q2".to_owned());
         moved.state = if state == State::Sched { State::Priority } else { state };
         let effects = host.engine.handle(NOW, Event::Updated(Host::facts(id, &moved)));
-        let holds = has(&effects, |effect| matches!(effect, Effect::AddDependency(..)));
+        let holds = has_effect(&effects, |effect| matches!(effect, Effect::AddDependency(..)));
         assert_eq!(holds, state == State::Depend, "{state:?}");
     }
 }
@@ -306,29 +310,29 @@ fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
 /// The engine has released the job, but Flux has not removed its dependency yet.
 #[test]
 fn a_job_that_is_being_released_gets_no_dependency_when_it_moves() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    host.jobs.remove(&first);
-    let effects = host.engine.handle(NOW, Event::Inactive(first));
-    assert!(has(&effects, |effect| matches!(effect, Effect::RemoveDependency(id, _) if *id == held)));
+    host.jobs.remove(&first_job);
+    let effects = host.engine.handle(NOW, Event::Inactive(first_job));
+    assert!(has_effect(&effects, |effect| matches!(effect, Effect::RemoveDependency(id, _) if *id == held)));
     let mut moved = host.jobs[&held].clone();
     moved.queue = Some("q2".to_owned());
     let effects = host.engine.handle(NOW, Event::Updated(Host::facts(held, &moved)));
-    assert!(!has(&effects, |effect| matches!(effect, Effect::AddDependency(..))));
+    assert!(!has_effect(&effects, |effect| matches!(effect, Effect::AddDependency(..))));
 }
 
 #[test]
 fn an_unchanged_annotation_is_not_posted_again() {
-    let mut host = site(|_| ());
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let mut host = make_site(|_| ());
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = submit(&mut host, 1);
     let notes = |host: &mut Host, urgency| {
         let effects = host.engine.handle(NOW, Event::PriorityGet(id, urgency));
         effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
     };
     // The push makes the engine compute the priority again, with the same result.
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     assert_eq!(notes(&mut host, 16), 0);
     assert_eq!(notes(&mut host, 17), 0, "another priority, and the same fair-share");
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! A reservation from before a reload must count as soon as a limit on running jobs is within reach.
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{Cap, Queue, SiteLimit, Target};
@@ -21,26 +21,26 @@ fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
 
 /// Returns a host and a job in SCHED that was held and released before a reload. One job may run before the reload. The reloaded engine has
 /// `data`.
-fn reload_with(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    let running = host.submit(job()).unwrap();
-    host.start(running);
-    let released = host.submit(job()).unwrap();
-    host.end(running);
-    assert_eq!(host.state(released), Some(Sched));
-    let mut engine = Engine::small();
+fn reload_with_data(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Host, JobId) {
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let running_job = host.submit(job()).unwrap();
+    host.start_job(running_job);
+    let released_job = host.submit(job()).unwrap();
+    host.end_job(running_job);
+    assert_eq!(host.state(released_job), Some(Sched));
+    let mut engine = Engine::with_small_batches();
     for event in data {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
     host.requested_reads = 0;
-    host.replay(true, engine);
-    (host, released)
+    host.replay_jobs(true, engine);
+    (host, released_job)
 }
 
 /// Returns the host and the job of [`reload_with`]. The reloaded engine has an association without limits, so it reads no eventlog.
-fn reload_unlimited() -> (Host, JobId) {
-    let (host, released) = reload_with(|| HostJob::new(7), vec![records(UNLIMITED)]);
+fn reload_without_limits() -> (Host, JobId) {
+    let (host, released) = reload_with_data(|| HostJob::new(7), vec![records(UNLIMITED)]);
     assert_eq!(host.requested_reads, 0);
     (host, released)
 }
@@ -52,94 +52,94 @@ fn one_job_queue(name: &str) -> Queue {
 #[test]
 fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
     for is_reload in [true, false] {
-        let mut host = site(|a| a.max_running_jobs = Limit(2));
+        let mut host = make_site(|a| a.max_running_jobs = Limit(2));
         let [first, second, released] = [(); 3].map(|()| {
             let id = submit(&mut host, 1);
-            host.start(id);
+            host.start_job(id);
             id
         });
         assert_eq!(states(&host, &[first, second, released]), [Run, Run, Depend]);
-        host.end(first);
-        host.end(second);
-        let mut engine = Engine::small();
+        host.end_job(first);
+        host.end_job(second);
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, records(Limit(2)));
-        host.replay(is_reload, engine);
-        let next = submit(&mut host, 1);
-        host.start(next);
-        let last = submit(&mut host, 1);
-        assert_eq!(states(&host, &[released, next, last]), [Sched, Run, Depend], "{is_reload}");
-        host.start(released);
-        host.end(next);
-        assert_eq!(states(&host, &[released, last]), [Run, Sched], "{is_reload}");
+        host.replay_jobs(is_reload, engine);
+        let next_job = submit(&mut host, 1);
+        host.start_job(next_job);
+        let last_job = submit(&mut host, 1);
+        assert_eq!(states(&host, &[released, next_job, last_job]), [Sched, Run, Depend], "{is_reload}");
+        host.start_job(released);
+        host.end_job(next_job);
+        assert_eq!(states(&host, &[released, last_job]), [Run, Sched], "{is_reload}");
         assert_no_drift(&host);
     }
 }
 
 #[test]
 fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
-    let mut host = site(|a| a.max_running_jobs = Limit(2));
-    let waits = submit(&mut host, 1);
-    let mut engine = Engine::small();
+    let mut host = make_site(|a| a.max_running_jobs = Limit(2));
+    let waits_job = submit(&mut host, 1);
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, records(Limit(2)));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     let others = [(); 3].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &others), [Sched; 3]);
-    assert_eq!(host.state(waits), Some(Sched));
+    assert_eq!(host.state(waits_job), Some(Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
-    let (mut host, released) = reload_with(in_queue, Vec::new());
-    host.event(records(UNLIMITED));
-    host.event(Event::Queues(vec![one_job_queue("q1")]));
+    let (mut host, released) = reload_with_data(in_queue, Vec::new());
+    host.send_event(records(UNLIMITED));
+    host.send_event(Event::Queues(vec![one_job_queue("q1")]));
     assert_eq!(host.requested_reads, 0);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 1);
-    let next = host.submit(in_queue()).unwrap();
-    assert_eq!(host.names(next), ["max-run-jobs-queue"]);
-    host.start(released);
-    host.end(released);
-    assert_eq!(host.state(next), Some(Sched));
+    let next_job = host.submit(in_queue()).unwrap();
+    assert_eq!(host.names(next_job), ["max-run-jobs-queue"]);
+    host.start_job(released);
+    host.end_job(released);
+    assert_eq!(host.state(next_job), Some(Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
-    let (mut host, _) = reload_unlimited();
-    host.event(records(Limit(1)));
+    let (mut host, _) = reload_without_limits();
+    host.send_event(records(Limit(1)));
     assert_eq!(host.requested_reads, 0);
     for _ in 0..2 {
-        host.event(Event::Reprioritize);
+        host.send_event(Event::Reprioritize);
         assert_eq!(host.requested_reads, 1, "once");
     }
-    let next = submit(&mut host, 1);
-    assert_eq!(host.names(next), ["max-running-jobs-user-limit"]);
+    let next_job = submit(&mut host, 1);
+    assert_eq!(host.names(next_job), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
 /// The engine checks the job when the other plugin unblocks it, not when the push makes it read eventlogs.
 #[test]
 fn a_blocked_job_is_not_held_by_a_later_push() {
-    let mut host = site(|_| ());
-    let others = host.submit(HostJob::new(7).after("keep=x")).unwrap();
+    let mut host = make_site(|_| ());
+    let others_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
     submit(&mut host, 1);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, records(UNLIMITED));
-    host.replay(true, engine);
-    host.event(records(Limit(0)));
+    host.replay_jobs(true, engine);
+    host.send_event(records(Limit(0)));
     host.requested_reads = 0;
-    host.event(Event::Reprioritize);
-    assert_eq!((host.requested_reads, host.names(others)), (1, vec!["keep=x".to_owned()]));
-    host.remove_dependency(others, "keep=x");
-    assert_eq!(host.names(others), ["max-running-jobs-user-limit"]);
+    host.send_event(Event::Reprioritize);
+    assert_eq!((host.requested_reads, host.names(others_job)), (1, vec!["keep=x".to_owned()]));
+    host.remove_dependency(others_job, "keep=x");
+    assert_eq!(host.names(others_job), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_counts_under_a_limit_of_the_configuration() {
-    let (mut host, _) = reload_unlimited();
+    let (mut host, _) = reload_without_limits();
     let limit = SiteLimit {
         target: Target::User(crate::ids::UserId(7)),
         queue: None,
@@ -147,31 +147,31 @@ fn a_reservation_counts_under_a_limit_of_the_configuration() {
         cap: Cap { limit: Limit(1), is_given: false },
     };
     host.oracle.limits = vec![limit.clone()];
-    host.event(Event::Settings(Settings { limits: vec![limit], ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { limits: vec![limit], ..Settings::default() }));
     assert_eq!(host.requested_reads, 1);
-    let next = submit(&mut host, 1);
-    assert_eq!(host.names(next), ["max-run-jobs-user"]);
+    let next_job = submit(&mut host, 1);
+    assert_eq!(host.names(next_job), ["max-run-jobs-user"]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_moves_with_its_job_to_another_queue() {
-    let (mut host, released) = reload_unlimited();
-    host.event(Event::Queues(vec![queue("q1"), one_job_queue("q2")]));
-    host.event(Event::Reprioritize);
+    let (mut host, released) = reload_without_limits();
+    host.send_event(Event::Queues(vec![queue("q1"), one_job_queue("q2")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 0);
-    host.update(released, Some("q2"), None).unwrap();
+    host.update_job(released, Some("q2"), None).unwrap();
     assert_eq!(host.requested_reads, 1);
-    let next = host.submit(HostJob::new(7).queue("q2")).unwrap();
-    assert_eq!(host.names(next), ["max-run-jobs-queue"]);
+    let next_job = host.submit(HostJob::new(7).queue("q2")).unwrap();
+    assert_eq!(host.names(next_job), ["max-run-jobs-queue"]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn an_ended_job_leaves_no_entry_for_its_eventlog() {
-    let (mut host, released) = reload_unlimited();
-    host.update(released, Some("q2"), None).unwrap();
+    let (mut host, released) = reload_without_limits();
+    host.update_job(released, Some("q2"), None).unwrap();
     assert_eq!(host.engine.recovery.counts()[0], 1);
-    host.end(released);
+    host.end_job(released);
     assert_eq!(host.engine.recovery.counts()[0], 0);
 }

@@ -23,11 +23,11 @@ fn records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
 
 /// Submits jobs in alternating banks, the last two at urgency 20, and restarts the job manager without data. Then pushes the data. All jobs
 /// are in PRIORITY.
-fn restart(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>) {
+fn restart_and_push(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>) {
     let mut host = Host::new();
     let data = |host: &mut Host| {
-        host.event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
-        host.event(Event::Associations(records(fairshares)));
+        host.send_event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
+        host.send_event(Event::Associations(records(fairshares)));
     };
     data(&mut host);
     let ids: Vec<JobId> = (0..jobs)
@@ -36,7 +36,7 @@ fn restart(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Vec<JobId>)
             host.submit(HostJob { urgency, ..HostJob::new(7).bank(["A", "B"][n % 2]) }).unwrap()
         })
         .collect();
-    host.replay(false, Engine::small());
+    host.replay_jobs(false, Engine::with_small_batches());
     assert!(ids.iter().all(|id| host.state(*id) == Some(Priority)));
     data(&mut host);
     host.moved_to_sched.clear();
@@ -52,8 +52,8 @@ fn sort_as_flux(host: &Host, ids: &[JobId]) -> Vec<JobId> {
 
 #[test]
 fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
-    let (mut host, ids) = restart(11, [0.2, 0.9], 100_000);
-    host.event(Event::Reprioritize);
+    let (mut host, ids) = restart_and_push(11, [0.2, 0.9], 100_000);
+    host.send_event(Event::Reprioritize);
     assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
     assert_eq!(host.moved_to_sched, sort_as_flux(&host, &ids));
     assert_eq!(host.loops, 1);
@@ -63,8 +63,8 @@ fn many_jobs_get_their_priorities_in_the_order_of_flux_s_list() {
 /// For priorities in the upper half of the range, Flux searches its list from the other end.
 #[test]
 fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
-    let (mut host, ids) = restart(11, [0.2, 0.9], i64::from(u32::MAX));
-    host.event(Event::Reprioritize);
+    let (mut host, ids) = restart_and_push(11, [0.2, 0.9], i64::from(u32::MAX));
+    host.send_event(Event::Reprioritize);
     let (mut high, low): (Vec<JobId>, Vec<JobId>) = sort_as_flux(&host, &ids)
         .into_iter()
         .partition(|id| host.jobs[id].priority > Some(i64::from(u32::MAX / 2)));
@@ -77,12 +77,12 @@ fn jobs_with_priorities_in_the_upper_half_get_them_in_ascending_order() {
 #[test]
 fn few_jobs_get_their_priorities_in_flux_s_loop() {
     for (jobs, at_once) in [(MAX_IN_LOOP, true), (MAX_IN_LOOP + 1, false)] {
-        let (mut host, ids) = restart(jobs, [0.5, 0.5], 100_000);
+        let (mut host, ids) = restart_and_push(jobs, [0.5, 0.5], 100_000);
         let effects = host.engine.handle(NOW, Event::Reprioritize);
-        host.apply(effects);
+        host.apply_effects(effects);
         let scheduled = ids.iter().filter(|id| host.state(**id) == Some(Sched)).count();
         assert_eq!(scheduled, if at_once { jobs } else { 0 });
-        host.settle();
+        host.run_until_idle();
         assert!(ids.iter().all(|id| host.state(*id) == Some(Sched)));
         assert_no_drift(&host);
     }
@@ -91,16 +91,16 @@ fn few_jobs_get_their_priorities_in_flux_s_loop() {
 /// Between the turns Flux serves other requests. The engine must skip jobs that have ended or have a priority by then.
 #[test]
 fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
-    let (mut host, ids) = restart(4 * SLICE, [0.5, 0.5], 100_000);
+    let (mut host, ids) = restart_and_push(4 * SLICE, [0.5, 0.5], 100_000);
     let effects = host.engine.handle(NOW, Event::Reprioritize);
-    host.apply(effects);
+    host.apply_effects(effects);
     let asked = |host: &mut Host| -> Vec<JobId> {
         let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
         let asked =
             effects.iter().filter_map(|it| if let Effect::AskUrgency(id) = it { Some(*id) } else { None });
         let asked: Vec<JobId> = asked.collect();
         let goes_on = effects.iter().any(|it| matches!(it, Effect::Arm(Timer::Turn)));
-        host.apply(effects);
+        host.apply_effects(effects);
         assert_eq!(goes_on, asked.len() == SLICE && ids.iter().any(|id| host.state(*id) == Some(Priority)));
         asked
     };
@@ -110,12 +110,12 @@ fn each_turn_sets_the_priorities_of_a_slice_of_the_remaining_jobs() {
     for at in [SLICE, SLICE + 2] {
         let effects = host.engine.handle(NOW, Event::Inactive(order[at]));
         host.jobs.remove(&order[at]);
-        host.apply(effects);
+        host.apply_effects(effects);
     }
     let rest: Vec<JobId> = order[SLICE..].iter().copied().filter(|id| host.jobs.contains_key(id)).collect();
     assert_eq!(asked(&mut host), rest[..SLICE]);
-    let late = submit(&mut host, 1);
-    assert_eq!(host.state(late), Some(Sched));
+    let late_job = submit(&mut host, 1);
+    assert_eq!(host.state(late_job), Some(Sched));
     assert!(
         rest.iter().all(|id| host.state(*id) == Some(Sched)),
         "`submit` runs the reactor until it is idle"

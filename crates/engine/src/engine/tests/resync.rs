@@ -2,9 +2,9 @@
 //! After a panic, the engine compares its jobs with Flux, in slices. These tests check the slices, the number of attempts, and the state
 //! of the engine afterwards.
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Queue;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
@@ -33,7 +33,7 @@ fn logs_text(effects: &[Effect], text: &str) -> bool {
 
 #[test]
 fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
     assert!(!host.engine.view().is_doubtful());
     assert!(arms_only_next_turn(&send_panic(&mut host, None)));
@@ -52,14 +52,14 @@ fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
 /// Until the comparison ends, the engine may store jobs that Flux no longer has. So it releases no job.
 #[test]
 fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [submit(&mut host, 1), submit(&mut host, 1)];
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     send_panic(&mut host, None);
-    host.apply(effects);
+    host.apply_effects(effects);
     assert_eq!(host.state(held), Some(State::Depend));
-    host.settle();
+    host.run_until_idle();
     assert_eq!(host.state(held), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -67,9 +67,9 @@ fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
 /// The panic may have interrupted a change of the counters, and the next decision about a job needs correct counters.
 #[test]
 fn the_counters_are_recounted_at_once_after_a_panic() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let [first, second] = [submit(&mut host, 1), submit(&mut host, 1)];
-    assert_eq!([first, second].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let [first, second_job] = [submit(&mut host, 1), submit(&mut host, 1)];
+    assert_eq!([first, second_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.engine.ledger.corrupt_job(first, |job| job.phase = crate::limits::Phase::Run);
     assert!(!host.engine.ledger.drift().is_empty());
     send_panic(&mut host, Some(first));
@@ -78,47 +78,47 @@ fn the_counters_are_recounted_at_once_after_a_panic() {
 
 #[test]
 fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(2));
-    let [first, gone, held, blocked] = [
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(2));
+    let [first_job, gone_job, held_job, blocked_job] = [
         submit(&mut host, 1),
         submit(&mut host, 1),
         submit(&mut host, 1),
-        host.submit(HostJob::new(7).after("afterany:1")).unwrap(),
+        host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap(),
     ];
-    assert_eq!(host.state(held), Some(State::Depend));
+    assert_eq!(host.state(held_job), Some(State::Depend));
     // Flux ended one job and started another without a callback. The panic names a job that does not exist.
-    host.jobs.remove(&gone);
-    host.jobs.get_mut(&first).unwrap().state = State::Run;
+    host.jobs.remove(&gone_job);
+    host.jobs.get_mut(&first_job).unwrap().state = State::Run;
     let effects = send_panic(&mut host, Some(JobId(999)));
-    assert!(host.engine.view().knows(gone));
-    host.apply(effects);
-    host.settle();
-    assert!(!host.engine.view().knows(gone) && !host.engine.view().knows(JobId(999)));
-    assert_eq!(host.state(held), Some(State::Sched), "there is headroom now");
+    assert!(host.engine.view().has_job(gone_job));
+    host.apply_effects(effects);
+    host.run_until_idle();
+    assert!(!host.engine.view().has_job(gone_job) && !host.engine.view().has_job(JobId(999)));
+    assert_eq!(host.state(held_job), Some(State::Sched), "there is headroom now");
     assert!(!host.engine.view().is_doubtful() && !host.engine.view().is_replaying());
     // The engine is still subscribed to the blocked job.
-    assert!(host.subscribed.contains(&blocked));
-    host.remove_dependency(blocked, "afterany:1");
-    host.settle();
-    assert_eq!(host.state(blocked), Some(State::Sched));
+    assert!(host.subscribed.contains(&blocked_job));
+    host.remove_dependency(blocked_job, "afterany:1");
+    host.run_until_idle();
+    assert_eq!(host.state(blocked_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn only_the_job_of_the_call_gets_its_fair_share_memo_again_after_a_panic() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let [one, other] = [(); 2].map(|()| submit(&mut host, 1));
     let count_memos = |host: &Host| [one, other].map(|id| host.jobs[&id].memos.len());
     assert_eq!(count_memos(&host), [1, 1]);
     let effects = send_panic(&mut host, Some(one));
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert_eq!(count_memos(&host), [2, 1]);
 }
 
 #[test]
 fn a_job_that_ended_before_its_lookup_is_dropped() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
     send_panic(&mut host, None);
     let asked = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
@@ -128,27 +128,27 @@ fn a_job_that_ended_before_its_lookup_is_dropped() {
         let job = host.jobs[&id].clone();
         host.engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
     }
-    assert!(!host.engine.view().knows(ended) && host.engine.view().knows(other));
+    assert!(!host.engine.view().has_job(ended) && host.engine.view().has_job(other));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
 fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     send_panic(&mut host, None);
     let asked = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     assert_eq!(looked_up_jobs(&asked), [id]);
     let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
     assert!(logs_text(&effects, &format!("job {id}: failed to look it up: no memory")));
-    assert!(host.engine.view().knows(id));
+    assert!(host.engine.view().has_job(id));
     assert!(host.engine.refused(Effect::LookUp(id), Refusal::Absent).is_empty());
-    assert!(!host.engine.view().knows(id));
+    assert!(!host.engine.view().has_job(id));
 }
 
 #[test]
 fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     for _ in 0..3 {
         assert!(arms_only_next_turn(&send_panic(&mut host, None)));
@@ -174,27 +174,27 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
 
 #[test]
 fn a_request_to_compare_does_nothing_without_a_panic() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     submit(&mut host, 1);
     assert!(host.engine.handle(NOW, Event::TryAgain).is_empty());
     for _ in 0..3 {
         send_panic(&mut host, None);
-        host.apply(vec![Effect::Arm(Timer::Turn)]);
-        host.settle();
+        host.apply_effects(vec![Effect::Arm(Timer::Turn)]);
+        host.run_until_idle();
         assert!(!host.engine.view().is_doubtful(), "a complete comparison resets the count of panics");
     }
 }
 
 #[test]
 fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
     host.never_answered.insert(held);
     let mut limited = association(7, "A");
     limited.max_sched_jobs = Limit(1);
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
     for _ in 0..4 {
         send_panic(&mut host, None);
@@ -205,7 +205,7 @@ fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
 #[test]
 fn the_comparison_ends_when_no_lookup_is_left() {
     for why in [Refusal::Absent, Refusal::Other("no memory".to_owned())] {
-        let mut host = site(|_| ());
+        let mut host = make_site(|_| ());
         let id = submit(&mut host, 1);
         send_panic(&mut host, None);
         assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
@@ -220,14 +220,14 @@ fn the_comparison_ends_when_no_lookup_is_left() {
 /// that may be blocked.
 #[test]
 fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
-    for (state, has_dependencies, is_asked_for) in [
+    for (state, has_dependencies, needs_loop) in [
         (State::New, true, true),
         (State::New, false, false),
         (State::Depend, true, true),
         (State::Depend, false, false),
         (State::Sched, true, false),
     ] {
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         let (id, mut job) = (JobId(1), HostJob::new(7));
         engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies });
         engine.handle(NOW, Event::Validate(Host::facts(id, &job)));
@@ -238,11 +238,11 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
         let effects = engine.handle(NOW, Event::Shown(Host::facts(id, &job)));
         let which = |effect: &Effect| match effect {
             Effect::Unsubscribe(left) => Some((*left, false)),
-            Effect::Subscribe(joined) => Some((*joined, true)),
+            Effect::Subscribe(join_names) => Some((*join_names, true)),
             _ => None,
         };
         let mut wanted = vec![(id, false)];
-        wanted.extend(is_asked_for.then_some((id, true)));
+        wanted.extend(needs_loop.then_some((id, true)));
         let asked: Vec<_> = effects.iter().filter_map(which).collect();
         assert_eq!(asked, wanted, "{state:?} {has_dependencies}");
     }
@@ -251,38 +251,38 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
 /// Flux moves a job on even if the callback about the job failed. The limits must apply to that job too.
 #[test]
 fn a_callback_that_panics_lets_no_job_past_a_limit() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let first = submit(&mut host, 1);
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
-    let second = submit(&mut host, 1);
+    let second_job = submit(&mut host, 1);
     assert!(host.panics_at.is_none() && !host.engine.view().is_doubtful());
-    assert_eq!((host.state(first), host.state(second)), (Some(State::Sched), Some(State::Priority)));
-    host.start(first);
-    assert_eq!(host.state(second), Some(State::Sched));
+    assert_eq!((host.state(first), host.state(second_job)), (Some(State::Sched), Some(State::Priority)));
+    host.start_job(first);
+    assert_eq!(host.state(second_job), Some(State::Sched));
     assert_no_drift(&host);
     // The same with two blocked jobs, whose dependencies end.
     let narrow = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![narrow]);
-    let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap());
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![narrow]);
+    let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap());
     host.remove_dependency(jobs[0], "afterany:1");
     host.panics_at = Some(|event| matches!(event, Event::Dependency { .. }));
     host.remove_dependency(jobs[1], "afterany:1");
-    host.settle();
+    host.run_until_idle();
     assert!(host.panics_at.is_none());
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
-    host.end(jobs[0]);
+    host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     (0..4).for_each(|_| drop(send_panic(&mut host, None)));
     assert!(host.engine.view().is_doubtful());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.start(jobs[0]);
+    host.start_job(jobs[0]);
     assert_eq!(host.state(jobs[1]), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -291,22 +291,22 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
 #[test]
 fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
-        let mut host = live(Policy::FairTree);
+        let mut host = live_host(Policy::FairTree);
         let mut all = accounts();
         all.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
         let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
-        host.event(Event::Settings(Settings { refresh, ..Settings::default() }));
-        host.event(Event::Policy(all, tree(Policy::FairTree, NOW, many.collect())));
+        host.send_event(Event::Settings(Settings { refresh, ..Settings::default() }));
+        host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, many.collect())));
         let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-        host.start(runs);
+        host.start_job(runs);
         host.now += 30.0;
         drop(host.engine.handle(host.now, Event::Timer(Timer::Refresh)));
         host.refresh_at = None;
         let effects = send_panic(&mut host, None);
-        host.apply(effects);
-        host.settle();
+        host.apply_effects(effects);
+        host.run_until_idle();
         assert_eq!(host.refresh_at, Some(host.now + 30.0), "{users} {refresh}");
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         assert_eq!(host.engine.view().live_snapshot().last.unwrap().when, host.now);
         assert!(host.jobs[&mine].priority < host.jobs[&other].priority, "{users} {refresh}");
         assert_eq!(host.refresh_at.is_some(), refresh > 0.0);
@@ -316,17 +316,17 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
 /// If each panic moved the refresh by a period, a panic every 20 seconds would prevent all refreshes.
 #[test]
 fn repeated_panics_do_not_delay_the_next_refresh() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let due = host.refresh_at.unwrap();
     host.now += 20.0;
     let effects = host.engine.handle(host.now, Event::Panicked(None));
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert_eq!(host.refresh_at, Some(due));
     host.now += 5.0;
     let effects = host.engine.handle(host.now, Event::Panicked(None));
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert_eq!(host.refresh_at, Some(due));
 }
 
@@ -335,17 +335,17 @@ fn repeated_panics_do_not_delay_the_next_refresh() {
 fn the_comparison_ends_with_a_job_without_an_association() {
     for ends in [false, true] {
         let mut host = Host::new();
-        let id = host.submit(HostJob::new(9).after("afterany:1")).unwrap();
+        let id = host.submit(HostJob::new(9).blocked_by("afterany:1")).unwrap();
         host.never_answered = [id].into();
         let effects = send_panic(&mut host, None);
-        host.apply(effects);
-        host.settle();
+        host.apply_effects(effects);
+        host.run_until_idle();
         assert!(host.engine.view().is_doubtful(), "the eventlog is unread");
         if ends {
-            host.end(id);
+            host.end_job(id);
         } else {
             let log = host.jobs[&id].log.clone();
-            host.event(Event::Eventlog(id, Some(log)));
+            host.send_event(Event::Eventlog(id, Some(log)));
         }
         assert!(!host.engine.view().is_doubtful(), "{ends}");
     }
@@ -357,7 +357,7 @@ fn pending_requests_are_repeated_after_a_panic() {
     let asks = |effects: &[Effect]| {
         effects.iter().filter(|effect| matches!(effect, Effect::ListEnded { .. })).count()
     };
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let pushed = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert_eq!(asks(&pushed), 1);
     for time in 1..=12 {
@@ -383,9 +383,9 @@ fn pending_requests_are_repeated_after_a_panic() {
 #[test]
 fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
     for (is_cached, is_dropped) in [(true, false), (false, false), (true, true), (false, true)] {
-        let mut host = live(Policy::FairTree);
+        let mut host = live_host(Policy::FairTree);
         let id = host.submit(HostJob::new(7)).unwrap();
-        host.start(id);
+        host.start_job(id);
         assert_eq!(host.engine.view().live_snapshot().running, 1);
         send_panic(&mut host, Some(id));
         if is_dropped {
@@ -401,6 +401,6 @@ fn a_job_whose_end_a_panic_interrupted_no_longer_runs() {
             host.engine.refused(Effect::LookUp(id), Refusal::Absent);
         }
         assert_eq!(host.engine.view().live_snapshot().running, 0, "{is_cached} {is_dropped}");
-        assert!(!host.engine.view().knows(id));
+        assert!(!host.engine.view().has_job(id));
     }
 }

@@ -10,14 +10,14 @@ use crate::engine::{Effect, Event, Refusal, State, Timer};
 use crate::ids::{JobId, Limit};
 
 /// Returns a host with user 7 in banks A and B. In bank A, one job may be in SCHED.
-fn site() -> Host {
+fn make_site() -> Host {
     let one = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    Host::with(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
+    Host::with_data(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
 }
 
 fn apply_panic(host: &mut Host) {
     let effects = resync::send_panic(host, None);
-    host.apply(effects);
+    host.apply_effects(effects);
 }
 
 /// Submits job 9999, and brings it to DEPEND within one reactor turn. Returns its id.
@@ -26,7 +26,7 @@ fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
     host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
     for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
         let effects = host.engine.handle(NOW, event);
-        host.apply(effects);
+        host.apply_effects(effects);
     }
     late
 }
@@ -34,13 +34,13 @@ fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
 /// The engine has missed that a job moved to bank B, so it holds a new job in bank A although there is headroom.
 #[test]
 fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
-    let mut host = site();
-    let moved = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.jobs.get_mut(&moved).unwrap().bank = Some("B".to_owned());
+    let mut host = make_site();
+    let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.jobs.get_mut(&moved_job).unwrap().bank = Some("B".to_owned());
     apply_panic(&mut host);
     let late = submit_to_depend(&mut host, HostJob::new(7).bank("A"));
     assert_eq!(host.names(late), ["max-sched-jobs-user-limit"]);
-    host.settle();
+    host.run_until_idle();
     assert_eq!(host.state(late), Some(State::Sched));
     assert_no_drift(&host);
 }
@@ -49,11 +49,11 @@ fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
 /// of its association would ever follow.
 #[test]
 fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
-    let mut host = site();
+    let mut host = make_site();
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).bank("A")).unwrap());
     host.never_answered = jobs.into();
     apply_panic(&mut host);
-    host.settle();
+    host.run_until_idle();
     let reads = |host: &mut Host, id| {
         let refused = Refusal::Other("out of memory".to_owned());
         let effects = host.engine.refused(Effect::LookUp(id), refused);
@@ -67,21 +67,21 @@ fn a_job_that_cannot_be_looked_up_has_its_eventlog_read_again() {
 /// SCHED.
 #[test]
 fn a_refused_priority_is_posted_again() {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
     restart_without_data(&mut host, id);
     assert_eq!(host.state(id), Some(State::Priority));
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.state(id), Some(State::Priority));
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Turn))));
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert_eq!(host.state(id), Some(State::Priority), "Flux refuses the priority again");
     host.refuse_priorities = None;
-    host.retry();
+    host.fire_retry_timer();
     assert_eq!(host.state(id), Some(State::Sched));
     assert_no_drift(&host);
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Retry));
@@ -92,22 +92,22 @@ fn a_refused_priority_is_posted_again() {
 #[test]
 fn a_job_submitted_during_the_comparison_is_released_after_it() {
     let mut host =
-        Host::with(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
-    let runs = host.submit(HostJob::new(7)).unwrap();
-    host.start(runs);
+        Host::with_data(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
+    let runs_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(runs_job);
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
     apply_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    host.apply(effects);
+    host.apply_effects(effects);
     assert!(host.engine.view().is_doubtful());
     let late = submit_to_depend(&mut host, HostJob::new(7));
     assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
-    host.jobs.remove(&runs);
-    for event in [Event::Cleanup(runs), Event::Inactive(runs)] {
+    host.jobs.remove(&runs_job);
+    for event in [Event::Cleanup(runs_job), Event::Inactive(runs_job)] {
         let effects = host.engine.handle(NOW, event);
-        host.apply(effects);
+        host.apply_effects(effects);
     }
-    host.settle();
+    host.run_until_idle();
     assert_eq!(host.state(late), Some(State::Sched));
     assert_no_drift(&host);
 }

@@ -2,7 +2,7 @@
 //! The data for the snapshot: the associations of a push with their fair-shares, and ended jobs. An aborted push must leave no data.
 
 use super::host::Host;
-use super::live::{accounts, leaf, leaves, live, tree};
+use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{AssociationRecord, PolicyPart};
 use crate::engine::{Event, Settings};
@@ -14,7 +14,7 @@ use fairshare::periods::Resources;
 /// The snapshot stores a fair-share only if it differs from the one that the tree gives.
 #[test]
 fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let given = crate::engine::as_pushed(&host.engine.view()).expect("there is a tree");
     let marks = |host: &super::host::Host| -> Vec<(u32, bool)> {
         let kept = crate::engine::associations_page(&host.engine.view(), None, 10, Some(&given)).into_iter();
@@ -43,7 +43,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
         fairshare,
         ..record(association(user, bank), "A")
     });
-    host.event(Event::Associations(records.to_vec()));
+    host.send_event(Event::Associations(records.to_vec()));
     assert_eq!(marks(&host), [(7, true), (7, true), (8, true)]);
     assert!(
         crate::engine::associations_page(&host.engine.view(), None, 10, None)
@@ -55,7 +55,7 @@ fn a_fair_share_that_the_tree_gives_is_marked_as_computed() {
 
 #[test]
 fn an_aborted_push_leaves_no_associations() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
@@ -71,10 +71,10 @@ fn an_aborted_push_leaves_no_associations() {
         config: of_accounts.config.into(),
     };
     for gives_up in [Event::PolicyAbort, Event::PolicyBegin { keeps_config: false }] {
-        host.event(Event::PolicyBegin { keeps_config: false });
-        host.event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
+        host.send_event(Event::PolicyBegin { keeps_config: false });
+        host.send_event(Event::PolicyPart(part(), tree(Policy::FairTree, NOW, more.clone())));
         assert_ne!(host.engine.standing.usages.counts(), before, "each part adds its associations");
-        host.event(gives_up);
+        host.send_event(gives_up);
         assert_eq!(host.engine.standing.usages.counts(), before);
     }
 }
@@ -82,14 +82,14 @@ fn an_aborted_push_leaves_no_associations() {
 /// A push in one message replaces the staged push.
 #[test]
 fn a_replaced_staged_push_leaves_no_associations() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let before = host.engine.standing.usages.counts();
     let mut more = leaves();
     more.push(leaf(9, "B", 5.0, 0.0));
-    host.event(Event::PolicyBegin { keeps_config: false });
-    host.event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
+    host.send_event(Event::PolicyBegin { keeps_config: false });
+    host.send_event(Event::PolicyPart(PolicyPart::default(), tree(Policy::FairTree, NOW, more)));
     assert_ne!(host.engine.standing.usages.counts(), before);
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(host.engine.site.is_tree_empty());
     assert_eq!(host.engine.standing.usages.counts(), before);
 }
@@ -102,42 +102,42 @@ fn ended_job(id: u64) -> Job {
 /// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.
 #[test]
 fn an_ended_job_is_kept_for_the_snapshot_until_it_is_taken() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for _ in 0..3 {
         let id = host.submit(HostJob::new(7)).unwrap();
-        host.start(id);
-        host.end(id);
+        host.start_job(id);
+        host.end_job(id);
     }
     assert!(crate::engine::has_news(&host.engine.view(), 1));
     let take = |host: &mut Host, most| host.engine.news().take(most).map(|ended| ended.len());
     assert_eq!([2, 9, 9].map(|most| take(&mut host, most)), [Some(2), Some(1), Some(0)]);
     assert!(!crate::engine::has_news(&host.engine.view(), 1));
     for (jobs, is_too_many) in [(20_000, false), (20_001, true)] {
-        (0..jobs).for_each(|id| host.engine.news().note(ended_job(id), NOW));
+        (0..jobs).for_each(|id| host.engine.news().note_ended(ended_job(id), NOW));
         assert!(crate::engine::has_news(&host.engine.view(), 1));
         assert_eq!(host.engine.news().take(1).is_none(), is_too_many, "{jobs}");
         host.engine.news().clear();
         assert!(!crate::engine::has_news(&host.engine.view(), 1));
     }
-    host.event(Event::Settings(Settings { remember: false, ..Settings::default() }));
+    host.send_event(Event::Settings(Settings { remember: false, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
-    host.start(id);
-    host.end(id);
+    host.start_job(id);
+    host.end_job(id);
     assert!(!crate::engine::has_news(&host.engine.view(), 1), "the snapshot is turned off");
     let mut host = Host::new();
-    host.engine.news().note(ended_job(1), NOW);
+    host.engine.news().note_ended(ended_job(1), NOW);
     assert!(!crate::engine::has_news(&host.engine.view(), 1), "there is no tree yet");
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
     assert!(crate::engine::has_news(&host.engine.view(), 1), "the job ended before there was a tree");
 }
 
 #[test]
 fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let valid = Ended { job: ended_job(1), end: NOW + 50.0 };
     let invalid = Ended { job: Job { start: f64::NAN, ..ended_job(2) }, end: NOW };
-    host.event(Event::Recalled(vec![valid.clone(), invalid], Vec::new()));
+    host.send_event(Event::Recalled(vec![valid.clone(), invalid], Vec::new()));
     assert_eq!(host.logged.len(), 1, "{:?}", host.logged);
     assert_eq!(
         crate::engine::uncovered(&host.engine.view(), Default::default(), 9),
@@ -158,7 +158,7 @@ fn a_recalled_job_counts_and_an_invalid_one_is_logged() {
         counted: Watermark::default(),
     };
     for (sum, logged) in [(5.0, 1), (-5.0, 2)] {
-        host.event(Event::Recalled(Vec::new(), vec![evicted(sum)]));
+        host.send_event(Event::Recalled(Vec::new(), vec![evicted(sum)]));
         assert_eq!(host.logged.len(), logged, "{:?}", host.logged);
     }
 }

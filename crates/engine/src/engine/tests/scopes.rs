@@ -10,7 +10,7 @@ mod stopped_queues;
 mod virtual_queues;
 
 use super::host::Host;
-use super::live::{accounts, leaves, live, tree};
+use super::live::{accounts, leaves, live_host, tree};
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
 use crate::accounts::{AssociationRecord, Cap, Policy, SiteLimit, Target};
 use crate::engine::{Engine, Event, Settings, State};
@@ -28,7 +28,7 @@ fn bank(name: &str) -> Target {
     Target::Bank(name.into())
 }
 
-fn with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
+fn record_with_fairshare(user: u32, bank: &str, fairshare: f64) -> AssociationRecord {
     AssociationRecord { fairshare, ..record(association(user, bank), bank) }
 }
 
@@ -38,10 +38,10 @@ fn policy(limits: Vec<SiteLimit>) -> Policy {
     let parents = [("A", "science"), ("B", "science"), ("science", "root"), ("C", "root")];
     Policy {
         associations: vec![
-            with_fairshare(7, "B", 0.2),
-            with_fairshare(7, "A", 0.2),
-            with_fairshare(8, "A", 0.9),
-            with_fairshare(9, "C", 0.5),
+            record_with_fairshare(7, "B", 0.2),
+            record_with_fairshare(7, "A", 0.2),
+            record_with_fairshare(8, "A", 0.9),
+            record_with_fairshare(9, "C", 0.5),
         ],
         queues: vec![queue("q1"), queue("q2")],
         projects: vec!["*".into()],
@@ -51,13 +51,13 @@ fn policy(limits: Vec<SiteLimit>) -> Policy {
     }
 }
 
-fn push(host: &mut Host, limits: Vec<SiteLimit>) {
-    host.event(Event::Policy(policy(limits), SitePart::default()));
+fn push_limits(host: &mut Host, limits: Vec<SiteLimit>) {
+    host.send_event(Event::Policy(policy(limits), SitePart::default()));
 }
 
-fn site(limits: Vec<SiteLimit>) -> Host {
+fn make_site(limits: Vec<SiteLimit>) -> Host {
     let mut host = Host::new();
-    push(&mut host, limits);
+    push_limits(&mut host, limits);
     host
 }
 
@@ -73,14 +73,14 @@ fn assert_settled(host: &Host) {
 /// A scan also checks blocked jobs. It must reserve nothing for them, because they may stay blocked indefinitely.
 #[test]
 fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
-    let wide = host.submit(job(8, "A", 4)).unwrap();
-    let blocked = host.submit(job(8, "A", 3).after("afterany:1")).unwrap();
-    let other = host.submit(job(7, "A", 3)).unwrap();
-    host.end(first);
-    assert_eq!(host.state(other), Some(State::Sched));
-    assert_eq!([wide, blocked].map(|id| host.state(id)), [Some(State::Depend); 2]);
+    let wide_job = host.submit(job(8, "A", 4)).unwrap();
+    let blocked_job = host.submit(job(8, "A", 3).blocked_by("afterany:1")).unwrap();
+    let other_job = host.submit(job(7, "A", 3)).unwrap();
+    host.end_job(first);
+    assert_eq!(host.state(other_job), Some(State::Sched));
+    assert_eq!([wide_job, blocked_job].map(|id| host.state(id)), [Some(State::Depend); 2]);
     assert_settled(&host);
 }
 
@@ -90,7 +90,7 @@ fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
     let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
-    host.event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
+    host.send_event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
     let banks = crate::engine::site_document(&host.engine.view()).banks;
     let parents: Vec<_> = banks.iter().map(|((name, _), bank)| (name.as_str(), bank.as_ref())).collect();
     assert!(!parents.is_empty());
@@ -124,17 +124,17 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
         (Target::EachUser, None, "max-run-sched-gpus-user", [true, true, false, true, false]),
     ] {
         for ((user, bank, queue), is_held) in others.into_iter().zip(is_held) {
-            let mut host = site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);
-            let first = host.submit(job(7, "A", 3)).unwrap();
-            host.start(first);
-            let second = host.submit(job(user, bank, 2).queue(queue)).unwrap();
+            let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);
+            let first_job = host.submit(job(7, "A", 3)).unwrap();
+            host.start_job(first_job);
+            let second_job = host.submit(job(user, bank, 2).queue(queue)).unwrap();
             let names: &[&str] = if is_held { &[name] } else { &[] };
-            assert_eq!(host.names(second), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
-            let third = host.submit(job(user, bank, 1).queue(queue)).unwrap();
-            assert_eq!(host.state(third), Some(State::Sched), "a smaller job has headroom");
-            host.end(third);
-            host.end(first);
-            assert_eq!(host.state(second), Some(State::Sched));
+            assert_eq!(host.names(second_job), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
+            let third_job = host.submit(job(user, bank, 1).queue(queue)).unwrap();
+            assert_eq!(host.state(third_job), Some(State::Sched), "a smaller job has headroom");
+            host.end_job(third_job);
+            host.end_job(first_job);
+            assert_eq!(host.state(second_job), Some(State::Sched));
             assert_settled(&host);
         }
     }
@@ -154,16 +154,16 @@ fn a_limit_counts_its_own_measure_and_stage() {
         ("run-sched-gpus", (1, 1, 3), (1, 1, 2)),
     ] {
         let cap = if amount.ends_with("jobs") { 1 } else { 4 };
-        let mut host = site(vec![limit(bank("science"), None, amount, cap)]);
+        let mut host = make_site(vec![limit(bank("science"), None, amount, cap)]);
         let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
-        let before = host.submit(sized(7, "B", first)).unwrap();
+        let before_job = host.submit(sized(7, "B", first)).unwrap();
         let counts_sched = amount.starts_with("sched");
         if !counts_sched {
-            host.start(before);
+            host.start_job(before_job);
         }
-        let held = host.submit(sized(8, "A", second)).unwrap();
-        assert_eq!(host.names(held), [format!("max-{amount}-bank")]);
-        let holding = host.engine.view().holding(held);
+        let held_job = host.submit(sized(8, "A", second)).unwrap();
+        assert_eq!(host.names(held_job), [format!("max-{amount}-bank")]);
+        let holding = host.engine.view().holding(held_job);
         let shown: Vec<_> = holding.iter().map(|one| (one.used, one.limit.0, one.needed)).collect();
         let measure = |(nodes, cores, gpus): (u64, u64, u64)| match amount.rsplit('-').next() {
             Some("nodes") => nodes,
@@ -173,12 +173,12 @@ fn a_limit_counts_its_own_measure_and_stage() {
         };
         assert_eq!(shown, [(measure(first), cap, measure(second))], "{amount}");
         if counts_sched {
-            host.start(before)
+            host.start_job(before_job)
         } else {
-            host.end(before)
+            host.end_job(before_job)
         }
-        assert_eq!(host.state(held), Some(State::Sched), "{amount}");
-        assert_eq!(host.engine.view().holding(held), []);
+        assert_eq!(host.state(held_job), Some(State::Sched), "{amount}");
+        assert_eq!(host.engine.view().holding(held_job), []);
         assert_settled(&host);
     }
 }
@@ -192,7 +192,7 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
         limit(bank("C"), None, "run-jobs", 0),
         limit(bank("C"), None, "run-gpus", 0),
     ];
-    let mut host = site(limits);
+    let mut host = make_site(limits);
     for (wanted, text) in [
         (
             job(7, "A", 9),
@@ -210,13 +210,13 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
     ] {
         assert_eq!(host.submit(wanted), Err(text.to_owned()));
     }
-    let held = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!(host.names(held), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
+    let held_job = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.names(held_job), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
     let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
     let text = "updating to queue q2 while it is already at max-run-sched-cores-bank-queue limit is not allowed; try \
                 again later";
     assert_eq!(
-        host.update(id, Some("q2"), None),
+        host.update_job(id, Some("q2"), None),
         Err(text.to_owned()),
         "an update into the queue is rejected too"
     );
@@ -225,14 +225,14 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
 
 #[test]
 fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
     let first = host.submit(job(7, "A", 0)).unwrap();
     let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
     let [rich, richer] = [16, 31].map(|urgency| host.submit(HostJob { urgency, ..job(8, "A", 0) }).unwrap());
     let mut order = Vec::new();
     let mut last = first;
     for _ in 0..4 {
-        host.end(last);
+        host.end_job(last);
         let freed: Vec<JobId> =
             host.jobs.iter().filter(|(_, job)| job.state == State::Sched).map(|(id, _)| *id).collect();
         assert_eq!(freed.len(), 1, "one job is released");
@@ -246,40 +246,40 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
 
 #[test]
 fn the_order_of_held_jobs_follows_a_changed_fair_share() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
-    let first = host.submit(job(7, "B", 0)).unwrap();
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
+    let first_job = host.submit(job(7, "B", 0)).unwrap();
     let [poor, rich] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
-    host.event(Event::Associations(vec![with_fairshare(7, "A", 0.95)]));
-    host.end(first);
+    host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.95)]));
+    host.end_job(first_job);
     assert_eq!([host.state(poor), host.state(rich)], [Some(State::Sched), Some(State::Depend)]);
     assert_settled(&host);
 }
 
 #[test]
 fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
     let mut narrow = association(8, "A");
     narrow.max_sched_jobs = Limit(0);
-    host.event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
+    host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
     let [one, two] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
-    let own = host.submit(job(8, "A", 0)).unwrap();
-    assert_eq!(host.names(own), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
-    let next = host.submit(job(7, "A", 0)).unwrap();
-    host.end(one);
-    assert_eq!([host.state(own), host.state(next)], [Some(State::Depend), Some(State::Sched)]);
+    let own_job = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
+    let next_job = host.submit(job(7, "A", 0)).unwrap();
+    host.end_job(one);
+    assert_eq!([host.state(own_job), host.state(next_job)], [Some(State::Depend), Some(State::Sched)]);
     // First its own limit is raised, then the shared limit gets headroom.
-    host.event(Event::Associations(vec![with_fairshare(8, "A", 0.9)]));
-    host.event(Event::Reprioritize);
-    assert_eq!(host.names(own), ["max-run-sched-jobs-bank"]);
-    host.end(two);
-    assert_eq!(host.state(own), Some(State::Sched));
+    host.send_event(Event::Associations(vec![record_with_fairshare(8, "A", 0.9)]));
+    host.send_event(Event::Reprioritize);
+    assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank"]);
+    host.end_job(two);
+    assert_eq!(host.state(own_job), Some(State::Sched));
     assert_settled(&host);
 }
 
 /// The job requests all GPUs that the limit allows, while another user submits small jobs without end.
 #[test]
 fn no_job_is_overtaken_indefinitely() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
     let small: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
@@ -287,7 +287,7 @@ fn no_job_is_overtaken_indefinitely() {
     let mut ends = 0;
     while host.state(large) == Some(State::Depend) {
         let over = running.remove(0);
-        host.end(over);
+        host.end_job(over);
         running.extend(small.iter().filter(|id| host.state(**id) == Some(State::Sched)));
         running.dedup();
         running.sort_unstable();
@@ -298,7 +298,7 @@ fn no_job_is_overtaken_indefinitely() {
     assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook the large job");
     // Jobs that were submitted while the headroom was reserved are released afterwards.
     assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
-    host.end(large);
+    host.end_job(large);
     let released = host.jobs.values().filter(|job| job.state == State::Sched).count();
     assert_eq!(released, 4);
     assert_settled(&host);
@@ -306,23 +306,23 @@ fn no_job_is_overtaken_indefinitely() {
 
 #[test]
 fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends() {
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large = host.submit(job(7, "B", 4)).unwrap();
     for _ in 0..OVERTAKEN {
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
     assert_eq!(host.state(large), Some(State::Depend));
-    host.end(running.remove(0));
+    host.end_job(running.remove(0));
     let late = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "headroom is reserved");
     assert!(host.engine.view().holding(late)[0].kept_for == Some(large));
     let reservations = |host: &Host| [large, late].map(|id| host.engine.ledger().overtaken().contains(id));
     assert_eq!(reservations(&host), [true, false]);
-    let without = host.submit(job(8, "A", 0)).unwrap();
-    assert_eq!(host.state(without), Some(State::Sched), "a job that takes nothing of the limit goes");
-    host.end(large);
+    let without_job = host.submit(job(8, "A", 0)).unwrap();
+    assert_eq!(host.state(without_job), Some(State::Sched), "a job that takes nothing of the limit goes");
+    host.end_job(large);
     assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
     assert_settled(&host);
 }
@@ -330,21 +330,21 @@ fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends
 /// A forced update moved the job into a full queue, so the engine holds the job in SCHED.
 #[test]
 fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
-    let mut host = site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
     let small = || job(8, "A", 1).queue("q2");
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
-    let large = host.submit(job(7, "B", 4)).unwrap();
-    host.force_update(large, Some("q2".to_owned()), Some("B".to_owned()));
-    assert!(host.jobs[&large].is_held_in_sched);
+    let large_job = host.submit(job(7, "B", 4)).unwrap();
+    host.force_update(large_job, Some("q2".to_owned()), Some("B".to_owned()));
+    assert!(host.jobs[&large_job].is_held_in_sched);
     for _ in 0..OVERTAKEN {
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
         running.push(host.submit(small()).unwrap());
     }
-    host.end(running.remove(0));
-    let late = host.submit(small()).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank-queue"], "headroom is reserved");
-    host.end(large);
-    assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
+    host.end_job(running.remove(0));
+    let late_job = host.submit(small()).unwrap();
+    assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank-queue"], "headroom is reserved");
+    host.end_job(large_job);
+    assert_eq!(host.state(late_job), Some(State::Sched), "the reservation ended with the job");
     assert_settled(&host);
 }
 
@@ -352,19 +352,22 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
 #[test]
 fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let mut host =
-        site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
-    let first = host.submit(job(7, "A", 3)).unwrap();
-    host.start(first);
-    let second = host.submit(job(8, "A", 2)).unwrap();
-    let text = crate::engine::annotate::annotation_text(&host.engine.view(), second);
+        make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let first_job = host.submit(job(7, "A", 3)).unwrap();
+    host.start_job(first_job);
+    let second_job = host.submit(job(8, "A", 2)).unwrap();
+    let text = crate::engine::annotate::annotation_text(&host.engine.view(), second_job);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
-    assert_eq!(super::why::why(&host, second).release.reason.code, "shared");
+    assert_eq!(super::why::explain_job(&host, second_job).release.reason.code, "shared");
     // The cap is now below the present use. It does not hold a job that requests no GPUs.
-    push(&mut host, vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)]);
-    assert_eq!(host.state(second), Some(State::Depend));
-    let none = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!(host.state(none), Some(State::Sched));
+    push_limits(
+        &mut host,
+        vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)],
+    );
+    assert_eq!(host.state(second_job), Some(State::Depend));
+    let none_job = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!(host.state(none_job), Some(State::Sched));
     let held = host.submit(job(8, "A", 0)).unwrap();
     let holding: Vec<_> = host.engine.view().holding(held).iter().map(|it| it.hold.name()).collect();
     assert_eq!(

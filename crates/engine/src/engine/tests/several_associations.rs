@@ -24,11 +24,11 @@ fn one_job_queue(name: &str) -> Queue {
 
 #[test]
 fn a_push_releases_jobs_of_all_associations_in_one_turn() {
-    let mut host = Host::with(records(Limit(1)), Vec::new());
+    let mut host = Host::with_data(records(Limit(1)), Vec::new());
     let held: Vec<JobId> = [7, 8, 9]
         .map(|user| {
-            let running = host.submit(HostJob::new(user)).unwrap();
-            host.start(running);
+            let running_job = host.submit(HostJob::new(user)).unwrap();
+            host.start_job(running_job);
             host.submit(HostJob::new(user)).unwrap()
         })
         .into();
@@ -37,60 +37,62 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
         host.oracle.apply_event(&event);
         let effects = host.engine.handle(NOW, event);
         // `apply` carries out the effects of this turn, and runs no further turn.
-        host.apply(effects);
+        host.apply_effects(effects);
     }
     assert!(held.iter().all(|id| host.state(*id) == Some(Sched)), "{held:?}");
-    host.settle();
+    host.run_until_idle();
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
-    let mut host = Host::with(records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
+    let mut host = Host::with_data(records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
     let [runs, held] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     });
     let [ends, released] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q2")).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     });
-    host.end(ends);
+    host.end_job(ends);
     assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     for event in
         [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_queue("q1"), queue("q2")])]
     {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
-    host.replay(true, engine);
-    host.event(Event::Associations(records(Limit(1))));
-    host.end(runs);
-    host.settle();
+    host.replay_jobs(true, engine);
+    host.send_event(Event::Associations(records(Limit(1))));
+    host.end_job(runs);
+    host.run_until_idle();
     assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_no_drift(&host);
 }
 
 #[test]
 fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() {
-    let mut host =
-        Host::with([records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(), vec![queue("q1")]);
-    let stays = host.submit(HostJob::new(7).bank("A").after("keep=x")).unwrap();
-    let moves = host.submit(HostJob::new(7).bank("A").after("keep=y")).unwrap();
-    host.never_answered.insert(moves);
-    let mut engine = Engine::small();
+    let mut host = Host::with_data(
+        [records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(),
+        vec![queue("q1")],
+    );
+    let stays_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=x")).unwrap();
+    let moves_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=y")).unwrap();
+    host.never_answered.insert(moves_job);
+    let mut engine = Engine::with_small_batches();
     let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
     for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
-    host.replay(true, engine);
-    assert_eq!(host.names(stays), ["keep=x"]);
-    host.force_update(moves, None, Some("B".to_owned()));
-    host.settle();
-    assert_eq!(host.names(stays), ["keep=x", "max-running-jobs-user-limit"]);
+    host.replay_jobs(true, engine);
+    assert_eq!(host.names(stays_job), ["keep=x"]);
+    host.force_update(moves_job, None, Some("B".to_owned()));
+    host.run_until_idle();
+    assert_eq!(host.names(stays_job), ["keep=x", "max-running-jobs-user-limit"]);
 }

@@ -146,7 +146,7 @@ impl HostJob {
     }
 
     /// Adds a dependency of another plugin.
-    pub fn after(mut self, foreign: &str) -> Self {
+    pub fn blocked_by(mut self, foreign: &str) -> Self {
         self.dependencies.insert(foreign.to_owned());
         self.has_declared_dependencies = true;
         self.log.push((foreign.to_owned(), true));

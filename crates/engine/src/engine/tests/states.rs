@@ -9,7 +9,7 @@ use crate::ids::Limit;
 #[test]
 fn each_active_job_counts_in_exactly_one_state() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let mut host = Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], Vec::new());
+    let mut host = Host::with_data(vec![record(own, "A"), record(association(8, "A"), "A")], Vec::new());
     let states = |host: &Host| {
         let stats = crate::engine::answers::stats(
             &host.engine.view(),
@@ -22,26 +22,26 @@ fn each_active_job_counts_in_exactly_one_state() {
     };
     assert_eq!(states(&host), [0; 6]);
     // The order of the counts is running, pending, held, waiting, blocked, ending.
-    let running = host.submit(HostJob::new(7)).unwrap();
-    host.start(running);
+    let running_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(running_job);
     assert_eq!(states(&host), [1, 0, 0, 0, 0, 0]);
-    let held = host.submit(HostJob::new(7)).unwrap();
+    let held_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(states(&host), [1, 0, 1, 0, 0, 0]);
     host.submit(HostJob::new(8)).unwrap();
     host.submit(HostJob { urgency: 0, ..HostJob::new(8) }).unwrap();
     assert_eq!(states(&host), [1, 2, 1, 0, 0, 0]);
-    host.submit(HostJob::new(8).after("afterany:1")).unwrap();
+    host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
     assert_eq!(states(&host), [1, 2, 1, 0, 1, 0]);
-    host.end(running);
+    host.end_job(running_job);
     assert_eq!(states(&host), [0, 3, 0, 0, 1, 0]);
-    host.start(held);
+    host.start_job(held_job);
     assert_eq!(states(&host), [1, 2, 0, 0, 1, 0]);
     // Jobs of users without data count as waiting and not as pending.
     let mut host = Host::new();
     for user in [5, 5, 6] {
         host.submit(HostJob::new(user)).unwrap();
     }
-    host.submit(HostJob::new(6).after("afterany:1")).unwrap();
+    host.submit(HostJob::new(6).blocked_by("afterany:1")).unwrap();
     assert_eq!(states(&host), [0, 0, 0, 4, 0, 0]);
     let stats = crate::engine::answers::stats(
         &host.engine.view(),

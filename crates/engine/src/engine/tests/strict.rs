@@ -2,7 +2,7 @@
 //! Strict running limits: no more jobs may be in SCHED than can run at once.
 //! Rules: L18
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW};
 use crate::accounts::{RunningLimits, RunningLimitsOf};
@@ -10,13 +10,13 @@ use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, Limit};
 
 /// Returns settings with the rule `others` for running limits, and other rules for `queues`.
-pub fn rules(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
+pub fn running_limit_settings(others: RunningLimits, queues: &[(&str, RunningLimits)]) -> Settings {
     let queues = queues.iter().map(|(queue, rule)| ((*queue).into(), *rule)).collect();
     Settings { running: RunningLimitsOf { others, queues }, ..Settings::default() }
 }
 
 fn strict() -> Settings {
-    rules(RunningLimits::Strict, &[])
+    running_limit_settings(RunningLimits::Strict, &[])
 }
 
 fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
@@ -34,8 +34,8 @@ fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
     for (settings, wanted) in
         [(Settings::default(), [Sched; 5]), (strict(), [Sched, Sched, Depend, Depend, Depend])]
     {
-        let mut host = site(|a| a.max_running_jobs = Limit(2));
-        host.event(Event::Settings(settings));
+        let mut host = make_site(|a| a.max_running_jobs = Limit(2));
+        host.send_event(Event::Settings(settings));
         let jobs = submit_five(&mut host);
         assert_eq!(states(&host, &jobs), wanted);
         assert_no_drift(&host);
@@ -44,22 +44,22 @@ fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
 
 #[test]
 fn a_job_in_sched_keeps_its_headroom_until_it_ends() {
-    let mut host = site(|a| a.max_running_jobs = Limit(2));
-    host.event(Event::Settings(strict()));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(2));
+    host.send_event(Event::Settings(strict()));
     let jobs = submit_five(&mut host);
-    host.start(jobs[0]);
+    host.start_job(jobs[0]);
     assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
-    host.end(jobs[1]);
+    host.end_job(jobs[1]);
     assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend], "the next job by id is released");
-    host.end(jobs[0]);
+    host.end_job(jobs[0]);
     assert_eq!(states(&host, &jobs), [Sched, Sched, Depend]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn strict_running_limits_count_nodes_and_cores_too() {
-    let mut host = site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
-    host.event(Event::Settings(strict()));
+    let mut host = make_site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
+    host.send_event(Event::Settings(strict()));
     let [a, b, c] = [(3, 3), (2, 2), (1, 1)]
         .map(|(nodes, cores)| host.submit(HostJob::new(7).size(nodes, cores)).unwrap());
     assert_eq!(states(&host, &[a, b, c]), [Sched, Depend, Sched]);
@@ -68,8 +68,11 @@ fn strict_running_limits_count_nodes_and_cores_too() {
 
 #[test]
 fn each_queue_has_its_own_rule_for_running_limits() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(rules(RunningLimits::Upstream, &[("q1", RunningLimits::Strict)])));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    host.send_event(Event::Settings(running_limit_settings(
+        RunningLimits::Upstream,
+        &[("q1", RunningLimits::Strict)],
+    )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let jobs = ["q2", "q2", "q1", "q1", "q2"].map(&mut in_queue);
     // A job in SCHED counts by the rule of its own queue.
@@ -79,33 +82,33 @@ fn each_queue_has_its_own_rule_for_running_limits() {
 
 #[test]
 fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_once() {
-    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let jobs = submit_five(&mut host);
-    host.event(Event::Settings(strict()));
+    host.send_event(Event::Settings(strict()));
     assert_eq!(states(&host, &jobs), [Sched; 5], "jobs in SCHED stay there");
-    let late = submit(&mut host, 1);
-    assert_eq!(host.state(late), Some(Depend));
+    let late_job = submit(&mut host, 1);
+    assert_eq!(host.state(late_job), Some(Depend));
     assert_no_drift(&host);
     for id in &jobs[..3] {
-        host.end(*id);
+        host.end_job(*id);
     }
-    assert_eq!(host.state(late), Some(Depend), "two jobs in SCHED are still to run");
-    host.event(Event::Settings(Settings::default()));
-    assert_eq!(host.state(late), Some(Sched));
+    assert_eq!(host.state(late_job), Some(Depend), "two jobs in SCHED are still to run");
+    host.send_event(Event::Settings(Settings::default()));
+    assert_eq!(host.state(late_job), Some(Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
-    host.event(Event::Settings(strict()));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    host.send_event(Event::Settings(strict()));
     let [a, b] = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &[a, b]), [Sched, Depend]);
     host.set_urgency(a, 0);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     assert_no_drift(&host);
     // Job b now takes the headroom. At urgency 0, job a is not held all the same.
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
     assert_no_drift(&host);
 }
@@ -113,10 +116,10 @@ fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
 #[test]
 fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
     for is_reload in [true, false] {
-        let mut host = site(|a| a.max_running_jobs = Limit(2));
-        host.event(Event::Settings(strict()));
+        let mut host = make_site(|a| a.max_running_jobs = Limit(2));
+        host.send_event(Event::Settings(strict()));
         let jobs = submit_five(&mut host);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Queues(Vec::new()));
         let records = crate::engine::associations_page(&host.engine.view(), None, 10, None)
             .into_iter()
@@ -124,11 +127,11 @@ fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
             .collect();
         engine.handle(NOW, Event::Associations(records));
         engine.handle(NOW, Event::Settings(strict()));
-        host.replay(is_reload, engine);
+        host.replay_jobs(is_reload, engine);
         assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend, Depend], "reload: {is_reload}");
-        let late = submit(&mut host, 1);
-        assert_eq!(host.state(late), Some(Depend));
-        host.end(jobs[0]);
+        let late_job = submit(&mut host, 1);
+        assert_eq!(host.state(late_job), Some(Depend));
+        host.end_job(jobs[0]);
         assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend]);
         assert_no_drift(&host);
     }

@@ -3,11 +3,11 @@
 //! another plugin unblocks an unsubscribed job. Such jobs must exceed no limit, and none may stay held without a reason.
 //! Rules: R11
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::past_depend::states;
 use super::site::{HostJob, NOW, association, queue, record};
-use super::why::why;
+use super::why::explain_job;
 use crate::accounts::Association;
 use crate::engine::tests::FEW;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State};
@@ -18,23 +18,23 @@ use State::{Depend, Priority, Sched};
 const AFTER: &str = "afterany:1";
 
 fn submit_dependent(host: &mut Host) -> JobId {
-    host.submit(HostJob::new(7).after(AFTER)).unwrap()
+    host.submit(HostJob::new(7).blocked_by(AFTER)).unwrap()
 }
 
 /// Returns a host that has used all subscriptions for jobs whose dependencies are never satisfied.
 fn use_all_subscriptions(change: impl FnOnce(&mut Association)) -> Host {
-    let mut host = site(change);
+    let mut host = make_site(change);
     for _ in 0..FEW.subscribed {
-        host.submit(HostJob::new(7).after("begin-time=9999999999")).unwrap();
+        host.submit(HostJob::new(7).blocked_by("begin-time=9999999999")).unwrap();
     }
     assert_eq!(host.subscribed.len(), FEW.subscribed);
     host
 }
 
 /// Removes the dependencies of `jobs` in one reactor turn, and checks the counters.
-fn satisfy(host: &mut Host, jobs: &[JobId]) {
+fn satisfy_dependencies(host: &mut Host, jobs: &[JobId]) {
     jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
-    host.settle();
+    host.run_until_idle();
     assert_no_drift(host);
     host.oracle.check_no_job_is_stranded(&host.jobs);
 }
@@ -43,18 +43,18 @@ fn satisfy(host: &mut Host, jobs: &[JobId]) {
 fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_plugin_releases_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
-        let job = HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) };
-        let blocked = host.submit(job).unwrap();
-        assert!(!host.subscribed.contains(&blocked));
-        let first = submit(&mut host, 1);
+        let job = HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).blocked_by(AFTER) };
+        let blocked_job = host.submit(job).unwrap();
+        assert!(!host.subscribed.contains(&blocked_job));
+        let first_job = submit(&mut host, 1);
         assert_eq!(
-            (states(&host, &[blocked, first]), host.names(blocked)),
+            (states(&host, &[blocked_job, first_job]), host.names(blocked_job)),
             (vec![Depend, Sched], vec![AFTER.into()])
         );
-        satisfy(&mut host, &[blocked]);
-        assert_eq!(states(&host, &[blocked, first]), [Priority, Sched], "declared: {is_declared}");
-        host.start(first);
-        assert_eq!(host.state(blocked), Some(Sched));
+        satisfy_dependencies(&mut host, &[blocked_job]);
+        assert_eq!(states(&host, &[blocked_job, first_job]), [Priority, Sched], "declared: {is_declared}");
+        host.start_job(first_job);
+        assert_eq!(host.state(blocked_job), Some(Sched));
         assert_no_drift(&host);
     }
 }
@@ -63,37 +63,37 @@ fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_pl
 #[test]
 fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
+    let first_job = submit(&mut host, 1);
     let blocked = submit_dependent(&mut host);
     assert_eq!(host.names(blocked), [AFTER]);
-    host.start(first);
-    satisfy(&mut host, &[blocked]);
+    host.start_job(first_job);
+    satisfy_dependencies(&mut host, &[blocked]);
     assert_eq!(host.state(blocked), Some(Sched));
     // An update into a full queue adds no dependency either.
     let full = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
-    host.event(Event::Queues(vec![queue("q1"), full]));
+    host.send_event(Event::Queues(vec![queue("q1"), full]));
     let moved = submit_dependent(&mut host);
-    host.update(moved, Some("q2"), None).unwrap();
+    host.update_job(moved, Some("q2"), None).unwrap();
     assert_eq!(host.names(moved), [AFTER]);
-    satisfy(&mut host, &[moved]);
+    satisfy_dependencies(&mut host, &[moved]);
     assert_eq!(host.state(moved), Some(Priority));
-    host.end(moved);
+    host.end_job(moved);
     assert_eq!(host.state(moved), None);
 }
 
 #[test]
 fn many_dependents_of_one_job_are_released_one_at_a_time() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let jobs: Vec<JobId> = (0..FEW.subscribed + 4).map(|_| submit_dependent(&mut host)).collect();
     assert_eq!(host.subscribed.len(), FEW.subscribed);
-    satisfy(&mut host, &jobs);
+    satisfy_dependencies(&mut host, &jobs);
     for id in &jobs {
         assert_eq!(
-            (host.state(*id), host.count(7, "A", Sched)),
+            (host.state(*id), host.count_jobs(7, "A", Sched)),
             (Some(Sched), 1),
             "job {id}: in the order of ids"
         );
-        host.start(*id);
+        host.start_job(*id);
     }
     assert!(host.subscribed.is_empty());
     assert_no_drift(&host);
@@ -104,24 +104,24 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
     let mut host = use_all_subscriptions(|_| ());
     let beyond = submit_dependent(&mut host);
     let watched = *host.subscribed.first().unwrap();
-    host.end(watched);
+    host.end_job(watched);
     let next = submit_dependent(&mut host);
     assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond));
     // The model host fails if the plugin ends a subscription that it does not have. These jobs are cancelled, rejected or released.
-    host.end(beyond);
-    let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).after(AFTER) };
+    host.end_job(beyond);
+    let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).blocked_by(AFTER) };
     assert!(host.submit(refused).is_err());
     let jobs: Vec<JobId> = host.jobs.keys().copied().collect();
-    jobs.into_iter().for_each(|id| host.end(id));
+    jobs.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(host.engine.count_stored_jobs(), []);
 }
 
 #[test]
 fn the_explanation_of_an_unsubscribed_job_is_true() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
+    let first_job = submit(&mut host, 1);
     let blocked = submit_dependent(&mut host);
-    let outcome = why(&host, blocked);
+    let outcome = explain_job(&host, blocked);
     let others: Vec<_> = outcome.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
     assert_eq!(others, [("dependency", None)], "{:?}", outcome.others);
     assert_eq!(
@@ -129,11 +129,11 @@ fn the_explanation_of_an_unsubscribed_job_is_true() {
         (false, 0, "free")
     );
     assert!(outcome.others[0].text.contains("the name of the dependency is unknown"));
-    satisfy(&mut host, &[blocked]);
-    let outcome = why(&host, blocked);
+    satisfy_dependencies(&mut host, &[blocked]);
+    let outcome = explain_job(&host, blocked);
     let holds: Vec<&str> = outcome.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!((outcome.is_held, holds, outcome.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
-    host.start(first);
+    host.start_job(first_job);
     assert_eq!(host.state(blocked), Some(Sched));
 }
 
@@ -141,14 +141,14 @@ fn the_explanation_of_an_unsubscribed_job_is_true() {
 fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
     for is_declared in [true, false] {
         let mut host = use_all_subscriptions(|_| ());
-        host.event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
+        host.send_event(Event::Settings(Settings { age_weight: 1_000, ..Settings::default() }));
         let blocked = host
-            .submit(HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).after(AFTER) })
+            .submit(HostJob { has_declared_dependencies: is_declared, ..HostJob::new(7).blocked_by(AFTER) })
             .unwrap();
         let age = |host: &Host| host.engine.ledger().job(blocked).unwrap().eligible.seconds(host.now);
         host.now += 1_000.0;
         assert!(age(&host) < 1.0, "{is_declared}: {}", age(&host));
-        satisfy(&mut host, &[blocked]);
+        satisfy_dependencies(&mut host, &[blocked]);
         host.now += 1_000.0;
         assert!((1_000.0..1_001.0).contains(&age(&host)), "{is_declared}: {}", age(&host));
     }
@@ -160,14 +160,14 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
 fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     for are_blocked in [true, false] {
-        let mut host = site(|a| a.max_sched_jobs = Limit(1));
+        let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
         let first = submit(&mut host, 1);
-        let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).after(AFTER) };
+        let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by(AFTER) };
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last = submit(&mut host, 1);
-        let mut engine = Engine::small();
+        let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(own(), "A")]));
-        host.replay(true, engine);
+        host.replay_jobs(true, engine);
         assert_eq!(host.subscribed.len(), FEW.subscribed);
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
         let beyond: Vec<JobId> = held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
@@ -175,7 +175,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         if !are_blocked {
             beyond.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
-        host.start(first);
+        host.start_job(first);
         if are_blocked {
             // The scan removed our dependencies, but the jobs stayed in DEPEND. So the engine marks them as blocked.
             assert_eq!(host.state(last), Some(Sched));
@@ -184,13 +184,13 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
                 (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
             };
             assert!(beyond.iter().all(is_blocked));
-            satisfy(&mut host, &beyond);
+            satisfy_dependencies(&mut host, &beyond);
             assert_eq!(states(&host, &beyond), vec![Priority; beyond.len()]);
-            host.start(last);
+            host.start_job(last);
         }
         for id in &beyond {
             assert_eq!(host.state(*id), Some(Sched), "blocked: {are_blocked}");
-            host.start(*id);
+            host.start_job(*id);
         }
         assert_no_drift(&host);
         host.oracle.check_no_job_is_stranded(&host.jobs);
@@ -200,8 +200,8 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
 /// Without the subscription, the engine must treat the job as an unsubscribed one.
 #[test]
 fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases_it() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
     let id = JobId(77);
     let mut engine = host.engine.clone();
     engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: true });
@@ -214,7 +214,7 @@ fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases
     let outcome = engine.handle(NOW, Event::Priority(id, 16));
     assert!(outcome.iter().any(|effect| matches!(effect, Effect::PriorityUnavailable)), "{outcome:?}");
     assert!(!outcome.iter().any(|effect| matches!(effect, Effect::Unsubscribe(_))), "{outcome:?}");
-    assert_eq!(host.state(first), Some(Sched));
+    assert_eq!(host.state(first_job), Some(Sched));
 }
 
 /// The comparison with Flux renews subscriptions, and must again subscribe to no more jobs than are allowed.
@@ -222,19 +222,19 @@ fn a_job_whose_subscription_flux_refuses_is_checked_when_another_plugin_releases
 fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let jobs: Vec<JobId> = (0..3).map(|_| submit_dependent(&mut host)).collect();
-    let first = submit(&mut host, 1);
+    let first_job = submit(&mut host, 1);
     let effects = host.engine.handle(host.now, Event::Panicked(None));
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert!(!host.engine.view().is_doubtful());
     assert_eq!(host.subscribed.len(), FEW.subscribed);
-    satisfy(&mut host, &jobs);
+    satisfy_dependencies(&mut host, &jobs);
     assert_eq!(states(&host, &jobs), [Priority; 3]);
-    for id in jobs.iter().chain([&first]) {
-        host.end(*id);
+    for id in jobs.iter().chain([&first_job]) {
+        host.end_job(*id);
     }
     assert_no_drift(&host);
     let others: Vec<JobId> = host.jobs.keys().copied().collect();
-    others.into_iter().for_each(|id| host.end(id));
+    others.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(host.engine.count_stored_jobs(), []);
 }

@@ -21,15 +21,15 @@ fn a_ninth_limit_is_a_row() {
     let counters = [RULES.counters, &[NINTH]].concat().leak();
     let tables = Tables { rules: Rules { counters, ..RULES }, ..Tables::default() };
     let mut host = Host::new();
-    host.engine = site(tables);
+    host.engine = make_site(tables);
     let job = |cores| HostJob::new(7).size(1, cores);
     let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
     assert_eq!(host.state(third), Some(State::Sched), "the limit has headroom for the smaller job");
     // After a reload, the engine recognizes the name in the eventlog.
-    host.replay(true, site(tables));
+    host.replay_jobs(true, make_site(tables));
     assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
-    host.start(first);
+    host.start_job(first);
     assert_eq!(host.state(second), Some(State::Sched), "the first job has left SCHED");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -44,7 +44,7 @@ const THIRD: PerJob = PerJob {
 fn a_limit_on_a_single_job_is_a_row() {
     let per_job = [RULES.per_job, &[THIRD]].concat().leak();
     let mut host = Host::new();
-    host.engine = site(Tables { rules: Rules { per_job, ..RULES }, ..Tables::default() });
+    host.engine = make_site(Tables { rules: Rules { per_job, ..RULES }, ..Tables::default() });
     let job = |gpus| HostJob::new(7).gpus(gpus);
     let text = "job size (5 gpu(s)) is greater than the 4 gpu(s) that a job may have";
     assert_eq!(host.submit(job(5)), Err(text.to_owned()));
@@ -73,12 +73,12 @@ fn a_fifth_factor_is_a_row() {
         [fairshare, queue, bank, urgency, FIFTH]
     };
     let mut host = Host::new();
-    host.engine = site(Tables { factors: Factors::from_rows(&FIVE), ..Tables::default() });
+    host.engine = make_site(Tables { factors: Factors::from_rows(&FIVE), ..Tables::default() });
     let id = host.submit(HostJob::new(7).size(2, 2)).unwrap();
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 7));
     // A push can set the weight of the new factor, and the query shows it.
-    host.event(Event::Weights(vec![("nodes".to_owned(), 100)]));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Weights(vec![("nodes".to_owned(), 100)]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&id].priority, Some(50_000 + 2 * 100));
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).factors.get("nodes"), Some(&100));
 }
@@ -92,19 +92,22 @@ fn a_new_factor_keeps_the_guarantee_of_max_wait_behind() {
     };
     const WAIT: f64 = 3_600.0;
     let mut host = Host::new();
-    host.engine = site(Tables { factors: Factors::from_rows(&SEVEN), ..Tables::default() });
-    host.event(Event::Associations(vec![record(association(7, "A"), "A"), record(association(8, "A"), "A")]));
-    host.event(Event::Settings(Settings { max_wait_behind: WAIT, ..Settings::default() }));
+    host.engine = make_site(Tables { factors: Factors::from_rows(&SEVEN), ..Tables::default() });
+    host.send_event(Event::Associations(vec![
+        record(association(7, "A"), "A"),
+        record(association(8, "A"), "A"),
+    ]));
+    host.send_event(Event::Settings(Settings { max_wait_behind: WAIT, ..Settings::default() }));
     let waiting = host.submit(HostJob::new(7)).unwrap();
     host.now += WAIT;
     let later = host.submit(HostJob::new(8)).unwrap();
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     let [waiting, later] = [waiting, later].map(|id| host.jobs[&id].priority.unwrap());
     assert!(waiting > later, "{waiting} {later}");
 }
 
 /// Returns an engine with `tables`, queue q1 and an association of user 7.
-fn site(tables: Tables) -> Engine {
+fn make_site(tables: Tables) -> Engine {
     let mut engine = Engine::with_tables(OWNER, tables);
     engine.handle(NOW, Event::Queues(vec![queue("q1")]));
     engine.handle(NOW, Event::Projects(vec!["*".into()]));

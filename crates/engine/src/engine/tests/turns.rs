@@ -2,7 +2,7 @@
 //! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended, and work that it does once only.
 //! Rules: R3
 
-use super::examples::{assert_no_drift, host_with_held_jobs, site, submit};
+use super::examples::{assert_no_drift, host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW, OWNER, association, one_job_record, queue, record};
@@ -40,10 +40,10 @@ fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
 /// The scan of all associations also waits for the end of Flux's loop.
 #[test]
 fn no_job_of_any_association_is_released_within_flux_s_loop() {
-    let mut host = Host::with(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
+    let mut host = Host::with_data(vec![one_job_record(7, "A"), one_job_record(8, "A")], vec![]);
     let held = [7, 8].map(|user| {
-        let running = host.submit(HostJob::new(user)).unwrap();
-        host.start(running);
+        let running_job = host.submit(HostJob::new(user)).unwrap();
+        host.start_job(running_job);
         host.submit(HostJob::new(user)).unwrap()
     });
     for user in [7, 8] {
@@ -57,8 +57,8 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     assert!(!effects.iter().any(|it| matches!(it, Effect::Then(Step::Scan(_)))), "{effects:?}");
     host.engine.step(Step::LoopEnded);
     let effects = run_turn(&mut host);
-    host.apply(effects);
-    host.settle();
+    host.apply_effects(effects);
+    host.run_until_idle();
     assert_eq!(held.map(|id| host.state(id)), [Some(Sched); 2]);
     assert_no_drift(&host);
 }
@@ -66,7 +66,7 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
 /// The engine checks the limits when Flux first reports that the job is in PRIORITY. Flux reports it again after a limit came within reach.
 #[test]
 fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let job = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
     let id = JobId(77);
     host.engine.handle(NOW, Event::Created { id, state: State::New, has_dependencies: false });
@@ -84,32 +84,32 @@ fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
 #[test]
 fn an_owners_record_at_the_beginning_of_a_push_does_not_end_the_push() {
     let records = || vec![one_job_record(OWNER.0, "A"), one_job_record(8, "A")];
-    let mut host = Host::with(records(), vec![]);
-    let running = host.submit(HostJob::new(OWNER.0)).unwrap();
-    host.start(running);
-    let held = host.submit(HostJob::new(OWNER.0)).unwrap();
-    host.replay(true, Engine::small());
-    host.event(Event::Associations(vec![one_job_record(OWNER.0, "A")]));
-    host.event(Event::Associations(vec![one_job_record(8, "A")]));
-    host.event(Event::Associations(vec![one_job_record(8, "A")]));
-    host.end(running);
-    assert_eq!(host.state(held), Some(Depend), "the push has not ended");
-    host.event(Event::Reprioritize);
-    assert_eq!(host.state(held), Some(Sched));
+    let mut host = Host::with_data(records(), vec![]);
+    let running_job = host.submit(HostJob::new(OWNER.0)).unwrap();
+    host.start_job(running_job);
+    let held_job = host.submit(HostJob::new(OWNER.0)).unwrap();
+    host.replay_jobs(true, Engine::with_small_batches());
+    host.send_event(Event::Associations(vec![one_job_record(OWNER.0, "A")]));
+    host.send_event(Event::Associations(vec![one_job_record(8, "A")]));
+    host.send_event(Event::Associations(vec![one_job_record(8, "A")]));
+    host.end_job(running_job);
+    assert_eq!(host.state(held_job), Some(Depend), "the push has not ended");
+    host.send_event(Event::Reprioritize);
+    assert_eq!(host.state(held_job), Some(Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn an_eventlog_is_read_once() {
-    let mut host = site(|a| a.max_running_jobs = Limit(2));
-    let sched = submit(&mut host, 1);
-    let mut engine = Engine::small();
+    let mut host = make_site(|a| a.max_running_jobs = Limit(2));
+    let sched_job = submit(&mut host, 1);
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.requested_reads = 0;
-    host.replay(true, engine);
-    assert_eq!((host.state(sched), host.requested_reads), (Some(Sched), 1), "a limit is in reach");
+    host.replay_jobs(true, engine);
+    assert_eq!((host.state(sched_job), host.requested_reads), (Some(Sched), 1), "a limit is in reach");
     submit(&mut host, 1);
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 1);
 }
 
@@ -117,16 +117,16 @@ fn an_eventlog_is_read_once() {
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
     let (mut host, _, [held]) = host_with_held_jobs();
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
 }
 
 /// The answer to another request may come between two slices of the comparison, and must not end it.
 #[test]
 fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
-    let mut host = site(|_| ());
+    let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..260).map(|_| submit(&mut host, 1)).collect();
     host.engine.handle(NOW, Event::Panicked(None));
     for slice in 0..2 {
@@ -142,10 +142,10 @@ fn a_job_in_depend_may_move_to_a_full_queue() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with(records, vec![queue("q1"), full]);
+    let mut host = Host::with_data(records, vec![queue("q1"), full]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
-    let id = host.submit(HostJob::new(7).queue("q1").after("afterany:1")).unwrap();
-    assert_eq!(host.update(id, Some("q2"), Some("B")), Ok(()));
+    let id = host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap();
+    assert_eq!(host.update_job(id, Some("q2"), Some("B")), Ok(()));
     assert_eq!(host.names(id), ["afterany:1", "max-sched-jobs-queue-limit"]);
     assert_no_drift(&host);
 }
@@ -174,19 +174,19 @@ fn an_update_in_priority_looks_up_no_urgency() {
 fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
     let mut host = Host::new();
     let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 300.0, 0.0)];
-    host.event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
+    host.send_event(Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves)));
     let ids = [7, 8].map(|user| host.submit(HostJob::new(user)).unwrap());
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     let live = |live| Event::Settings(Settings { live, ..Settings::default() });
-    host.event(live(false));
+    host.send_event(live(false));
     let pushed = [(7, 0.4), (8, 0.1)];
     let records = pushed
         .map(|(user, fairshare)| AssociationRecord { fairshare, ..record(association(user, "A"), "A") });
-    host.event(Event::Associations(records.into()));
-    host.event(Event::Reprioritize);
+    host.send_event(Event::Associations(records.into()));
+    host.send_event(Event::Reprioritize);
     assert_eq!(ids.map(|id| host.jobs[&id].priority), [Some(40_000), Some(10_000)]);
-    host.event(live(true));
-    host.refresh(30.0);
+    host.send_event(live(true));
+    host.advance_and_refresh(30.0);
     for id in ids {
         let priced = host.engine.view().priced(id).unwrap();
         assert_eq!(Some(i64::from(priced.exact.priority)), host.jobs[&id].priority, "job {id}");
@@ -207,11 +207,11 @@ fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
 /// unblocks it.
 #[test]
 fn a_replayed_job_that_was_checked_is_not_checked_again() {
-    let mut host = site(|_| ());
-    let id = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    host.replay(true, Engine::small());
-    host.event(Event::Associations(vec![record(association(7, "A"), "A")]));
-    host.event(Event::Reprioritize);
+    let mut host = make_site(|_| ());
+    let id = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+    host.replay_jobs(true, Engine::with_small_batches());
+    host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
+    host.send_event(Event::Reprioritize);
     host.remove_dependency(id, "afterany:1");
     assert_eq!(host.state(id), Some(Sched));
 }
@@ -221,7 +221,7 @@ fn a_replayed_job_that_was_checked_is_not_checked_again() {
 fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     let posts =
         |effects: &[Effect]| effects.iter().filter(|it| matches!(it, Effect::SetJobspec { .. })).count();
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     let id = JobId(77);
     let job = HostJob { state: Sched, priority: Some(16), ..HostJob::new(7) };
     engine.handle(NOW, Event::New(Host::facts(id, &job)));
@@ -236,20 +236,20 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
 
 #[test]
 fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
-    let mut host = site(|a| a.max_running_jobs = Limit(2));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let ids = [(); 2].map(|()| submit(&mut host, 1));
     let accounts = |running| {
         let one = Association { max_running_jobs: Limit(running), ..association(7, "A") };
         Event::Associations(vec![record(one, "A")])
     };
-    let mut engine = Engine::small();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, accounts(1));
     host.requested_reads = 0;
-    host.replay(true, engine);
+    host.replay_jobs(true, engine);
     assert_eq!((host.requested_reads, ids.map(|id| host.state(id))), (2, [Some(Sched); 2]));
     for running in [9, 1] {
-        host.event(accounts(running));
-        host.event(Event::Reprioritize);
+        host.send_event(accounts(running));
+        host.send_event(Event::Reprioritize);
     }
     submit(&mut host, 1);
     assert_eq!(host.requested_reads, 2);
@@ -258,24 +258,24 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
 /// An epilog or another plugin may keep the job in CLEANUP. The job counts there as a job that ran does.
 #[test]
 fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
-    let mut host = site(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
-    let held = submit(&mut host, 1);
-    assert_eq!((host.state(first), host.state(held)), (Some(Sched), Some(Depend)));
-    host.engine.handle(NOW, Event::Cleanup(first));
+    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
+    let first_job = submit(&mut host, 1);
+    let held_job = submit(&mut host, 1);
+    assert_eq!((host.state(first_job), host.state(held_job)), (Some(Sched), Some(Depend)));
+    host.engine.handle(NOW, Event::Cleanup(first_job));
     let effects = run_turn(&mut host);
     assert_eq!(released_jobs(&effects), []);
-    assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first))), [held]);
+    assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first_job))), [held_job]);
 }
 
 /// A scan of all held jobs includes the jobs that no other plugin blocks.
 #[test]
 fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
-    let host = site(|_| ());
+    let host = make_site(|_| ());
     let id = host.engine.book().find(UserId(7), None).unwrap();
     for lines in [[Line::KeptByNobodyElse, Line::All], [Line::All, Line::KeptByNobodyElse]] {
         let mut engine = host.engine.clone();
-        lines.iter().for_each(|line| drop(engine.due.scan_later(id, *line)));
+        lines.iter().for_each(|line| drop(engine.due.schedule_scan(id, *line)));
         assert_eq!(engine.due.take_later_scans()[&id], Line::All, "{lines:?}");
     }
 }

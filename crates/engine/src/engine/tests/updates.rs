@@ -4,7 +4,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, UNLIMITED, association, queue, record};
-use super::strict::rules;
+use super::strict::running_limit_settings;
 use crate::accounts::{Association, Queue, RunningLimits};
 use crate::engine::{Effect, Engine, Event, State};
 use crate::ids::{Limit, UserId};
@@ -20,7 +20,7 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
     let mut small = queue("q2");
     small.max_sched_nodes_per_assoc = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
-    let mut host = Host::with(records, vec![queue("q1"), small, queue("q3")]);
+    let mut host = Host::with_data(records, vec![queue("q1"), small, queue("q3")]);
     host.submit(HostJob::new(7).bank("B")).unwrap();
     let id = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
     let later = "is not allowed; try again later";
@@ -40,12 +40,12 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
             format!("updating to bank D while it is already at max-sched-jobs-user-limit limit {later}"),
         ),
     ] {
-        assert_eq!(host.update(id, queue, bank), Err(text));
+        assert_eq!(host.update_job(id, queue, bank), Err(text));
     }
-    assert_eq!(host.update(id, Some("unknown"), Some("A")), Ok(()));
-    host.start(id);
+    assert_eq!(host.update_job(id, Some("unknown"), Some("A")), Ok(()));
+    host.start_job(id);
     assert_eq!(
-        host.update(id, None, Some("A")),
+        host.update_job(id, None, Some("A")),
         Err("update of bank for running job not supported".to_owned())
     );
     assert_eq!(
@@ -63,17 +63,17 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
     let mut full = queue("q2");
     full.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with(records, vec![queue("q1"), full]);
+    let mut host = Host::with_data(records, vec![queue("q1"), full]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
     let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
                 try again later";
-    assert_eq!(host.update(id, Some("q2"), Some("B")), Err(text.to_owned()));
-    assert_eq!(host.update(id, Some("q2"), Some("A")), Ok(()), "its own bank has headroom");
+    assert_eq!(host.update_job(id, Some("q2"), Some("B")), Err(text.to_owned()));
+    assert_eq!(host.update_job(id, Some("q2"), Some("A")), Ok(()), "its own bank has headroom");
     // Flux first validates each key alone, so the plugin checks bank B with the present queue q2. Two separate updates are accepted.
-    assert!(host.update(id, Some("q1"), Some("B")).is_err());
-    assert_eq!(host.update(id, Some("q1"), None), Ok(()));
-    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert!(host.update_job(id, Some("q1"), Some("B")).is_err());
+    assert_eq!(host.update_job(id, Some("q1"), None), Ok(()));
+    assert_eq!(host.update_job(id, None, Some("B")), Ok(()));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -82,20 +82,20 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
 fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
     let narrow = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with(records, vec![narrow("q1", 1), narrow("q2", 1)]);
+    let mut host = Host::with_data(records, vec![narrow("q1", 1), narrow("q2", 1)]);
     for bank in ["A", "B"] {
         host.submit(HostJob::new(7).bank(bank).queue("q2")).unwrap();
     }
-    let pending = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
-    assert_eq!((host.state(pending), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+    let pending_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    let held_job = host.submit(HostJob::new(7).queue("q1")).unwrap();
+    assert_eq!((host.state(pending_job), host.state(held_job)), (Some(State::Sched), Some(State::Depend)));
     for bank in [None, Some("B")] {
-        assert_eq!(host.update(held, Some("q2"), bank), Ok(()), "{bank:?}");
-        assert_eq!(host.state(held), Some(State::Depend));
+        assert_eq!(host.update_job(held_job, Some("q2"), bank), Ok(()), "{bank:?}");
+        assert_eq!(host.state(held_job), Some(State::Depend));
     }
-    host.event(Event::Queues(vec![narrow("q1", 0)]));
-    assert_eq!(host.update(pending, Some("q1"), None), Ok(()));
-    assert_eq!(host.state(pending), Some(State::Sched));
+    host.send_event(Event::Queues(vec![narrow("q1", 0)]));
+    assert_eq!(host.update_job(pending_job, Some("q1"), None), Ok(()));
+    assert_eq!(host.state(pending_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -103,28 +103,28 @@ fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
 fn an_update_counts_only_running_jobs_for_a_limit_on_running_jobs() {
     let mut b = association(7, "B");
     b.max_running_jobs = Limit(1);
-    let mut host = Host::with(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
-    let first = host.submit(HostJob::new(7).bank("B")).unwrap();
-    host.start(first);
-    let released = host.submit(HostJob::new(7).bank("B")).unwrap();
-    assert_eq!(host.names(released), ["max-running-jobs-user-limit"]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A"), record(b, "A")], vec![queue("q1")]);
+    let first_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    host.start_job(first_job);
+    let released_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    assert_eq!(host.names(released_job), ["max-running-jobs-user-limit"]);
     let id = host.submit(HostJob::new(7)).unwrap();
     let text = "updating to bank B while it is already at max-run-jobs limit is not allowed; try again later";
-    assert_eq!(host.update(id, None, Some("B")), Err(text.to_owned()));
-    host.end(first);
-    assert_eq!(host.state(released), Some(State::Sched));
-    assert_eq!(host.update(id, None, Some("B")), Ok(()));
+    assert_eq!(host.update_job(id, None, Some("B")), Err(text.to_owned()));
+    host.end_job(first_job);
+    assert_eq!(host.state(released_job), Some(State::Sched));
+    assert_eq!(host.update_job(id, None, Some("B")), Ok(()));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
 #[test]
 fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_stays() {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let id = host.submit(HostJob::new(7)).unwrap();
     host.force_update(id, None, Some("lost".to_owned()));
     assert_eq!(host.state(id), Some(State::Sched));
     assert!(host.logged.iter().any(|line| line.contains("names bank \"lost\"")), "{:?}", host.logged);
-    assert_eq!(host.count(7, "lost", State::Sched), 1);
+    assert_eq!(host.count_jobs(7, "lost", State::Sched), 1);
     let bank = host.engine.ledger().job(id).and_then(|job| job.bank.clone()).unwrap();
     assert_eq!(bank.as_str(), "lost", "the bank in its jobspec");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
@@ -138,29 +138,29 @@ fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
         let narrow = |bank| Association { max_running_jobs: running, ..association(7, bank) };
         Event::Associations(vec![record(narrow("A"), "A"), record(narrow("B"), "A")])
     };
-    let strict = || Event::Settings(rules(RunningLimits::Strict, &[]));
+    let strict = || Event::Settings(running_limit_settings(RunningLimits::Strict, &[]));
     let mut host = Host::new();
-    host.event(accounts(UNLIMITED));
+    host.send_event(accounts(UNLIMITED));
     for bank in ["A", "B"] {
         let running = host.submit(HostJob::new(7).bank(bank)).unwrap();
-        host.start(running);
+        host.start_job(running);
     }
-    let moved = host.submit(HostJob::new(7)).unwrap();
-    let blocked = host.submit(HostJob::new(7).after("afterany:1")).unwrap();
-    let mut engine = Engine::small();
+    let moved_job = host.submit(HostJob::new(7)).unwrap();
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+    let mut engine = Engine::with_small_batches();
     for event in [strict(), accounts(Limit(1))] {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
-    host.never_answered = [moved].into();
-    host.replay(true, engine);
-    assert_eq!(host.names(blocked), ["afterany:1"]);
-    let job = HostJob { state: State::Priority, ..host.jobs[&moved].clone().bank("B") };
-    let updated = host.clone().engine.handle(NOW, Event::Updated(Host::facts(moved, &job)));
+    host.never_answered = [moved_job].into();
+    host.replay_jobs(true, engine);
+    assert_eq!(host.names(blocked_job), ["afterany:1"]);
+    let job = HostJob { state: State::Priority, ..host.jobs[&moved_job].clone().bank("B") };
+    let updated = host.clone().engine.handle(NOW, Event::Updated(Host::facts(moved_job, &job)));
     assert!(
         !updated.iter().any(|it| matches!(it, Effect::RemoveDependency(..) | Effect::Then(_))),
         "{updated:?}"
     );
-    host.force_update(moved, None, Some("B".to_owned()));
-    assert_eq!(host.names(blocked), ["afterany:1", "max-running-jobs-user-limit"]);
+    host.force_update(moved_job, None, Some("B".to_owned()));
+    assert_eq!(host.names(blocked_job), ["afterany:1", "max-running-jobs-user-limit"]);
 }

@@ -2,7 +2,7 @@
 //! Jobs at urgency 0 are released like other jobs, but reserve no headroom under limits on RUN.
 //! Rules: R7, R8
 
-use super::examples::{assert_no_drift, site, submit};
+use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
 use super::site::{HostJob, NOW};
 use crate::engine::{Effect, Event, Level, Refusal, State};
@@ -10,14 +10,14 @@ use crate::ids::{JobId, Limit};
 
 #[test]
 fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
+    host.start_job(a);
     let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
     for id in held {
         host.set_urgency(id, 16);
     }
-    host.end(a);
+    host.end_job(a);
     let states = held.map(|id| host.state(id) == Some(State::Sched));
     assert_eq!(states, [true, false, false, false, false]);
     assert_no_drift(&host);
@@ -25,32 +25,32 @@ fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
 
 #[test]
 fn a_released_job_of_urgency_0_lets_the_next_one_run() {
-    let mut host = site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let a = submit(&mut host, 1);
-    host.start(a);
+    host.start_job(a);
     let at_urgency_0 = submit(&mut host, 1);
     host.set_urgency(at_urgency_0, 0);
-    let next = submit(&mut host, 1);
-    host.end(a);
-    assert_eq!([at_urgency_0, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
-    host.start(next);
+    let next_job = submit(&mut host, 1);
+    host.end_job(a);
+    assert_eq!([at_urgency_0, next_job].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    host.start_job(next_job);
     host.set_urgency(at_urgency_0, 16);
-    let later = submit(&mut host, 1);
-    assert_eq!(host.names(later), ["max-running-jobs-user-limit"]);
+    let later_job = submit(&mut host, 1);
+    assert_eq!(host.names(later_job), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
 }
 
 /// Returns a host, a running job, and three held jobs of 1, 3 and 1 nodes, of which the first and the last have `urgency`. Three nodes may be
 /// in use, and two jobs may be in SCHED. The dependency `blocked_by`, if any, also blocks the held jobs.
 fn submit_three_held(urgency: i64, blocked_by: Option<&str>) -> (Host, JobId, [JobId; 3]) {
-    let mut host = site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
-    let running = submit(&mut host, 3);
-    host.start(running);
+    let mut host = make_site(|a| (a.max_nodes, a.max_sched_jobs) = (Limit(3), Limit(2)));
+    let running_job = submit(&mut host, 3);
+    host.start_job(running_job);
     let held = [(1, urgency), (3, 16), (1, urgency)].map(|(nodes, urgency)| {
         let job = HostJob { urgency, ..HostJob::new(7).size(nodes, nodes) };
-        host.submit(blocked_by.into_iter().fold(job, HostJob::after)).unwrap()
+        host.submit(blocked_by.into_iter().fold(job, HostJob::blocked_by)).unwrap()
     });
-    (host, running, held)
+    (host, running_job, held)
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
     ] {
         let (mut host, running, held) = submit_three_held(submitted, None);
         [held[0], held[2]].into_iter().for_each(|id| host.set_urgency(id, present));
-        host.end(running);
+        host.end_job(running);
         assert_eq!(held.map(|id| host.state(id)), states.map(Some), "{submitted}, then {present}");
         assert_no_drift(&host);
     }
@@ -73,7 +73,7 @@ fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
 #[test]
 fn a_blocked_job_of_urgency_0_reserves_no_headroom_to_run_in_a_scan() {
     let (mut host, running, held) = submit_three_held(0, Some("begin-time:9999"));
-    host.end(running);
+    host.end_job(running);
     assert_eq!([held[0], held[1]].map(|id| host.names(id)), [["begin-time:9999"]; 2]);
     assert_eq!(host.names(held[2]), ["begin-time:9999", "max-resources-user-limit"]);
     assert_no_drift(&host);
@@ -97,9 +97,9 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
 /// The job started while the engine waited for its urgency. Flux would refuse a priority for a running job.
 #[test]
 fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
-    let mut host = site(|_| ());
-    let runs = submit(&mut host, 1);
-    host.start(runs);
-    let effects = host.engine.handle(NOW, Event::Urgency(runs, 16));
+    let mut host = make_site(|_| ());
+    let runs_job = submit(&mut host, 1);
+    host.start_job(runs_job);
+    let effects = host.engine.handle(NOW, Event::Urgency(runs_job, 16));
     assert!(effects.is_empty(), "{effects:?}");
 }

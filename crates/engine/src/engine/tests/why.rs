@@ -2,7 +2,7 @@
 //! The explanations of jobs (`why`), compared with what later happens to the jobs in the model host.
 
 use super::host::Host;
-use super::live::{accounts, leaf, live, tree};
+use super::live::{accounts, leaf, live_host, tree};
 use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::{Association, AssociationRecord, ConfigPatch};
 use crate::engine::answers::{
@@ -15,7 +15,7 @@ use fairshare::{Policy, Shares};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet};
 
-pub fn why(host: &Host, id: JobId) -> Why {
+pub fn explain_job(host: &Host, id: JobId) -> Why {
     crate::engine::answers::why(&host.engine.view(), &Host::facts(id, &host.jobs[&id]), host.now).unwrap()
 }
 
@@ -31,11 +31,11 @@ pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
 
 #[test]
 fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
-    let mut host = Host::with(vec![limited_record(1, 2)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(1, 2)], vec![queue("q1")]);
     let first = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let held = host.submit(timed_job(7, 100.0).size(2, 2)).unwrap();
-    let explanation = why(&host, held);
+    let explanation = explain_job(&host, held);
     let limits: Vec<_> = explanation
         .holds
         .iter()
@@ -45,15 +45,15 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
     let frees: Vec<_> = explanation.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
     assert_eq!(frees, [(first, 1)]);
     // After the limit on jobs is raised, the limit on nodes alone holds the job.
-    host.event(Event::Associations(vec![limited_record(9, 2)]));
-    let explanation = why(&host, held);
+    host.send_event(Event::Associations(vec![limited_record(9, 2)]));
+    let explanation = explain_job(&host, held);
     assert_eq!(
         explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
         ["max-resources-user-limit"]
     );
     assert_eq!(explanation.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
-    host.event(Event::Associations(vec![limited_record(9, 1)]));
-    let explanation = why(&host, held);
+    host.send_event(Event::Associations(vec![limited_record(9, 1)]));
+    let explanation = explain_job(&host, held);
     assert_eq!(
         (explanation.release.reason.code.as_ref(), explanation.helps.last().map(|help| help.code.as_ref())),
         ("never", Some("ask"))
@@ -62,12 +62,12 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
 
 #[test]
 fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_ends() {
-    let mut host = Host::with(vec![limited_record(2, 99)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(2, 99)], vec![queue("q1")]);
     let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
-    host.start(late);
-    host.start(early);
-    let held = host.submit(timed_job(7, 100.0)).unwrap();
-    let hold = why(&host, held).holds.remove(0);
+    host.start_job(late);
+    host.start_job(early);
+    let held_job = host.submit(timed_job(7, 100.0)).unwrap();
+    let hold = explain_job(&host, held_job).holds.remove(0);
     assert_eq!(hold.text, "2 of 2 running jobs of user 7 in bank A are in use; this job takes 1");
     assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early, late]);
     let first = host.jobs[&early].started.map(|start| start + 100.0);
@@ -76,13 +76,13 @@ fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_
 
 #[test]
 fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_all() {
-    let mut host = Host::with(vec![limited_record(21, 99)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(21, 99)], vec![queue("q1")]);
     for _ in 0..21 {
         let id = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start(id);
+        host.start_job(id);
     }
-    let held = host.submit(timed_job(7, 100.0)).unwrap();
-    let hold = why(&host, held).holds.remove(0);
+    let held_job = host.submit(timed_job(7, 100.0)).unwrap();
+    let hold = explain_job(&host, held_job).holds.remove(0);
     assert_eq!((hold.frees.len(), hold.frees_total), (20, 21));
 }
 
@@ -90,23 +90,23 @@ fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_a
 fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
     let mut small = queue("q1");
     small.max_running_jobs = Limit(1);
-    let mut host = Host::with(vec![limited_record(9, 99)], vec![small, queue("q2")]);
+    let mut host = Host::with_data(vec![limited_record(9, 99)], vec![small, queue("q2")]);
     let [other, own] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
-    host.start(other);
-    host.start(own);
-    let held = host.submit(timed_job(7, 100.0).queue("q1")).unwrap();
-    let hold = why(&host, held).holds.remove(0);
+    host.start_job(other);
+    host.start_job(own);
+    let held_job = host.submit(timed_job(7, 100.0).queue("q1")).unwrap();
+    let hold = explain_job(&host, held_job).holds.remove(0);
     assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
     assert_eq!((hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total), (vec![own], 1));
 }
 
 #[test]
 fn a_blocked_job_is_not_held_by_a_full_limit() {
-    let mut host = Host::with(vec![limited_record(1, 99)], vec![queue("q1")]);
-    let blocked = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
-    let first = host.submit(HostJob::new(7)).unwrap();
-    host.start(first);
-    assert_eq!(why(&host, blocked).holds, []);
+    let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
+    let blocked_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
+    let first_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(first_job);
+    assert_eq!(explain_job(&host, blocked_job).holds, []);
 }
 
 #[test]
@@ -114,38 +114,39 @@ fn an_explanation_suggests_a_bank_only_if_the_update_is_accepted() {
     for (most, helps) in [(1, false), (2, true)] {
         let other = association(7, "B");
         let other = record(Association { max_active_jobs: Limit(most), ..other }, "A");
-        let mut host = Host::with(vec![limited_record(1, 99), other], vec![queue("q1")]);
+        let mut host = Host::with_data(vec![limited_record(1, 99), other], vec![queue("q1")]);
         host.submit(timed_job(7, 100.0).bank("B")).unwrap();
-        let first = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start(first);
-        let held = host.submit(timed_job(7, 100.0)).unwrap();
-        let is_suggested = why(&host, held).helps.iter().any(|help| help.code == "bank");
-        assert_eq!((is_suggested, host.update(held, None, Some("B")).is_ok()), (helps, helps));
+        let first_job = host.submit(timed_job(7, 100.0)).unwrap();
+        host.start_job(first_job);
+        let held_job = host.submit(timed_job(7, 100.0)).unwrap();
+        let is_suggested = explain_job(&host, held_job).helps.iter().any(|help| help.code == "bank");
+        assert_eq!((is_suggested, host.update_job(held_job, None, Some("B")).is_ok()), (helps, helps));
     }
 }
 
 #[test]
 fn an_explanation_names_what_other_than_limits_blocks_a_job() {
-    let mut host = Host::with(vec![limited_record(9, 9)], vec![queue("q1")]);
-    let causes = |host: &Host, id| why(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
-    let begins = host.submit(HostJob::new(7).after("begin-time=1800000000.000")).unwrap();
-    let explanation = why(&host, begins).others;
+    let mut host = Host::with_data(vec![limited_record(9, 9)], vec![queue("q1")]);
+    let causes =
+        |host: &Host, id| explain_job(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
+    let begins_job = host.submit(HostJob::new(7).blocked_by("begin-time=1800000000.000")).unwrap();
+    let explanation = explain_job(&host, begins_job).others;
     assert_eq!((explanation[0].cause.as_ref(), explanation[0].at), ("begin-time", Some(1.8e9)));
-    let after = host.submit(HostJob::new(7).after("after-finish=17")).unwrap();
-    assert_eq!(why(&host, after).others[0].name.as_deref(), Some("after-finish=17"));
-    let text = |host: &Host, id| why(host, id).others[0].text.clone();
-    assert_eq!(text(&host, after), "job 17 has to end first (afterany); job 17 is not active");
-    let pending = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(causes(&host, pending), ["resources"]);
-    host.set_urgency(pending, 0);
-    assert_eq!(causes(&host, pending), ["urgency"]);
-    assert_eq!(why(&host, pending).helps[0].code, "urgency");
-    host.set_urgency(pending, 16);
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    host.event(Event::Config(ConfigPatch::default()));
-    host.event(Event::Reprioritize);
-    host.settle();
-    assert_eq!(causes(&host, pending), ["score"]);
+    let after_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
+    assert_eq!(explain_job(&host, after_job).others[0].name.as_deref(), Some("after-finish=17"));
+    let text = |host: &Host, id| explain_job(host, id).others[0].text.clone();
+    assert_eq!(text(&host, after_job), "job 17 has to end first (afterany); job 17 is not active");
+    let pending_job = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(causes(&host, pending_job), ["resources"]);
+    host.set_urgency(pending_job, 0);
+    assert_eq!(causes(&host, pending_job), ["urgency"]);
+    assert_eq!(explain_job(&host, pending_job).helps[0].code, "urgency");
+    host.set_urgency(pending_job, 16);
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.send_event(Event::Config(ConfigPatch::default()));
+    host.send_event(Event::Reprioritize);
+    host.run_until_idle();
+    assert_eq!(causes(&host, pending_job), ["score"]);
     let mut bare = Host::new();
     let waits = bare.submit(HostJob::new(9)).unwrap();
     assert_eq!(causes(&bare, waits), ["association"]);
@@ -153,10 +154,10 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
 
 #[test]
 fn a_rank_is_the_place_among_all_associations() {
-    let mut host = live(Policy::FairTree);
+    let mut host = live_host(Policy::FairTree);
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), leaf(7, "B", 100.0, 0.0)];
-    host.event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
-    host.settle();
+    host.send_event(Event::Policy(super::live::accounts(), tree(Policy::FairTree, host.now, leaves)));
+    host.run_until_idle();
     let wanted = |open| StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open };
     let explanation = crate::engine::answers::standings(&host.engine.view(), &wanted(Open::Banks), host.now);
     let rank = |at: usize| explanation.associations[at].rank.unwrap();
@@ -175,27 +176,27 @@ fn a_rank_is_the_place_among_all_associations() {
 
 #[test]
 fn an_annotation_contains_fair_share_and_rank_or_the_limit_that_holds_the_job() {
-    let mut host = live(Policy::FairTree);
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let mut host = live_host(Policy::FairTree);
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes.last().map(String::as_str), Some("1.000, 1st of 3"));
-    let mut host = Host::with(vec![limited_record(0, 9)], vec![]);
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let mut host = Host::with_data(vec![limited_record(0, 9)], vec![]);
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     host.submit(HostJob::new(7)).unwrap();
     assert_eq!(host.notes, ["held: max-running-jobs-user-limit 0/0"]);
 }
 
 #[test]
 fn a_refresh_updates_annotations() {
-    let mut host = live(Policy::Classic);
+    let mut host = live_host(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
-    host.event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start(runs);
+    host.start_job(runs);
     let first = host.jobs[&waits].annotation.clone();
     for _ in 0..3 {
-        host.refresh(30.0);
+        host.advance_and_refresh(30.0);
         for id in [waits, behind] {
             assert_eq!(
                 host.jobs[&id].annotation,
@@ -206,10 +207,10 @@ fn a_refresh_updates_annotations() {
     assert_ne!(host.jobs[&waits].annotation, first);
     // After annotations were turned off and on, all jobs get their annotations again.
     for annotate in [false, true] {
-        host.event(Event::Settings(Settings { annotate, ..Settings::default() }));
+        host.send_event(Event::Settings(Settings { annotate, ..Settings::default() }));
         host.jobs.get_mut(&behind).unwrap().annotation = None;
     }
-    host.refresh(30.0);
+    host.advance_and_refresh(30.0);
     assert_eq!(
         host.jobs[&behind].annotation,
         crate::engine::annotate::annotation_text(&host.engine.view(), behind)
@@ -218,15 +219,15 @@ fn a_refresh_updates_annotations() {
 
 #[test]
 fn an_unchanged_annotation_is_not_sent_again() {
-    let mut host = live(Policy::FairTree);
-    host.event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
+    let mut host = live_host(Policy::FairTree);
+    host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
     let id = host.submit(HostJob::new(7)).unwrap();
     let notes = |host: &mut Host| {
         let effects = host.engine.handle(NOW, Event::PriorityGet(id, 16));
         effects.iter().filter(|effect| matches!(effect, Effect::Annotate(..))).count()
     };
     assert_eq!(notes(&mut host), 0);
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 10)]));
     assert_eq!(notes(&mut host), 0, "the priority changed, the fair-share did not");
 }
 
@@ -238,13 +239,13 @@ pub fn any_jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u3
 
 /// Returns a host. `limits` are the running jobs, nodes and jobs in SCHED of user 7 in bank A, and the running jobs and nodes of each
 /// association in queue q1.
-pub fn site(limits: [i64; 5]) -> Host {
+pub fn make_site(limits: [i64; 5]) -> Host {
     let mut own = association(7, "A");
     (own.max_running_jobs, own.max_nodes, own.max_sched_jobs) =
         (Limit(limits[0]), Limit(limits[1]), Limit(limits[2]));
     let mut small = queue("q1");
     (small.max_running_jobs, small.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
-    Host::with(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
+    Host::with_data(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
 }
 
 /// Submits jobs, and starts those that are to start. Returns the ids of the accepted jobs.
@@ -260,7 +261,7 @@ pub fn submit_all(host: &mut Host, jobs: &[(bool, u64, usize, u32, Option<u32>)]
         let Ok(id) = host.submit(job) else { continue };
         ids.push(id);
         if *starts {
-            host.start(id);
+            host.start_job(id);
         }
     }
     ids
@@ -273,10 +274,10 @@ proptest! {
     fn the_predicted_release_is_right_if_all_released_jobs_start_at_once(
         jobs in any_jobs(), limits in (0..4i64, 3..9i64, 1..6i64, 1..4i64, 2..9i64),
     ) {
-        let mut host = site([limits.0, limits.1, limits.2, limits.3, limits.4]);
+        let mut host = make_site([limits.0, limits.1, limits.2, limits.3, limits.4]);
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
-        let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, why(&host, id))).collect();
+        let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, explain_job(&host, id))).collect();
         let asked = host.now;
         let mut released: BTreeMap<JobId, f64> = BTreeMap::new();
         let mut ends: BTreeSet<(u64, JobId)> = BTreeSet::new();
@@ -288,7 +289,7 @@ proptest! {
         let mut at = asked;
         loop {
             while let Some(id) = host.jobs.iter().find(|(_, job)| job.state == State::Sched).map(|(id, _)| *id) {
-                host.start(id);
+                host.start_job(id);
                 ends.extend(host.jobs[&id].limit.map(|limit| ((at + limit) as u64, id)));
             }
             for (id, _) in &explanation {
@@ -298,7 +299,7 @@ proptest! {
             }
             let Some((end, id)) = ends.pop_first() else { break };
             at = end as f64;
-            host.end(id);
+            host.end_job(id);
         }
         for (id, explanation) in &explanation {
             prop_assert_eq!(
@@ -310,7 +311,7 @@ proptest! {
     /// Pages that are restricted to a user contain the user's pending jobs, and other pages contain all pending jobs.
     #[test]
     fn the_pages_of_a_list_contain_all_jobs(jobs in any_jobs(), most in 1..6usize) {
-        let mut host = site([2, 6, 3, 2, 5]);
+        let mut host = make_site([2, 6, 3, 2, 5]);
         let ids = submit_all(&mut host, &jobs);
         for user in [None, Some(7), Some(8)] {
             let wanted: Vec<JobId> = ids
@@ -323,7 +324,7 @@ proptest! {
                 let page = crate::engine::answers::jobs_page(&host.engine.view(), &JobsWanted { after, user: user.map(UserId), most, ..JobsWanted::default() }, host.now);
                 prop_assert!(page.jobs.len() <= most);
                 for job in &page.jobs {
-                    let explanation = why(&host, job.id);
+                    let explanation = explain_job(&host, job.id);
                     let mut limits: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
                     limits.dedup();
                     prop_assert_eq!(&job.holds, &limits);
@@ -344,49 +345,49 @@ proptest! {
 /// After a push raises a limit, a held job keeps its dependencies until the next scan. The explanation then predicts a release now.
 #[test]
 fn a_held_job_under_a_raised_limit_is_explained_as_released_now() {
-    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
     let [first, held] = [(); 2].map(|()| {
         let id = host.submit(timed_job(7, 100.0)).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     });
     let release = |host: &Host, id| {
-        let explanation = why(host, id);
+        let explanation = explain_job(host, id);
         (explanation.holds.len(), explanation.release.reason.code.to_string(), explanation.release.latest)
     };
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!(release(&host, held), (1, "bounded".to_owned(), end));
-    host.event(Event::Associations(vec![limited_record(9, 9)]));
+    host.send_event(Event::Associations(vec![limited_record(9, 9)]));
     assert_eq!(release(&host, held), (0, "bounded".to_owned(), Some(host.now)));
-    let pending = host.submit(timed_job(7, 100.0)).unwrap();
-    assert_eq!(release(&host, pending), (0, "free".to_owned(), None));
+    let pending_job = host.submit(timed_job(7, 100.0)).unwrap();
+    assert_eq!(release(&host, pending_job), (0, "free".to_owned(), None));
 }
 
 /// Until the eventlog is read, the engine has not stored the job's dependencies. It can still compare the job with the limits.
 #[test]
 fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_exceed() {
-    let mut host = Host::with(vec![limited_record(1, 9)], vec![queue("q1")]);
-    let first = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start(first);
-    let held = host.submit(timed_job(7, 100.0)).unwrap();
-    host.never_answered = [held].into();
-    let mut engine = Engine::small();
+    let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
+    let first_job = host.submit(timed_job(7, 100.0)).unwrap();
+    host.start_job(first_job);
+    let held_job = host.submit(timed_job(7, 100.0)).unwrap();
+    host.never_answered = [held_job].into();
+    let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![limited_record(1, 9)]));
-    host.replay(true, engine);
-    let explanation = why(&host, held);
+    host.replay_jobs(true, engine);
+    let explanation = explain_job(&host, held_job);
     let holds: Vec<_> = explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!(
         (holds, explanation.release.reason.code.as_ref()),
         (vec!["max-running-jobs-user-limit"], "unread")
     );
     assert!(explanation.is_held && explanation.carries.is_empty());
-    assert_eq!(why(&host, first).holds, []);
+    assert_eq!(explain_job(&host, first_job).holds, []);
 }
 
 /// A dependency contains the id in the form in which the user wrote it, and the explanation must accept every form.
 #[test]
 fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
-    let mut host = Host::with(vec![limited_record(2, 9)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(2, 9)], vec![queue("q1")]);
     let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
     let rows = [
@@ -398,63 +399,64 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     ];
     for state in ["is pending", "is running"] {
         for (name, does, scheme, id, target) in &rows {
-            let waits = host.submit(HostJob::new(7).after(&format!("{name}={id}"))).unwrap();
+            let waits = host.submit(HostJob::new(7).blocked_by(&format!("{name}={id}"))).unwrap();
             let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
-            assert_eq!(why(&host, waits).others[0].text, text);
-            host.end(waits);
+            assert_eq!(explain_job(&host, waits).others[0].text, text);
+            host.end_job(waits);
         }
         if state == "is pending" {
-            host.start(first);
-            host.start(second);
+            host.start_job(first);
+            host.start_job(second);
         }
     }
-    let held = host.submit(HostJob::new(7)).unwrap();
-    let last = host.submit(HostJob::new(7).after(&format!("after-success={held}"))).unwrap();
-    let text = format!("job {held} has to end successfully first (afterok); job {held} is held by a limit");
-    assert_eq!(why(&host, last).others[0].text, text);
+    let held_job = host.submit(HostJob::new(7)).unwrap();
+    let last = host.submit(HostJob::new(7).blocked_by(&format!("after-success={held_job}"))).unwrap();
+    let text =
+        format!("job {held_job} has to end successfully first (afterok); job {held_job} is held by a limit");
+    assert_eq!(explain_job(&host, last).others[0].text, text);
     for (name, text) in [
         ("singleton", "an earlier job of its user with the same name has to end first (singleton)"),
         ("site=17", "another plugin blocks it: site=17"),
         ("after-success=academy-cobra--x", "another plugin blocks it: after-success=academy-cobra--x"),
     ] {
-        let id = host.submit(HostJob::new(7).after(name)).unwrap();
-        assert_eq!(why(&host, id).others[0].text, text);
-        host.end(id);
+        let id = host.submit(HostJob::new(7).blocked_by(name)).unwrap();
+        assert_eq!(explain_job(&host, id).others[0].text, text);
+        host.end_job(id);
     }
 }
 
 /// The end of the running job releases only the first of three held jobs, so the answer suggests the cancellation only for that job.
 #[test]
 fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
-    let mut host = Host::with(vec![limited_record(1, 99)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
     let runs = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start(runs);
+    host.start_job(runs);
     let held = [(); 3].map(|()| host.submit(timed_job(7, 100.0)).unwrap());
-    let helps = |host: &Host, id| why(host, id).helps.iter().any(|help| help.code == "cancel");
+    let helps = |host: &Host, id| explain_job(host, id).helps.iter().any(|help| help.code == "cancel");
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
-    host.end(runs);
+    host.end_job(runs);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
     // The end of a large job releases two small jobs.
-    let mut host = Host::with(vec![limited_record(9, 4)], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
     let large = host.submit(timed_job(7, 100.0).size(4, 4)).unwrap();
-    host.start(large);
+    host.start_job(large);
     let held = [3, 1, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
-    host.end(large);
+    host.end_job(large);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
 }
 
 /// The command reads answers into the types of the engine. Scripts read the keys of the JSON, so a changed key fails this test.
 #[test]
 fn an_answer_survives_a_round_trip_through_json() {
-    let mut host = live(Policy::FairTree);
-    host.event(Event::Associations(vec![limited_record(1, 9)]));
-    let first = host.submit(timed_job(7, 100.0)).unwrap();
-    let held = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start(first);
-    let last = host.submit(timed_job(7, 100.0)).unwrap();
-    for id in [first, held, last] {
-        let explanation = why(&host, id);
+    let mut host = live_host(Policy::FairTree);
+    host.send_event(Event::Associations(vec![limited_record(1, 9)]));
+    let first_job = host.submit(timed_job(7, 100.0)).unwrap();
+    let held_job = host.submit(timed_job(7, 100.0)).unwrap();
+    host.start_job(first_job);
+    let last_job = host.submit(timed_job(7, 100.0)).unwrap();
+    for id in [first_job, held_job, last_job] {
+        let explanation = explain_job(&host, id);
         let written = serde_json::to_value(&explanation).unwrap();
         assert_eq!(serde_json::from_value::<Why>(written).unwrap(), explanation);
     }

@@ -3,7 +3,7 @@
 
 use super::host::Host;
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
-use super::why::why;
+use super::why::explain_job;
 use crate::accounts::{Association, Queue};
 use crate::engine::{Event, State, Timer};
 use crate::ids::{JobId, Limit};
@@ -13,37 +13,43 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
     let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
     let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
-    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
+    let helps =
+        |host: &Host, id| explain_job(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
     // The association's own limit holds the job.
-    let mut host = Host::with(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
+    let mut host =
+        Host::with_data(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
     let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
     assert_eq!(helps(&host, held), ["cancel", "smaller"]);
-    let one = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    assert_eq!(helps(&host, one), ["smaller"], "the earlier held job would take two of the nodes");
+    let one_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
+    assert_eq!(helps(&host, one_job), ["smaller"], "the earlier held job would take two of the nodes");
     let mut alone = host.clone();
-    alone.end(held);
-    assert_eq!(helps(&alone, one), ["cancel", "smaller"], "the job needs all nodes, and all would be free");
-    host.event(Event::Associations(vec![second("B")]));
+    alone.end_job(held);
+    assert_eq!(
+        helps(&alone, one_job),
+        ["cancel", "smaller"],
+        "the job needs all nodes, and all would be free"
+    );
+    host.send_event(Event::Associations(vec![second("B")]));
     assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
     // The limit of a queue holds the job.
-    let mut host = Host::with(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
+    let mut host = Host::with_data(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
     let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
-    host.start(first);
+    host.start_job(first);
     let held = if host.state(held) == Some(State::Depend) {
         held
     } else {
         host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
     };
     assert_eq!(helps(&host, held), ["cancel", "queue"]);
-    let answer = why(&host, held);
+    let answer = explain_job(&host, held);
     assert!(answer.helps[1].text.contains("queue q2 has headroom"), "{}", answer.helps[1].text);
     assert_eq!((answer.is_held, answer.carries.len(), answer.duration), (true, 1, Some(3600.0)));
-    assert_eq!(why(&host, first).duration, Some(3600.0));
-    assert!(!why(&host, first).is_held && why(&host, first).others.is_empty());
+    assert_eq!(explain_job(&host, first).duration, Some(3600.0));
+    assert!(!explain_job(&host, first).is_held && explain_job(&host, first).others.is_empty());
     // `why` does not suggest a queue without a record.
-    let mut host = Host::with(vec![record(own(9), "A")], vec![small]);
+    let mut host = Host::with_data(vec![record(own(9), "A")], vec![small]);
     let [_, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     assert_eq!((host.state(held), helps(&host, held)), (Some(State::Depend), vec!["cancel".into()]));
 }
@@ -54,24 +60,24 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     let limits = |run, sched| {
         let own =
             Association { max_running_jobs: Limit(run), max_sched_jobs: Limit(sched), ..association(7, "A") };
-        Host::with(vec![record(own, "A")], vec![queue("q1")])
+        Host::with_data(vec![record(own, "A")], vec![queue("q1")])
     };
     let timed = |limit: f64| HostJob { limit: Some(limit), duration: limit, ..HostJob::new(7) };
     let ask = |host: &Host, id| {
-        let release = why(host, id).release;
+        let release = explain_job(host, id).release;
         (release.reason.code.to_string(), release.latest.is_some(), release.if_started.is_some())
     };
     // The running job has no time limit.
     let mut host = limits(1, 9);
     let first = host.submit(HostJob::new(7)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
     // Another held job goes first.
-    let behind = host.submit(timed(50.0)).unwrap();
-    assert_eq!(ask(&host, behind), ("needs-start".to_owned(), false, false));
-    let blocked = host.submit(timed(50.0).after("afterany:1")).unwrap();
-    assert_eq!(ask(&host, blocked), ("others".to_owned(), false, false));
+    let behind_job = host.submit(timed(50.0)).unwrap();
+    assert_eq!(ask(&host, behind_job), ("needs-start".to_owned(), false, false));
+    let blocked_job = host.submit(timed(50.0).blocked_by("afterany:1")).unwrap();
+    assert_eq!(ask(&host, blocked_job), ("others".to_owned(), false, false));
     // The job in SCHED must start before the held job goes. At urgency 0 it does not start.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
@@ -82,53 +88,57 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     }
     let mut host = limits(1, 9);
     let first = host.submit(timed(100.0)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let held = host.submit(timed(50.0)).unwrap();
     host.now = host.jobs[&first].started.unwrap() + 10.0;
-    let release = why(&host, held).release;
+    let release = explain_job(&host, held).release;
     assert_eq!((release.reason.code.as_ref(), release.latest), ("bounded", Some(host.now + 90.0)));
     assert!(release.reason.text.contains("within 1 min 30 s"), "{}", release.reason.text);
 }
 
 #[test]
 fn why_suggests_no_step_that_would_not_help() {
-    let helps = |host: &Host, id| why(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
+    let helps =
+        |host: &Host, id| explain_job(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
     let own = Association { max_nodes: Limit(4), ..association(7, "A") };
     let full = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
     // The other bank is full, the site has no second queue, and the limit has no headroom.
-    let mut host = Host::with(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
     let first =
         host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7).queue("q1").size(4, 4) }).unwrap();
-    host.start(first);
-    let held = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
-    assert_eq!(helps(&host, held), ["wait", "cancel"]);
-    let hold = &why(&host, held).holds[0];
+    host.start_job(first);
+    let held_job = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
+    assert_eq!(helps(&host, held_job), ["wait", "cancel"]);
+    let hold = &explain_job(&host, held_job).holds[0];
     assert_eq!((hold.frees[0].id, hold.frees[0].state.as_ref()), (first, "run"));
     let others = |host: &Host, id| {
-        let others = why(host, id).others;
+        let others = explain_job(host, id).others;
         others.into_iter().map(|it| (it.cause, it.name)).collect::<Vec<_>>()
     };
-    assert_eq!(others(&host, held), [], "no other plugin blocks the job");
+    assert_eq!(others(&host, held_job), [], "no other plugin blocks the job");
     let free = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).bank("A").size(0, 0) });
     if let Ok(free) = free {
-        assert_eq!((why(&host, free).duration, helps(&host, free)), (None, vec![]));
+        assert_eq!((explain_job(&host, free).duration, helps(&host, free)), (None, vec![]));
     }
     // A job that a dependency with an unreadable name blocks.
     let mut blocked = HostJob::new(7);
     blocked.dependencies.insert("keep=x".to_owned());
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![]);
     let next = JobId(1);
     host.never_answered = [next].into();
     let blocked = host.submit(blocked).unwrap();
     assert_eq!((blocked, host.state(blocked)), (next, Some(State::Depend)));
     assert_eq!(others(&host, blocked), [("dependency".into(), None)]);
-    let pending = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!((others(&host, pending), helps(&host, pending)), (vec![("resources".into(), None)], vec![]));
-    host.event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    host.event(Event::Reprioritize);
-    host.settle();
+    let pending_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(
-        (others(&host, pending), helps(&host, pending)),
+        (others(&host, pending_job), helps(&host, pending_job)),
+        (vec![("resources".into(), None)], vec![])
+    );
+    host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
+    host.send_event(Event::Reprioritize);
+    host.run_until_idle();
+    assert_eq!(
+        (others(&host, pending_job), helps(&host, pending_job)),
         (vec![("score".into(), None)], vec!["ask".into()])
     );
 }
@@ -177,12 +187,16 @@ fn association_with_project(project: &str) -> Association {
 fn why_suggests_no_bank_that_refuses_the_project() {
     for (project, helps) in [("*", true), ("p", false)] {
         let records = vec![one_job_record(7, "A"), record(association_with_project(project), "A")];
-        let mut host = Host::with(records, vec![queue("q1")]);
-        let first = host.submit(HostJob::new(7)).unwrap();
-        host.start(first);
-        let held = host.submit(HostJob::new(7)).unwrap();
-        let is_suggested = why(&host, held).helps.iter().any(|help| help.code == "bank");
-        assert_eq!((is_suggested, host.update(held, None, Some("B")).is_ok()), (helps, helps), "{project}");
+        let mut host = Host::with_data(records, vec![queue("q1")]);
+        let first_job = host.submit(HostJob::new(7)).unwrap();
+        host.start_job(first_job);
+        let held_job = host.submit(HostJob::new(7)).unwrap();
+        let is_suggested = explain_job(&host, held_job).helps.iter().any(|help| help.code == "bank");
+        assert_eq!(
+            (is_suggested, host.update_job(held_job, None, Some("B")).is_ok()),
+            (helps, helps),
+            "{project}"
+        );
     }
 }
 
@@ -239,7 +253,7 @@ fn a_rejection_names_a_bank_that_would_accept_the_job() {
         ("another user", association(8, "B"), false),
         ("not for its project", association_with_project("p"), false),
     ] {
-        let mut host = Host::with(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
+        let mut host = Host::with_data(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
         let job = HostJob { project: Some("*".to_owned()), ..HostJob::new(7).queue("q1").size(3, 3) };
         let text = host.submit(job).unwrap_err();
         assert_eq!(text.contains('B'), is_named, "{case}: {text}");
@@ -248,12 +262,12 @@ fn a_rejection_names_a_bank_that_would_accept_the_job() {
 
 #[test]
 fn why_names_20_foreign_dependencies_and_counts_all() {
-    let mut host = Host::with(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let name = |number: u32| format!("after-finish={}", 100 + number);
-    let blocked = (0..23).fold(HostJob::new(7), |job, number| job.after(&name(number)));
+    let blocked = (0..23).fold(HostJob::new(7), |job, number| job.blocked_by(&name(number)));
     let blocked = host.submit(blocked).unwrap();
     let ask = |host: &Host| {
-        let why = why(host, blocked);
+        let why = explain_job(host, blocked);
         (why.others.len(), why.others_total - why.others.len())
     };
     assert_eq!(ask(&host), (20, 3));
@@ -265,24 +279,27 @@ fn why_names_20_foreign_dependencies_and_counts_all() {
         (22, true, (20, 2)),
         (23, true, (20, 3)),
     ] {
-        host.event(Event::Dependency { id: blocked, name: &name(number), added });
+        host.send_event(Event::Dependency { id: blocked, name: &name(number), added });
         assert_eq!(ask(&host), wanted, "{number} {added}");
     }
     for number in 0..22 {
         host.remove_dependency(blocked, &name(number));
     }
     assert_eq!(ask(&host), (1, 0));
-    host.event(Event::Dependency { id: blocked, name: &name(23), added: false });
-    assert_eq!(why(&host, blocked).others.iter().filter(|other| other.cause == "dependency").count(), 0);
+    host.send_event(Event::Dependency { id: blocked, name: &name(23), added: false });
+    assert_eq!(
+        explain_job(&host, blocked).others.iter().filter(|other| other.cause == "dependency").count(),
+        0
+    );
 }
 
 #[test]
 fn why_suggests_no_smaller_job_without_headroom() {
     let own = Association { max_nodes: Limit(4), ..association(7, "A") };
-    let mut host = Host::with(vec![record(own, "A")], vec![queue("q1")]);
-    let first = host.submit(HostJob::new(7).size(4, 4)).unwrap();
-    host.start(first);
-    let held = host.submit(HostJob::new(7).size(2, 2)).unwrap();
-    assert_eq!(why(&host, held).holds.len(), 1);
-    assert!(why(&host, held).helps.iter().all(|note| note.code != "smaller"));
+    let mut host = Host::with_data(vec![record(own, "A")], vec![queue("q1")]);
+    let first_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
+    host.start_job(first_job);
+    let held_job = host.submit(HostJob::new(7).size(2, 2)).unwrap();
+    assert_eq!(explain_job(&host, held_job).holds.len(), 1);
+    assert!(explain_job(&host, held_job).helps.iter().all(|note| note.code != "smaller"));
 }

@@ -18,7 +18,7 @@ pub enum Stage {
 }
 
 #[derive(Clone, Debug)]
-struct Life {
+struct TrackedJob {
     stage: Stage,
     size: Size,
     /// Whether an association counts the job.
@@ -34,7 +34,7 @@ fn is_prioritized(effects: &[Effect]) -> bool {
 /// The live jobs, as the events reported them.
 #[derive(Clone, Debug, Default)]
 pub struct StageOracle {
-    jobs: BTreeMap<JobId, Life>,
+    jobs: BTreeMap<JobId, TrackedJob>,
     /// Jobs that passed validation and have had no later event.
     validated: BTreeSet<JobId>,
 }
@@ -66,15 +66,15 @@ impl StageOracle {
                     }
                 };
                 let size = *facts.size.as_ref().unwrap_or(&Size::ONE);
-                self.jobs.insert(facts.id, Life { stage, size, counts: false, is_held: false });
+                self.jobs.insert(facts.id, TrackedJob { stage, size, counts: false, is_held: false });
             }
-            Event::Depend(id) => self.reach(*id, Stage::Depend),
+            Event::Depend(id) => self.set_stage(*id, Stage::Depend),
             // An expedited job that left SCHED returns there.
             Event::Bounced { id, urgency: 31, .. } if is_prioritized(effects) => {
-                self.reach(*id, Stage::Sched)
+                self.set_stage(*id, Stage::Sched)
             }
-            Event::Priority(id, _) | Event::Bounced { id, .. } => self.reach(*id, Stage::Priority),
-            Event::Sched(id) => self.reach(*id, Stage::Sched),
+            Event::Priority(id, _) | Event::Bounced { id, .. } => self.set_stage(*id, Stage::Priority),
+            Event::Sched(id) => self.set_stage(*id, Stage::Sched),
             Event::Run(id, _) => {
                 if let Some(life) = self.jobs.get_mut(id) {
                     life.stage = Stage::Run;
@@ -102,7 +102,7 @@ impl StageOracle {
         }
     }
 
-    fn reach(&mut self, id: JobId, stage: Stage) {
+    fn set_stage(&mut self, id: JobId, stage: Stage) {
         if let Some(life) = self.jobs.get_mut(&id) {
             life.stage = life.stage.max(stage);
         }
@@ -131,7 +131,7 @@ impl StageOracle {
         self.jobs.len()
     }
 
-    fn lives_in_stage(&self, stage: Stage) -> impl Iterator<Item = &Life> {
+    fn lives_in_stage(&self, stage: Stage) -> impl Iterator<Item = &TrackedJob> {
         self.jobs.values().filter(move |life| life.stage == stage)
     }
 

@@ -18,75 +18,75 @@ impl Host {
         past.extend(job.dependencies.iter().map(depends));
         past.push((self.now + 0.25, Past::Accepted));
         self.jobs.insert(id, HostJob { submitted: self.now, past, urgency_at_first: job.urgency, ..job });
-        self.create(id);
-        if let Some(Answer::Rejected(text)) = self.callback(id, |facts| Event::Validate(facts)) {
-            self.destroy(id);
+        self.create_job(id);
+        if let Some(Answer::Rejected(text)) = self.run_callback(id, |facts| Event::Validate(facts)) {
+            self.destroy_job(id);
             return Err(text);
         }
         for name in self.jobs[&id].dependencies.clone() {
-            self.dependency_event(id, &name, true);
+            self.send_dependency_event(id, &name, true);
         }
-        self.callback(id, |facts| Event::New(facts));
+        self.run_callback(id, |facts| Event::New(facts));
         self.jobs.get_mut(&id).unwrap().state = State::Depend;
-        self.callback(id, |facts| Event::Depend(facts.id));
+        self.run_callback(id, |facts| Event::Depend(facts.id));
         if self.jobs.get(&id).is_some_and(|job| job.dependencies.is_empty() && job.state == State::Depend) {
             self.enter_priority(id);
         }
-        self.settle();
+        self.run_until_idle();
         Ok(id)
     }
 
     /// Starts a job that is in SCHED with a priority above 0.
-    pub fn start(&mut self, id: JobId) {
+    pub fn start_job(&mut self, id: JobId) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched && job.priority > Some(0) {
             self.now += 1.0;
             job.state = State::Run;
             job.started = Some(self.now);
-            self.callback(id, |facts| Event::Run(facts.id, facts.resources));
-            self.settle();
+            self.run_callback(id, |facts| Event::Run(facts.id, facts.resources));
+            self.run_until_idle();
         }
     }
 
     /// Starts a job that is held in SCHED. The scheduler had allocated its resources before the engine held the job.
-    pub fn start_held(&mut self, id: JobId) {
+    pub fn start_held_job(&mut self, id: JobId) {
         let job = self.jobs.get_mut(&id).unwrap();
         assert_eq!(job.state, State::Sched, "job {id} can take resources in SCHED only");
         job.is_held_in_sched = false;
         job.priority = Some(1);
-        self.start(id);
+        self.start_job(id);
     }
 
     /// Ends or cancels a job.
-    pub fn end(&mut self, id: JobId) {
+    pub fn end_job(&mut self, id: JobId) {
         if self.jobs.contains_key(&id) {
             self.now += 1.0;
             self.jobs.get_mut(&id).unwrap().state = State::Cleanup;
-            self.callback(id, |facts| Event::Cleanup(facts.id));
+            self.run_callback(id, |facts| Event::Cleanup(facts.id));
             self.jobs.get_mut(&id).unwrap().state = State::Inactive;
             // From INACTIVE on, Flux rejects the end of a subscription.
             assert!(!self.subscribed.contains(&id), "job {id} ends, and is still subscribed to");
-            self.callback(id, |facts| Event::Inactive(facts.id));
+            self.run_callback(id, |facts| Event::Inactive(facts.id));
             let job = &self.jobs[&id];
             let (nodes, cores, end) = (job.size.nodes, job.size.cores, self.now);
             let (user, bank) = (UserId(job.user), job.bank.as_deref().map(Into::into));
             let ran = job.started.map(|start| (start, end));
             self.ended.push(EndedJob { id, user, bank, nodes, cores, ran, end });
-            self.destroy(id);
-            self.settle();
+            self.destroy_job(id);
+            self.run_until_idle();
         }
     }
 
-    fn create(&mut self, id: JobId) {
-        self.callback_with_state(id, |facts, job| Event::Created {
+    fn create_job(&mut self, id: JobId) {
+        self.run_callback_in_state(id, |facts, job| Event::Created {
             id: facts.id,
             state: facts.state,
             has_dependencies: job.has_declared_dependencies,
         });
     }
 
-    fn destroy(&mut self, id: JobId) {
-        self.callback(id, |facts| Event::Gone(facts.id));
+    fn destroy_job(&mut self, id: JobId) {
+        self.run_callback(id, |facts| Event::Gone(facts.id));
         assert!(!self.subscribed.contains(&id), "job {id} is gone, and is still subscribed to");
         self.jobs.remove(&id);
     }
@@ -98,14 +98,14 @@ impl Host {
         if self.subscribed.contains(&id) {
             // The engine gets the event, so it sorts by the new urgency from now on.
             self.jobs.get_mut(&id).unwrap().urgency_at_first = urgency;
-            self.callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
+            self.run_callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
         }
         let Some(job) = self.jobs.get_mut(&id) else { return };
         if job.state == State::Sched {
             job.state = State::Priority;
             self.ask_again(id, urgency);
         }
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Asks the engine to validate an update. Returns the text of the rejection, if any.
@@ -116,12 +116,12 @@ impl Host {
             _ => None,
         });
         let is_other = |effect: &Effect| !matches!(effect, Effect::Reject(_));
-        self.apply(effects.into_iter().filter(is_other).collect());
+        self.apply_effects(effects.into_iter().filter(is_other).collect());
         rejection.map_or(Ok(()), Err)
     }
 
     /// Updates the queue or the bank of a job as `flux update` does.
-    pub fn update(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
+    pub fn update_job(&mut self, id: JobId, queue: Option<&str>, bank: Option<&str>) -> Result<(), String> {
         let Some(job) = self.jobs.get(&id).cloned() else { return Ok(()) };
         let (user, state) = (UserId(job.user), job.state);
         // Flux's builtin plugin `.update-queue` checks the job before our plugin does.
@@ -154,16 +154,16 @@ impl Host {
             job.state = State::Priority;
         }
         let urgency = job.urgency;
-        self.callback(id, |facts| Event::Updated(facts));
+        self.run_callback(id, |facts| Event::Updated(facts));
         if bounces && self.jobs.contains_key(&id) {
             self.ask_again(id, urgency);
         }
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Reloads the plugin if `is_reload`, and otherwise restarts the job manager. `engine` has the load-time data. The caller pushes all
     /// other data afterwards.
-    pub fn replay(&mut self, is_reload: bool, mut engine: Engine) {
+    pub fn replay_jobs(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
         (self.slices, self.refresh_at, self.listed) = (0, None, None);
@@ -185,24 +185,24 @@ impl Host {
             order.sort_by_key(|id| (std::cmp::Reverse(self.jobs[id].state), *id));
         }
         for id in &order {
-            self.create(*id);
-            self.callback(*id, |facts| Event::New(facts));
+            self.create_job(*id);
+            self.run_callback(*id, |facts| Event::New(facts));
             let state = self.jobs[id].state;
             if is_reload && state == State::Depend {
-                self.callback(*id, |facts| Event::Depend(facts.id));
+                self.run_callback(*id, |facts| Event::Depend(facts.id));
             }
             if !is_reload && state == State::Sched {
                 let job = self.jobs.get_mut(id).unwrap();
                 // A restart sets all priorities to -1, so Flux acts on each answer.
                 (job.state, job.priority) = (State::Priority, None);
                 let urgency = job.urgency;
-                let answer = self.callback(*id, |facts| Event::Priority(facts.id, urgency));
+                let answer = self.run_callback(*id, |facts| Event::Priority(facts.id, urgency));
                 self.set_priority(*id, answer);
             }
         }
         if is_reload {
             self.reprioritize_all();
         }
-        self.settle();
+        self.run_until_idle();
     }
 }

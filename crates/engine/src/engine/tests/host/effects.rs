@@ -26,7 +26,7 @@ fn apply_queued_removals<'a>(
 }
 
 impl Host {
-    pub fn apply(&mut self, effects: Vec<Effect>) {
+    pub fn apply_effects(&mut self, effects: Vec<Effect>) {
         let found = self.find_held_in_sched();
         // These jobs wait for their eventlogs from now on, because a later effect requests the eventlogs.
         let asked_for = |effect: &Effect| match effect {
@@ -35,9 +35,9 @@ impl Host {
         };
         self.to_be_read.extend(effects.iter().filter_map(asked_for));
         for effect in effects {
-            if let Err(why) = self.apply_one(&effect) {
+            if let Err(why) = self.apply_effect(&effect) {
                 let more = self.engine.refused(effect, why);
-                self.apply(more);
+                self.apply_effects(more);
             }
         }
         // While an eventlog is unread, the engine may count free headroom as taken.
@@ -67,7 +67,7 @@ impl Host {
         self.oracle.unread = self.reads.iter().chain(&self.to_be_read).copied().collect();
     }
 
-    fn apply_one(&mut self, effect: &Effect) -> Result<(), Refusal> {
+    fn apply_effect(&mut self, effect: &Effect) -> Result<(), Refusal> {
         match effect {
             Effect::AddDependency(id, _)
             | Effect::AskUrgency(id)
@@ -111,7 +111,7 @@ impl Host {
                 );
                 if job.dependencies.insert(name.clone()) {
                     job.log.push((name.clone(), true));
-                    self.dependency_event(*id, &name, true);
+                    self.send_dependency_event(*id, &name, true);
                 }
             }
             Effect::AskUrgency(id) => {
@@ -124,18 +124,18 @@ impl Host {
                 }
                 let urgency = job.urgency;
                 let more = self.engine.handle(self.now, Event::Urgency(*id, urgency));
-                self.apply(more);
+                self.apply_effects(more);
             }
             Effect::AskExpiration(id) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
                 let expiration = job.resources().allocation().and_then(|given| given.expiration);
                 let more = self.engine.handle(self.now, Event::Expiration(*id, expiration));
-                self.apply(more);
+                self.apply_effects(more);
             }
             Effect::LookUp(id) => {
                 let job = self.jobs.get(id).cloned().ok_or(Refusal::Absent)?;
                 let more = self.engine.handle(self.now, Event::Shown(Host::facts(*id, &job)));
-                self.apply(more);
+                self.apply_effects(more);
             }
             Effect::RemoveDependency(id, name) => {
                 let job = self.jobs.get(id).ok_or(Refusal::Absent)?;
@@ -182,7 +182,7 @@ impl Host {
                 if bounces {
                     job.state = State::Priority;
                 }
-                self.callback(*id, |facts| Event::Updated(facts));
+                self.run_callback(*id, |facts| Event::Updated(facts));
                 if bounces {
                     self.ask_again(*id, urgency);
                 }
@@ -197,7 +197,7 @@ impl Host {
                 assert!(job.state > State::New, "an exception in NEW is refused");
                 assert!(self.busy.is_empty(), "a callback may not be done with job {id}");
                 self.exceptions.push((*id, note.clone()));
-                self.end(*id);
+                self.end_job(*id);
             }
             Effect::Log(_, text) => self.logged.push(text.clone()),
             Effect::Subscribe(id) => {
@@ -236,7 +236,7 @@ impl Host {
             }
             Effect::ReadSiteNodes => {
                 let more = self.engine.handle(self.now, Event::SiteNodes(Some(SITE_NODES)));
-                self.apply(more);
+                self.apply_effects(more);
             }
             Effect::ReadDependencies(id) => self.asks.push(*id),
             Effect::ListEnded { since, before, most } => {
@@ -269,7 +269,7 @@ impl Host {
             },
             Effect::Then(step) => {
                 let more = self.engine.step(step.clone());
-                self.apply(more);
+                self.apply_effects(more);
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use crate::ids::QueueName;
 
 impl Host {
     /// Runs timers and delivers responses until nothing is due.
-    pub fn settle(&mut self) {
+    pub fn run_until_idle(&mut self) {
         self.oracle.end_scans();
         while self.listed.is_some()
             || self.queue_timer == Some(true)
@@ -19,12 +19,12 @@ impl Host {
         {
             if let Some(jobs) = self.listed.take() {
                 let effects = self.engine.handle(self.now, Event::Ended(jobs));
-                self.apply(effects);
+                self.apply_effects(effects);
             }
             if self.queue_timer == Some(true) {
                 self.queue_timer = None;
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Queues));
-                self.apply(effects);
+                self.apply_effects(effects);
             }
             if let Some(names) = self.queues_asked.take() {
                 let state = |name: Option<QueueName>| {
@@ -41,19 +41,19 @@ impl Host {
                 let states = names.into_iter().map(state).collect();
                 self.oracle.scans_all = true;
                 let effects = self.engine.handle(self.now, Event::QueueStates(states));
-                self.apply(effects);
+                self.apply_effects(effects);
                 self.oracle.scans_all = false;
                 self.oracle.end_scans();
             }
             if std::mem::take(&mut self.slices) > 0 {
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Slice));
-                self.apply(effects);
+                self.apply_effects(effects);
                 self.oracle.end_scans();
             }
             if std::mem::take(&mut self.defers) > 0 {
                 self.oracle.is_deferred_turn = true;
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Turn));
-                self.apply(effects);
+                self.apply_effects(effects);
                 self.oracle.is_deferred_turn = false;
                 self.oracle.end_scans();
             }
@@ -65,35 +65,35 @@ impl Host {
                 if let Some(job) = self.jobs.get(&id).filter(|_| can_read) {
                     let past = job.past.clone();
                     let effects = self.engine.handle(self.now, Event::Past(id, past));
-                    self.apply(effects);
+                    self.apply_effects(effects);
                 }
                 let history = self.jobs.get(&id).filter(|_| can_read).map(|job| job.log.clone());
                 let effects = self.engine.handle(self.now, Event::Eventlog(id, history));
-                self.apply(effects);
+                self.apply_effects(effects);
                 self.oracle.end_scans();
             }
             for id in std::mem::take(&mut self.asks) {
                 let job = self.jobs.get(&id).filter(|_| self.has_job_list);
                 let names = job.map(|job| job.dependencies.iter().cloned().collect());
                 let effects = self.engine.handle(self.now, Event::Dependencies(id, names));
-                self.apply(effects);
+                self.apply_effects(effects);
                 self.oracle.end_scans();
             }
         }
     }
 
     /// Advances the time by `seconds`. If the refresh timer is armed, the timer fires.
-    pub fn refresh(&mut self, seconds: f64) {
+    pub fn advance_and_refresh(&mut self, seconds: f64) {
         self.now += seconds;
         if self.refresh_at.take().is_some() {
             let effects = self.engine.handle(self.now, Event::Timer(Timer::Refresh));
-            self.apply(effects);
-            self.settle();
+            self.apply_effects(effects);
+            self.run_until_idle();
         }
     }
 
     /// Stops or starts a queue as `flux queue` does. An armed queue timer becomes due.
-    pub fn set_queue(&mut self, name: &str, is_started: bool) {
+    pub fn set_queue_started(&mut self, name: &str, is_started: bool) {
         if is_started {
             self.stopped.remove(name)
         } else {
@@ -101,15 +101,15 @@ impl Host {
         };
         self.oracle.stopped = self.stopped.clone();
         self.queue_timer = self.queue_timer.map(|_| true);
-        self.settle();
+        self.run_until_idle();
     }
 
     /// Fires the retry timer if it is armed.
-    pub fn retry(&mut self) {
+    pub fn fire_retry_timer(&mut self) {
         if std::mem::take(&mut self.retries) > 0 {
             let effects = self.engine.handle(self.now, Event::Timer(Timer::Retry));
-            self.apply(effects);
-            self.settle();
+            self.apply_effects(effects);
+            self.run_until_idle();
         }
     }
 }

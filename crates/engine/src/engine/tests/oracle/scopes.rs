@@ -19,7 +19,7 @@ impl Oracle {
 
     /// Whether a limit applies to the jobs of an association. A limit with a named target replaces the limit on each association, bank or
     /// user.
-    pub(super) fn is_on(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
+    pub(super) fn applies_to(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
         let named = |target: Target| {
             let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
             self.limits.iter().filter(same).any(|other| other.target == target)
@@ -57,11 +57,15 @@ impl Oracle {
     /// Whether a scan has to skip the job because the eventlog of a job under the same limit is being read.
     pub(super) fn waits_for_an_eventlog(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
         let Some(mine) = self.association(job).map(|mine| (mine.user, &mine.bank)) else { return false };
-        let on = self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1) && is_in(limit, job));
+        let on = self
+            .limits
+            .iter()
+            .filter(|limit| self.applies_to(limit, mine.0, mine.1) && applies_to_queue_of(limit, job));
         let unread = || self.unread.iter().filter_map(|id| jobs.get(id));
         let counts = |limit: &SiteLimit, other: &HostJob| {
             let theirs = self.association(other).map(|theirs| (theirs.user, &theirs.bank));
-            is_in(limit, other) && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+            applies_to_queue_of(limit, other)
+                && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
         };
         on.into_iter().any(|limit| unread().any(|other| counts(limit, other)))
     }
@@ -72,7 +76,7 @@ impl Oracle {
         let mut overfull = Vec::new();
         for record in self.associations.values() {
             let mine = (record.association.user, &record.association.bank);
-            for limit in self.limits.iter().filter(|limit| self.is_on(limit, mine.0, mine.1)) {
+            for limit in self.limits.iter().filter(|limit| self.applies_to(limit, mine.0, mine.1)) {
                 let counts = |job: &&HostJob| {
                     let stage = match limit.amount.stage {
                         Stage::Running => is_eager && job.state == State::Run,
@@ -81,7 +85,7 @@ impl Oracle {
                     };
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage
-                        && is_in(limit, job)
+                        && applies_to_queue_of(limit, job)
                         && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
                 };
                 let of = |job: &HostJob| match limit.amount.measure {
@@ -146,15 +150,16 @@ impl Oracle {
     /// Returns the limits over scopes that apply to a job.
     pub(super) fn limits_on(&self, job: &HostJob) -> Vec<&SiteLimit> {
         let Some(of) = self.association(job) else { return Vec::new() };
-        let on = self.limits.iter().filter(|limit| self.is_on(limit, of.user, &of.bank));
-        on.filter(|limit| is_in(limit, job)).collect()
+        let on = self.limits.iter().filter(|limit| self.applies_to(limit, of.user, &of.bank));
+        on.filter(|limit| applies_to_queue_of(limit, job)).collect()
     }
 
     /// Whether a limit counts the two jobs together.
     fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
-        is_in(limit, other) && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
+        applies_to_queue_of(limit, other)
+            && self.counts_with(limit, (first.0, &first.1), (theirs.0, &theirs.1))
     }
 
     /// Counts an overtaking for each held job that shares a limit with job `id`, which took headroom.

@@ -7,16 +7,16 @@ use crate::engine::Settings;
 use std::collections::BTreeMap;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct StrictIn {
+pub(super) struct StrictQueues {
     others: bool,
     queues: BTreeMap<String, bool>,
 }
 
-impl StrictIn {
-    pub fn from_settings(settings: &Settings) -> StrictIn {
+impl StrictQueues {
+    pub fn from_settings(settings: &Settings) -> StrictQueues {
         let is_strict = |rule: &RunningLimits| *rule == RunningLimits::Strict;
         let queues = settings.running.queues.iter();
-        StrictIn {
+        StrictQueues {
             others: is_strict(&settings.running.others),
             queues: queues.map(|(queue, rule)| (queue.to_string(), is_strict(rule))).collect(),
         }

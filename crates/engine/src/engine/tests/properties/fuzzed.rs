@@ -15,7 +15,7 @@ const WORD: usize = 4;
 const MAX_OPS: usize = 120;
 
 /// Generates a value with `word` as the seed.
-fn generate<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
+fn generate_value<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
     let mut seed = [0; 32];
     seed.iter_mut().zip(word).for_each(|(to, from)| *to = *from);
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed);
@@ -24,7 +24,7 @@ fn generate<T>(word: &[u8], strategy: &impl Strategy<Value = T>) -> T {
 }
 
 /// Returns the state of a job and the names of its dependencies, as text.
-fn situation(job: &HostJob) -> String {
+fn describe_situation(job: &HostJob) -> String {
     let names: Vec<&str> =
         job.dependencies.iter().map(|name| name.split(['.', ':']).next().unwrap_or(name)).collect();
     format!("{:?} {} {} {names:?}", job.state, job.lacks_priority, job.is_held_in_sched)
@@ -35,7 +35,7 @@ fn random_word(rng: &mut Rng) -> [u8; WORD] {
 }
 
 /// Returns `input` with a change of whole operations: some are removed, repeated, replaced or added, or come from `other`.
-fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
+fn mutate_input(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     let words = |bytes: &[u8]| -> Vec<[u8; WORD]> {
         bytes.chunks_exact(WORD).filter_map(|word| word.try_into().ok()).collect()
     };
@@ -64,7 +64,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
     output.concat()
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+fn seed_inputs() -> Vec<Vec<u8>> {
     let one = |seed| {
         let mut rng = Rng::new(seed);
         (0..40).flat_map(|_| random_word(&mut rng)).collect()
@@ -80,14 +80,14 @@ fn run_input(
     run: impl FnOnce(Site, &[Op], &mut dyn FnMut(&Op, &World)),
 ) -> Vec<u64> {
     let mut words = input.chunks_exact(WORD);
-    let site = generate(words.next().unwrap_or_default(), &any_site());
-    let ops: Vec<Op> = words.take(MAX_OPS).map(|word| generate(word, &op)).collect();
+    let site = generate_value(words.next().unwrap_or_default(), &any_site());
+    let ops: Vec<Op> = words.take(MAX_OPS).map(|word| generate_value(word, &op)).collect();
     show(|| format!("{site:#?}"));
     let (mut features, mut before) = (Vec::new(), BTreeMap::<JobId, String>::new());
     run(site, &ops, &mut |op, world| {
         show(|| format!("{op:?}"));
         let after: BTreeMap<JobId, String> =
-            world.host.jobs.iter().map(|(id, job)| (*id, situation(job))).collect();
+            world.host.jobs.iter().map(|(id, job)| (*id, describe_situation(job))).collect();
         let moved = after
             .iter()
             .map(|(id, situation)| (before.get(id), situation))
@@ -101,15 +101,15 @@ fn run_input(
 }
 
 #[test]
-fn histories_without_other_plugins() {
-    fuzz("histories", seeds(), mutate, |input| {
+fn fuzz_histories_without_other_plugins() {
+    fuzz("histories", seed_inputs(), mutate_input, |input| {
         run_input(input, quiet_op(), |site, ops, observe| run_without_other_plugins(site, ops, observe))
     });
 }
 
 #[test]
-fn histories_with_other_plugins() {
-    fuzz("others", seeds(), mutate, |input| {
+fn fuzz_histories_with_other_plugins() {
+    fuzz("others", seed_inputs(), mutate_input, |input| {
         run_input(input, any_op(), |site, ops, observe| run_with_other_plugins(site, ops, observe))
     });
 }
@@ -117,7 +117,7 @@ fn histories_with_other_plugins() {
 /// Runs the input in the file `FUZZ_INPUT`, and prints each operation with `FUZZ_SHOW=1`.
 #[test]
 #[ignore = "shows the history of one input"]
-fn history_of_one_input() {
+fn run_history_of_one_input() {
     run_input(&read_chosen_input(), any_op(), |site, ops, observe| {
         run_with_other_plugins(site, ops, observe)
     });

@@ -12,7 +12,7 @@ pub enum Op {
         nodes: u64,
         gpus: u64,
         urgency: i64,
-        foreign: Foreign,
+        foreign: ForeignDependency,
     },
     /// Starts a job. The second number is that of the GPUs that the job gets beyond its request.
     Start(usize, u64),
@@ -44,7 +44,7 @@ pub enum Op {
 
 /// Whether another plugin blocks a new job, and whether the jobspec contains the dependency.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Foreign {
+pub enum ForeignDependency {
     None,
     Declared,
     /// The jobspec does not contain the dependency.
@@ -54,7 +54,7 @@ pub enum Foreign {
 pub const BANKS: [&str; 2] = ["A", "B"];
 pub const QUEUES: [Option<&str>; 4] = [None, Some("q1"), Some("q2"), Some("unknown")];
 
-pub fn urgency() -> impl Strategy<Value = i64> {
+pub fn any_urgency() -> impl Strategy<Value = i64> {
     prop_oneof![4 => Just(16), 2 => Just(0), 1 => Just(31), 1 => Just(10)]
 }
 
@@ -63,9 +63,9 @@ pub fn urgency() -> impl Strategy<Value = i64> {
 pub fn quiet_op() -> impl Strategy<Value = Op> {
     let which = 0..64usize;
     prop_oneof![
-        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, urgency()).prop_map(
+        6 => (7..9u32, prop::option::of(0..2usize), 0..4usize, 1..4u64, 0..3u64, any_urgency()).prop_map(
             |(user, bank, queue, nodes, gpus, urgency)| {
-                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: Foreign::None }
+                Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign: ForeignDependency::None }
             }
         ),
         6 => (which.clone(), prop_oneof![4 => Just(0), 1 => 1..3u64])
@@ -84,9 +84,9 @@ pub fn any_op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => quiet_op(),
         1 => (0..64usize).prop_map(|at| Op::Urgency(at, 31)),
-        2 => (7..9u32, 0..4usize, 1..4u64, urgency(), any::<bool>()).prop_map(
+        2 => (7..9u32, 0..4usize, 1..4u64, any_urgency(), any::<bool>()).prop_map(
             |(user, queue, nodes, urgency, is_declared)| {
-                let foreign = if is_declared { Foreign::Declared } else { Foreign::Undeclared };
+                let foreign = if is_declared { ForeignDependency::Declared } else { ForeignDependency::Undeclared };
                 Op::Submit { user, bank: None, queue, nodes, gpus: nodes % 3, urgency, foreign }
             }
         ),
@@ -95,24 +95,24 @@ pub fn any_op() -> impl Strategy<Value = Op> {
         1 => (7..9u32, 0..2usize, prop::array::uniform5(-1..5i64))
             .prop_map(|(user, bank, limits)| Op::Push { user, bank, limits }),
         1 => (any::<bool>(), any::<bool>()).prop_map(|(is_reload, data_first)| Op::Replay { is_reload, data_first }),
-        1 => over_scopes().prop_map(Op::Limits),
-        1 => running_limits().prop_map(Op::Rules),
+        1 => any_scope_limits().prop_map(Op::Limits),
+        1 => any_running_limits().prop_map(Op::Rules),
     ]
 }
 
 /// Generates settings that say from which state on jobs count under limits on running jobs.
-pub fn running_limits() -> impl Strategy<Value = Settings> {
+pub fn any_running_limits() -> impl Strategy<Value = Settings> {
     let [upstream, strict] = RunningLimits::ALL;
     prop_oneof![
-        2 => Just(rules(upstream, &[])),
-        2 => Just(rules(strict, &[])),
-        1 => Just(rules(upstream, &[("q1", strict)])),
-        1 => Just(rules(strict, &[("q1", upstream)])),
+        2 => Just(running_limit_settings(upstream, &[])),
+        2 => Just(running_limit_settings(strict, &[])),
+        1 => Just(running_limit_settings(upstream, &[("q1", strict)])),
+        1 => Just(running_limit_settings(strict, &[("q1", upstream)])),
     ]
 }
 
 /// Generates limits over scopes without duplicates.
-pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
+pub fn any_scope_limits() -> impl Strategy<Value = Vec<SiteLimit>> {
     let target = prop_oneof![
         (7..9u32, 0..2usize).prop_map(|(user, bank)| Target::Association(UserId(user), BANKS[bank].into())),
         Just(Target::EachAssociation),
@@ -144,10 +144,17 @@ pub fn over_scopes() -> impl Strategy<Value = Vec<SiteLimit>> {
 
 pub fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
     let keys = [(7, "A"), (7, "B"), (8, "A"), (8, "B")];
-    keys.into_iter().zip(limits).map(|((user, bank), limits)| limited(user, bank, limits)).collect()
+    keys.into_iter()
+        .zip(limits)
+        .map(|((user, bank), limits)| record_with_limits(user, bank, limits))
+        .collect()
 }
 
-pub fn limited(user: u32, bank: &str, [run, active, sched, nodes, cores]: [i64; 5]) -> AssociationRecord {
+pub fn record_with_limits(
+    user: u32,
+    bank: &str,
+    [run, active, sched, nodes, cores]: [i64; 5],
+) -> AssociationRecord {
     let mut one = association(user, bank);
     // -1 would not be a limit but a mark of flux-accounting's test suite.
     one.max_running_jobs = Limit(run.max(0));

@@ -9,7 +9,7 @@ use crate::engine::answers::{CheckedJob, Heading, check_job};
 use std::collections::BTreeSet;
 
 /// Returns the answer about `count` jobs like this one, which the next call of [`Host::submit`] would submit.
-fn predict(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
+fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
     let now = host.now + 1.0;
     let job = HostJob { submitted: now, ..job.clone() };
     let facts = Host::facts(JobId(u64::MAX), &job);
@@ -22,7 +22,7 @@ fn is_settled(host: &Host) -> bool {
     let view = host.engine.view();
     !view.ledger.has_unread()
         && !view.is_doubtful()
-        && view.due.push_ended()
+        && view.due.has_push_ended()
         && host.engine.recovery.half_pushed().is_empty()
 }
 
@@ -43,7 +43,7 @@ fn find_place(host: &Host, id: JobId) -> (usize, usize) {
 
 /// Submits the job, and compares the outcome with the prediction.
 fn submit_as_predicted(host: &mut Host, job: HostJob) {
-    let predicted = predict(host, &job, 1);
+    let predicted = predict_submission(host, &job, 1);
     let exceptions = host.exceptions.len();
     let submitted = host.submit(job);
     let id = match submitted {
@@ -79,9 +79,9 @@ fn submit_as_predicted(host: &mut Host, job: HostJob) {
 }
 
 /// Generates submissions, also of a user without an association.
-fn submission() -> impl Strategy<Value = Op> {
+fn any_submission() -> impl Strategy<Value = Op> {
     let bank = prop::option::of(0..2usize);
-    (7..10u32, bank, 0..4usize, 1..5u64, 0..3u64, urgency()).prop_map(
+    (7..10u32, bank, 0..4usize, 1..5u64, 0..3u64, any_urgency()).prop_map(
         |(user, bank, queue, nodes, gpus, urgency)| Op::Submit {
             user,
             bank,
@@ -89,7 +89,7 @@ fn submission() -> impl Strategy<Value = Op> {
             nodes,
             gpus,
             urgency,
-            foreign: Foreign::None,
+            foreign: ForeignDependency::None,
         },
     )
 }
@@ -97,9 +97,9 @@ fn submission() -> impl Strategy<Value = Op> {
 #[test]
 fn a_job_of_a_broken_association_has_the_predicted_exception() {
     let broken = Association { max_running_jobs: Limit(-1), ..association(7, "A") };
-    let mut host = Host::with(vec![record(broken, "A")], vec![]);
+    let mut host = Host::with_data(vec![record(broken, "A")], vec![]);
     let job = HostJob::new(7).bank("A");
-    let predicted = predict(&host, &job, 1);
+    let predicted = predict_submission(&host, &job, 1);
     let id = JobId(1);
     let facts = Host::facts(id, &job);
     let mut effects = Vec::new();
@@ -114,16 +114,16 @@ fn a_job_of_a_broken_association_has_the_predicted_exception() {
 }
 
 proptest! {
-    #![proptest_config(cases())]
+    #![proptest_config(proptest_config())]
 
     #[test]
     fn a_submitted_job_has_the_predicted_outcome(
         site in any_site(),
-        ops in prop::collection::vec(prop_oneof![any_op(), submission()], 1..60),
+        ops in prop::collection::vec(prop_oneof![any_op(), any_submission()], 1..60),
     ) {
         let mut world = World::new(site);
         for op in &ops {
-            let is_alone = matches!(op, Op::Submit { foreign: Foreign::None, .. });
+            let is_alone = matches!(op, Op::Submit { foreign: ForeignDependency::None, .. });
             if is_alone && is_settled(&world.host) {
                 submit_as_predicted(&mut world.host, build_job(op));
             } else {
@@ -136,21 +136,21 @@ proptest! {
     fn the_predicted_numbers_of_jobs_are_rejected_and_held(
         site in any_site(),
         ops in prop::collection::vec(quiet_op(), 0..30),
-        job in submission(),
+        job in any_submission(),
         count in 1..12u64,
         starts_at_once in any::<bool>(),
     ) {
         let mut world = World::new(site);
         ops.iter().for_each(|op| world.apply(op));
         let job = HostJob { urgency: 16, ..build_job(&job) };
-        let predicted = predict(&world.host, &job, count);
+        let predicted = predict_submission(&world.host, &job, count);
         prop_assume!(predicted.priority.as_ref().is_none_or(|made| made.priority > 0));
         let (mut rejected, mut held) = (0, 0);
         for _ in 0..count {
             match world.host.submit(job.clone()) {
                 Err(_) => rejected += 1,
                 Ok(id) if !world.host.jobs[&id].dependencies.is_empty() => held += 1,
-                Ok(id) if starts_at_once => world.host.start(id),
+                Ok(id) if starts_at_once => world.host.start_job(id),
                 Ok(_) => {}
             }
         }

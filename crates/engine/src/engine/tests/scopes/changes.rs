@@ -8,24 +8,24 @@ use crate::accounts::Association;
 #[test]
 fn a_push_lowers_raises_and_moves_caps() {
     let jobs = |cap| vec![limit(bank("science"), None, "run-sched-jobs", cap)];
-    let mut host = site(jobs(3));
+    let mut host = make_site(jobs(3));
     let ids: Vec<JobId> = (0..3).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
-    host.start(ids[0]);
-    push(&mut host, jobs(1));
+    host.start_job(ids[0]);
+    push_limits(&mut host, jobs(1));
     assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "no job is sent back");
     let held: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 0)).unwrap()).collect();
-    host.end(ids[1]);
-    host.end(ids[2]);
+    host.end_job(ids[1]);
+    host.end_job(ids[2]);
     assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "no job is released");
-    push(&mut host, jobs(2));
+    push_limits(&mut host, jobs(2));
     let states =
         |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
     assert_eq!(states(&host), [true, false, false]);
     // The limit moves to bank A. Bank B and its parents now have no limit.
-    push(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    push_limits(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     assert_eq!(states(&host), [true; 3]);
     assert_settled(&host);
-    push(&mut host, Vec::new());
+    push_limits(&mut host, Vec::new());
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).limits, []);
     assert_settled(&host);
 }
@@ -35,16 +35,16 @@ fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
     for (is_given, is_held) in [(true, true), (false, false)] {
         let mut given = limit(bank("A"), None, "run-gpus", 4);
         given.cap.is_given = is_given;
-        let mut host = site(vec![given]);
-        let first = host.submit(job(8, "A", 1)).unwrap();
-        host.jobs.get_mut(&first).unwrap().extra_gpus = 3;
-        host.start(first);
-        let second = host.submit(job(7, "A", 1)).unwrap();
-        assert_eq!(host.state(second) == Some(State::Depend), is_held);
+        let mut host = make_site(vec![given]);
+        let first_job = host.submit(job(8, "A", 1)).unwrap();
+        host.jobs.get_mut(&first_job).unwrap().extra_gpus = 3;
+        host.start_job(first_job);
+        let second_job = host.submit(job(7, "A", 1)).unwrap();
+        assert_eq!(host.state(second_job) == Some(State::Depend), is_held);
         let used = crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
         assert_eq!(used, Some(if is_given { 4 } else { 1 }));
-        host.end(first);
-        assert_eq!(host.state(second), Some(State::Sched));
+        host.end_job(first_job);
+        assert_eq!(host.state(second_job), Some(State::Sched));
         assert_settled(&host);
     }
 }
@@ -56,16 +56,16 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
         limit(bank("science"), None, "run-sched-jobs", 2),
         limit(bank("science"), Some("q2"), "run-sched-jobs", 1),
     ];
-    let mut host = site(limits);
+    let mut host = make_site(limits);
     let [a, b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
     let later = "is not allowed; try again later";
     let full =
         |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
-    assert_eq!(host.update(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
-    assert_eq!(host.update(b, None, Some("A")), Ok(()), "bank science already counts the job");
-    assert_eq!(host.update(a, None, Some("B")), Ok(()), "the bank has headroom now");
-    assert_eq!(host.update(a, Some("q2"), None), Ok(()));
-    assert_eq!(host.update(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
+    assert_eq!(host.update_job(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
+    assert_eq!(host.update_job(b, None, Some("A")), Ok(()), "bank science already counts the job");
+    assert_eq!(host.update_job(a, None, Some("B")), Ok(()), "the bank has headroom now");
+    assert_eq!(host.update_job(a, Some("q2"), None), Ok(()));
+    assert_eq!(host.update_job(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
     assert_settled(&host);
     let usages = crate::engine::answers::snapshot(&host.engine.view()).limits;
     let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
@@ -75,16 +75,16 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
 /// The job's user has no other job in the bank, so the bank's counter has no entry of that user yet.
 #[test]
 fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
-    let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
     let [first, moves] = [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
     let text = "updating to bank A while it is already at max-run-sched-jobs-bank limit is not allowed; try again later";
-    assert_eq!(host.update(moves, None, Some("A")), Err(text.to_owned()));
-    host.end(first);
-    assert_eq!((host.update(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
+    assert_eq!(host.update_job(moves, None, Some("A")), Err(text.to_owned()));
+    host.end_job(first);
+    assert_eq!((host.update_job(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
     assert_settled(&host);
     // The engine counts a job after a forced update too, which it did not check.
-    let mut host = site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
+    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
     let moves = host.submit(job(7, "B", 0)).unwrap();
     host.force_update(moves, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(used(&host), Some(1));
@@ -101,32 +101,35 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
                     limit(Target::EachUser, None, "run-jobs", 2),
                 ]
             };
-            let mut host = site(limits());
-            let running = host.submit(job(8, "A", 2)).unwrap();
-            host.start(running);
-            let poor = host.submit(job(7, "B", 1)).unwrap();
-            let rich = host.submit(job(8, "A", 2)).unwrap();
-            let mut engine = Engine::small();
+            let mut host = make_site(limits());
+            let running_job = host.submit(job(8, "A", 2)).unwrap();
+            host.start_job(running_job);
+            let poor_job = host.submit(job(7, "B", 1)).unwrap();
+            let rich_job = host.submit(job(8, "A", 2)).unwrap();
+            let mut engine = Engine::with_small_batches();
             if data_first {
                 engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
             }
-            host.replay(is_reload, engine);
+            host.replay_jobs(is_reload, engine);
             if !data_first {
-                push(&mut host, limits());
+                push_limits(&mut host, limits());
             }
-            for id in [poor, rich] {
+            for id in [poor_job, rich_job] {
                 assert_eq!(host.names(id), ["max-run-gpus-bank"]);
             }
-            host.end(running);
-            assert_eq!([host.state(rich), host.state(poor)], [Some(State::Sched), Some(State::Depend)]);
+            host.end_job(running_job);
+            assert_eq!(
+                [host.state(rich_job), host.state(poor_job)],
+                [Some(State::Sched), Some(State::Depend)]
+            );
             assert_settled(&host);
             // A released job in SCHED keeps its reservation.
-            let mut engine = Engine::small();
+            let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
-            host.replay(is_reload, engine);
-            assert_eq!(host.state(poor), Some(State::Depend));
-            host.end(rich);
-            assert_eq!(host.state(poor), Some(State::Sched));
+            host.replay_jobs(is_reload, engine);
+            assert_eq!(host.state(poor_job), Some(State::Depend));
+            host.end_job(rich_job);
+            assert_eq!(host.state(poor_job), Some(State::Sched));
             assert_settled(&host);
         }
     }
@@ -139,16 +142,16 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
         live: false,
         ..Settings::default()
     };
-    let mut host = site(Vec::new());
-    host.event(Event::Settings(configured(1)));
+    let mut host = make_site(Vec::new());
+    host.send_event(Event::Settings(configured(1)));
     let [first, second, third] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
     assert_eq!(host.names(second), ["max-run-sched-jobs-user"]);
-    push(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
+    push_limits(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
     assert_eq!([host.state(second), host.state(third)], [Some(State::Sched), Some(State::Depend)]);
-    push(&mut host, Vec::new());
-    host.end(first);
+    push_limits(&mut host, Vec::new());
+    host.end_job(first);
     assert_eq!(host.state(third), Some(State::Depend), "the limit of the configuration holds again");
-    host.event(Event::Settings(configured(3)));
+    host.send_event(Event::Settings(configured(3)));
     assert_eq!(host.state(third), Some(State::Sched), "a reload of the configuration releases a job");
     assert_settled(&host);
 }
@@ -159,33 +162,33 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
 fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     let limits =
         vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
-    let mut host = site(limits);
+    let mut host = make_site(limits);
     let [a, b, c] =
         [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
     let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
-    let elsewhere = host.submit(job(7, "B", 0)).unwrap();
-    host.end(c);
+    let elsewhere_job = host.submit(job(7, "B", 0)).unwrap();
+    host.end_job(c);
     assert_eq!(
-        host.state(elsewhere),
+        host.state(elsewhere_job),
         Some(State::Sched),
         "although held jobs of bank A have a higher priority"
     );
-    host.end(a);
+    host.end_job(a);
     assert_eq!(host.state(waiting[0]), Some(State::Sched));
-    host.end(b);
+    host.end_job(b);
     assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
     assert_settled(&host);
 }
 
 #[test]
 fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
-    let mut host = site(Vec::new());
+    let mut host = make_site(Vec::new());
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     one.max_nodes = UNLIMITED;
-    host.event(Event::Associations(vec![record(one, "A")]));
-    let first = host.submit(job(7, "A", 1)).unwrap();
-    host.start(first);
+    host.send_event(Event::Associations(vec![record(one, "A")]));
+    let first_job = host.submit(job(7, "A", 1)).unwrap();
+    host.start_job(first_job);
     host.submit(job(7, "A", 1)).unwrap();
     assert!(host.engine.ledger().has_no_scope_data());
 }
@@ -193,7 +196,7 @@ fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
 /// Two users with 3 shares and 1 share submit jobs without end to a bank that may have four jobs. Their usages approach 3 to 1.
 #[test]
 fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
-    let mut host = live(fairshare::Policy::FairTree);
+    let mut host = live_host(fairshare::Policy::FairTree);
     let mut leaves = leaves();
     for leaf in leaves.iter_mut().filter(|leaf| leaf.user == Some(UserId(7))) {
         leaf.shares = Shares::Count(3);
@@ -203,7 +206,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
         parents: vec![("A".into(), "root".into()), ("B".into(), "root".into())],
         ..accounts()
     };
-    host.event(Event::Policy(policy, tree(fairshare::Policy::FairTree, host.now, leaves)));
+    host.send_event(Event::Policy(policy, tree(fairshare::Policy::FairTree, host.now, leaves)));
     let mut used = [0.0; 2];
     for round in 0..1200 {
         for user in [7, 8] {
@@ -215,17 +218,17 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
         let all: Vec<(JobId, HostJob)> = host.jobs.iter().map(|(id, job)| (*id, job.clone())).collect();
         for (id, job) in all {
             match job.started {
-                None if job.state == State::Sched => host.start(id),
+                None if job.state == State::Sched => host.start_job(id),
                 Some(start) if host.now - start >= 40.0 => {
                     if round >= 600 {
                         used[usize::from(job.user == 8)] += host.now - start;
                     }
-                    host.end(id);
+                    host.end_job(id);
                 }
                 _ => {}
             }
         }
-        host.refresh(10.0);
+        host.advance_and_refresh(10.0);
     }
     let ratio = used[0] / used[1];
     assert!((ratio - 3.0).abs() < 0.15, "{used:?}: {ratio}");
@@ -237,26 +240,26 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
 fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
     let narrow = || AssociationRecord {
         association: Association { max_sched_jobs: Limit(0), ..association(7, "A") },
-        ..with_fairshare(7, "A", 0.2)
+        ..record_with_fairshare(7, "A", 0.2)
     };
     for is_first in [true, false] {
         for is_reload in [true, false] {
             let limits = || vec![limit(bank("science"), None, "run-sched-jobs", 1)];
-            let mut host = site(limits());
-            host.event(Event::Associations(vec![narrow()]));
-            let running = host.submit(job(8, "A", 0)).unwrap();
-            host.start(running);
+            let mut host = make_site(limits());
+            host.send_event(Event::Associations(vec![narrow()]));
+            let running_job = host.submit(job(8, "A", 0)).unwrap();
+            host.start_job(running_job);
             let mut others = if is_first { Vec::new() } else { vec![host.submit(job(8, "A", 0)).unwrap()] };
-            let held = host.submit(job(7, "A", 0)).unwrap();
+            let held_job = host.submit(job(7, "A", 0)).unwrap();
             others.extend(is_first.then(|| host.submit(job(8, "A", 0)).unwrap()));
-            assert_eq!(host.names(held), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
+            assert_eq!(host.names(held_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
             // The limit is raised, but no scan follows before the replay.
-            host.event(Event::Associations(vec![with_fairshare(7, "A", 0.2)]));
-            let mut engine = Engine::small();
+            host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.2)]));
+            let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
-            host.replay(is_reload, engine);
+            host.replay_jobs(is_reload, engine);
             assert_eq!(
-                host.names(held),
+                host.names(held_job),
                 ["max-run-sched-jobs-bank"],
                 "first: {is_first}, reload: {is_reload}"
             );
@@ -275,19 +278,19 @@ fn a_scan_of_an_association_ends_before_the_next_begins() {
             Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
         AssociationRecord { fairshare: 0.5, ..record(limits, "A") }
     };
-    let mut host = site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
-    host.event(Event::Associations(vec![with_running_limit(7, 0), with_running_limit(8, 0)]));
+    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
+    host.send_event(Event::Associations(vec![with_running_limit(7, 0), with_running_limit(8, 0)]));
     let at_urgency_0 = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
     let ids = [1, 3, 1].map(|nodes| host.submit(at_urgency_0(nodes)).unwrap());
-    let other = host.submit(job(8, "A", 0)).unwrap();
-    host.event(Event::Associations(vec![with_running_limit(7, 9)]));
-    host.event(Event::Reprioritize);
+    let other_job = host.submit(job(8, "A", 0)).unwrap();
+    host.send_event(Event::Associations(vec![with_running_limit(7, 9)]));
+    host.send_event(Event::Reprioritize);
     assert_eq!(
         ids.map(|id| host.state(id)),
         [Some(State::Sched); 3],
         "jobs at urgency 0 reserve no headroom under limits on RUN"
     );
-    assert_eq!(host.state(other), Some(State::Depend));
+    assert_eq!(host.state(other_job), Some(State::Depend));
     assert_settled(&host);
 }
 
@@ -296,13 +299,13 @@ fn a_scan_of_an_association_ends_before_the_next_begins() {
 fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     let given =
         SiteLimit { cap: Cap { limit: Limit(4), is_given: true }, ..limit(bank("A"), None, "run-gpus", 4) };
-    let mut host = site(vec![given]);
+    let mut host = make_site(vec![given]);
     let first = host.submit(job(8, "A", 4)).unwrap();
-    host.start(first);
+    host.start_job(first);
     let [next, last] = [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(job(user, "A", gpus)).unwrap());
-    host.end(first);
+    host.end_job(first);
     assert_eq!([next, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.end(next);
+    host.end_job(next);
     assert_eq!(host.state(last), Some(State::Sched));
     assert_settled(&host);
 }

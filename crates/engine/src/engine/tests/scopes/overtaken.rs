@@ -2,13 +2,15 @@
 //! Anti-starvation reservations: the scopes that have them, the jobs that hold them, and when they end.
 //! Rules: R14, R15
 
-use super::super::why::why;
+use super::super::why::explain_job;
 use super::*;
 
 /// Returns a host with `limits`, and with associations of users 7 and 9 to 12 in bank B.
 fn site_with_users_in_b(limits: Vec<SiteLimit>) -> Host {
-    let mut host = site(limits);
-    host.event(Event::Associations((9..=12).map(|user| with_fairshare(user, "B", 0.5)).collect()));
+    let mut host = make_site(limits);
+    host.send_event(Event::Associations(
+        (9..=12).map(|user| record_with_fairshare(user, "B", 0.5)).collect(),
+    ));
     host
 }
 
@@ -17,12 +19,12 @@ fn gpu_limit(target: Target, cap: i64) -> SiteLimit {
 }
 
 /// Submits `OVERTAKEN` + 2 jobs one after another. Each starts and ends before the next, and the first `OVERTAKEN` are not held.
-fn overtake(host: &mut Host, make: impl Fn() -> HostJob) {
+fn submit_overtaking_jobs(host: &mut Host, make: impl Fn() -> HostJob) {
     for nth in 0..OVERTAKEN + 2 {
         let id = host.submit(make()).unwrap();
         assert!(nth >= OVERTAKEN || host.state(id) == Some(State::Sched), "{nth}");
-        host.start(id);
-        host.end(id);
+        host.start_job(id);
+        host.end_job(id);
     }
 }
 
@@ -39,10 +41,10 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         gpu_limit(bank("B"), 4),
     ]);
     let large = host.submit(job(7, "A", 14)).unwrap();
-    host.start(large);
+    host.start_job(large);
     let wide = host.submit(job(7, "B", 4)).unwrap();
     assert_eq!(host.names(wide), ["max-run-sched-gpus-user"]);
-    overtake(&mut host, || job(7, "A", 1));
+    submit_overtaking_jobs(&mut host, || job(7, "A", 1));
     let others: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
     assert_eq!(
         states(&host, &others),
@@ -52,7 +54,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     // The reservation is under the user's limit, so it holds the user's other jobs.
     let own = host.submit(job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
-    let hold = why(&host, own).holds.remove(0);
+    let hold = explain_job(&host, own).holds.remove(0);
     assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide), 14, 16));
     let text = format!(
         "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the remaining 2 are kept \
@@ -65,15 +67,15 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     );
     // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to the bank, and the user's other
     // job goes.
-    host.end(large);
+    host.end_job(large);
     assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);
-    host.end(others[0]);
-    let late = host.submit(job(9, "B", 1)).unwrap();
-    assert_eq!(why(&host, late).holds.remove(0).kept_for, Some(wide));
-    others.iter().for_each(|id| host.end(*id));
-    assert_eq!(states(&host, &[wide, late]), [State::Sched, State::Depend]);
-    host.end(wide);
-    assert_eq!(host.state(late), Some(State::Sched));
+    host.end_job(others[0]);
+    let late_job = host.submit(job(9, "B", 1)).unwrap();
+    assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(wide));
+    others.iter().for_each(|id| host.end_job(*id));
+    assert_eq!(states(&host, &[wide, late_job]), [State::Sched, State::Depend]);
+    host.end_job(wide);
+    assert_eq!(host.state(late_job), Some(State::Sched));
     assert_settled(&host);
 }
 
@@ -83,14 +85,14 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
         limit(bank("root"), None, "run-jobs", 40),
         limit(bank("B"), None, "run-cores", 4),
     ]);
-    let first = host.submit(job(7, "B", 0)).unwrap();
-    host.start(first);
+    let first_job = host.submit(job(7, "B", 0)).unwrap();
+    host.start_job(first_job);
     let wide = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
     assert_eq!(host.names(wide), ["max-run-cores-bank"]);
-    overtake(&mut host, || job(7, "B", 0));
+    submit_overtaking_jobs(&mut host, || job(7, "B", 0));
     let run = |host: &mut Host| {
         let id = host.submit(job(8, "A", 0)).unwrap();
-        host.start(id);
+        host.start_job(id);
         id
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
@@ -98,17 +100,17 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     // The site is full. The limit of bank B holds the wide job, so the site keeps no headroom for it.
     let next = run(&mut host);
     assert_eq!(host.state(next), Some(State::Depend));
-    host.end(running[0]);
+    host.end_job(running[0]);
     assert_eq!(host.state(next), Some(State::Sched));
-    host.start(next);
-    let small = host.submit(job(10, "B", 0)).unwrap();
+    host.start_job(next);
+    let small_job = host.submit(job(10, "B", 0)).unwrap();
     assert_eq!(
-        why(&host, small).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
+        explain_job(&host, small_job).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
         [None, Some(wide)]
     );
-    host.end(first);
+    host.end_job(first_job);
     assert_eq!(
-        states(&host, &[wide, small]),
+        states(&host, &[wide, small_job]),
         [State::Sched, State::Depend],
         "the site keeps headroom for the wide job"
     );
@@ -122,10 +124,10 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
     for _ in 0..OVERTAKEN {
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
-    host.end(running.remove(0));
+    host.end_job(running.remove(0));
     assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
     (host, running, wide)
 }
@@ -135,21 +137,25 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
     let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
-    let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.state(late), Some(State::Depend));
-    let own = host.submit(job(7, "B", 1)).unwrap();
-    assert_eq!(states(&host, &[own, late]), [State::Sched; 2], "the user's own limit holds the job now");
-    running.push(late);
+    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late_job), Some(State::Depend));
+    let own_job = host.submit(job(7, "B", 1)).unwrap();
+    assert_eq!(
+        states(&host, &[own_job, late_job]),
+        [State::Sched; 2],
+        "the user's own limit holds the job now"
+    );
+    running.push(late_job);
     let own_late = host.submit(job(7, "B", 1)).unwrap();
-    assert_eq!(why(&host, own_late).holds.remove(0).kept_for, Some(wide));
-    host.end(own);
+    assert_eq!(explain_job(&host, own_late).holds.remove(0).kept_for, Some(wide));
+    host.end_job(own_job);
     assert_eq!(host.state(own_late), Some(State::Sched), "the user's limit has headroom for the job again");
-    host.end(own_late);
-    host.end(running.remove(0));
-    let last = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(why(&host, last).holds.remove(0).kept_for, Some(wide));
-    running.into_iter().for_each(|id| host.end(id));
-    assert_eq!(states(&host, &[wide, last]), [State::Sched, State::Depend]);
+    host.end_job(own_late);
+    host.end_job(running.remove(0));
+    let last_job = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(explain_job(&host, last_job).holds.remove(0).kept_for, Some(wide));
+    running.into_iter().for_each(|id| host.end_job(id));
+    assert_eq!(states(&host, &[wide, last_job]), [State::Sched, State::Depend]);
     assert_settled(&host);
 }
 
@@ -157,20 +163,20 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
 #[test]
 fn a_reservation_ends_when_the_urgency_becomes_0() {
     let (mut host, mut running, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
-    let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.state(late), Some(State::Depend));
+    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late_job), Some(State::Depend));
     host.set_urgency(wide, 0);
-    assert_eq!(host.state(late), Some(State::Sched));
+    assert_eq!(host.state(late_job), Some(State::Sched));
     assert!(!host.engine.ledger().overtaken().contains(wide));
     // The job gets another reservation after it was overtaken `OVERTAKEN` times more.
-    running.push(late);
+    running.push(late_job);
     host.set_urgency(wide, 16);
     for _ in 0..=OVERTAKEN {
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
     assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
-    host.end(wide);
+    host.end_job(wide);
     assert_settled(&host);
 }
 
@@ -179,10 +185,10 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
 fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
     let mut host = site_with_users_in_b(vec![gpu_limit(bank("A"), 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let wide = host.submit(job(7, "A", 4)).unwrap();
-    host.set_urgency(wide, 0);
+    let wide_job = host.submit(job(7, "A", 4)).unwrap();
+    host.set_urgency(wide_job, 0);
     for _ in 0..2 * OVERTAKEN {
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
         assert_eq!(host.state(running[3]), Some(State::Sched));
     }
@@ -192,33 +198,33 @@ fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
 #[test]
 fn a_reservation_ends_when_the_queue_is_stopped() {
     let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4).queue("q2"));
-    let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.state(late), Some(State::Depend));
-    host.set_queue("q2", false);
-    assert_eq!(host.state(late), Some(State::Sched));
+    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.state(late_job), Some(State::Depend));
+    host.set_queue_started("q2", false);
+    assert_eq!(host.state(late_job), Some(State::Sched));
     assert!(!host.engine.ledger().overtaken().contains(wide));
-    host.set_queue("q2", true);
+    host.set_queue_started("q2", true);
     assert_settled(&host);
 }
 
 #[test]
 fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
     let in_queue = |queue| limit(bank("A"), Some(queue), "run-sched-gpus", 4);
-    let mut host = site(vec![in_queue("q1"), in_queue("q2")]);
+    let mut host = make_site(vec![in_queue("q1"), in_queue("q2")]);
     let mut wide = Vec::new();
     for queue in ["q1", "q2"] {
         let small = || job(8, "A", 1).queue(queue);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
         wide.push(host.submit(job(7, "A", 4).queue(queue)).unwrap());
         for _ in 0..OVERTAKEN {
-            host.end(running.remove(0));
+            host.end_job(running.remove(0));
             running.push(host.submit(small()).unwrap());
         }
-        host.end(running.remove(0));
+        host.end_job(running.remove(0));
     }
     for (queue, wide) in ["q1", "q2"].into_iter().zip(&wide) {
-        let late = host.submit(job(8, "A", 1).queue(queue)).unwrap();
-        assert_eq!(why(&host, late).holds.remove(0).kept_for, Some(*wide), "{queue}");
+        let late_job = host.submit(job(8, "A", 1).queue(queue)).unwrap();
+        assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(*wide), "{queue}");
     }
     assert_settled(&host);
 }
@@ -244,7 +250,7 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     while host.state(wide) == Some(State::Depend) {
         for ids in [&mut running, &mut outside] {
             if !ids.is_empty() {
-                host.end(ids.remove(0));
+                host.end_job(ids.remove(0));
             }
         }
         running.push(host.submit(job(8, "A", 1)).unwrap());
@@ -261,10 +267,10 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
 #[test]
 fn a_raised_limit_releases_the_overtaken_job() {
     let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
-    let late = host.submit(job(8, "A", 1)).unwrap();
-    push(&mut host, vec![gpu_limit(bank("A"), 7)]);
-    assert_eq!(states(&host, &[late]), [State::Sched]);
-    push(&mut host, vec![gpu_limit(bank("A"), 8)]);
+    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    push_limits(&mut host, vec![gpu_limit(bank("A"), 7)]);
+    assert_eq!(states(&host, &[late_job]), [State::Sched]);
+    push_limits(&mut host, vec![gpu_limit(bank("A"), 8)]);
     assert_eq!(host.state(wide), Some(State::Sched));
     assert_settled(&host);
 }

@@ -13,7 +13,7 @@ fn scope_text(limit: &LimitShown) -> Option<String> {
 #[test]
 fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
     let user = |user| Target::User(UserId(user));
-    let mut host = site(vec![
+    let mut host = make_site(vec![
         limit(bank("science"), None, "run-sched-gpus", 8),
         limit(bank("root"), Some("q1"), "run-jobs", 2),
         limit(Target::EachBank, None, "run-sched-jobs", 5),
@@ -22,8 +22,8 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
         limit(user(9), None, "run-sched-gpus", 1),
         limit(Target::Association(UserId(7), "A".into()), Some("q2"), "run-nodes", 3),
     ]);
-    let running = host.submit(job(7, "A", 3)).unwrap();
-    host.start(running);
+    let running_job = host.submit(job(7, "A", 3)).unwrap();
+    host.start_job(running_job);
     host.submit(job(7, "B", 2)).unwrap();
     let page = |open| {
         let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open };
@@ -98,7 +98,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
 /// A released job reserves headroom until it runs. Then it counts as use.
 #[test]
 fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
-    let mut host = site(vec![limit(bank("C"), None, "run-jobs", 2)]);
+    let mut host = make_site(vec![limit(bank("C"), None, "run-jobs", 2)]);
     let use_of_c = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
@@ -110,20 +110,20 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
     };
     let jobs = [0; 4].map(|_| host.submit(job(9, "C", 0)).unwrap());
     assert_eq!(use_of_c(&host), (0, 0), "no job was held, so none has a reservation");
-    host.start(jobs[0]);
-    host.start(jobs[1]);
+    host.start_job(jobs[0]);
+    host.start_job(jobs[1]);
     assert_eq!(use_of_c(&host), (2, 0));
-    let held = host.submit(job(9, "C", 0)).unwrap();
-    assert_eq!((host.state(held), use_of_c(&host)), (Some(State::Depend), (2, 0)));
-    host.end(jobs[0]);
+    let held_job = host.submit(job(9, "C", 0)).unwrap();
+    assert_eq!((host.state(held_job), use_of_c(&host)), (Some(State::Depend), (2, 0)));
+    host.end_job(jobs[0]);
     assert_eq!(
-        (host.state(held), use_of_c(&host)),
+        (host.state(held_job), use_of_c(&host)),
         (Some(State::Sched), (1, 1)),
         "released, and not running"
     );
-    host.end(jobs[1]);
+    host.end_job(jobs[1]);
     assert_eq!(use_of_c(&host), (0, 1), "nothing runs");
-    host.start(held);
+    host.start_job(held_job);
     assert_eq!(use_of_c(&host), (1, 0));
     assert_settled(&host);
 }

@@ -3,7 +3,7 @@
 //! Rules: R7
 
 use super::super::site::one_job_record;
-use super::super::why::why;
+use super::super::why::explain_job;
 use super::*;
 use crate::accounts::{RunningLimits, RunningLimitsOf};
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ fn submit_released_and_held(
     own: Option<AssociationRecord>,
     user: u32,
 ) -> (Host, JobId, JobId) {
-    let mut host = site(limits);
-    host.event(Event::Associations(own.into_iter().collect()));
-    let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
-    host.start(first);
-    let released = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
-    assert_eq!(host.state(released), Some(State::Depend));
-    host.end(first);
-    assert_eq!(host.state(released), Some(State::Sched));
-    let next = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
-    assert_eq!(host.state(next), Some(State::Depend));
-    (host, released, next)
+    let mut host = make_site(limits);
+    host.send_event(Event::Associations(own.into_iter().collect()));
+    let first_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+    host.start_job(first_job);
+    let released_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+    assert_eq!(host.state(released_job), Some(State::Depend));
+    host.end_job(first_job);
+    assert_eq!(host.state(released_job), Some(State::Sched));
+    let next_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+    assert_eq!(host.state(next_job), Some(State::Depend));
+    (host, released_job, next_job)
 }
 
 fn shared_limit() -> Vec<SiteLimit> {
@@ -34,20 +34,20 @@ fn shared_limit() -> Vec<SiteLimit> {
 #[test]
 fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
     let (mut host, first, next) = submit_released_and_held(shared_limit(), None, 8);
-    let hold = why(&host, next).holds.remove(0);
+    let hold = explain_job(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 4));
     assert_eq!(
         hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
         [(first, "sched")]
     );
-    host.start(first);
-    let hold = why(&host, next).holds.remove(0);
+    host.start_job(first);
+    let hold = explain_job(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
     // The text for a limit of the association's record has the same form.
     let (host, _, next) = submit_released_and_held(Vec::new(), Some(one_job_record(7, "A")), 7);
-    let hold = why(&host, next).holds.remove(0);
+    let hold = explain_job(&host, next).holds.remove(0);
     let text = "0 of 1 running jobs of user 7 in bank A are in use, 1 are reserved for released jobs; this job takes 1";
     assert_eq!(hold.text, text);
 }
@@ -56,19 +56,19 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
 fn a_reservation_lapses_while_the_queue_is_stopped() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let (mut host, released, next) = submit_released_and_held(limits, own, user);
-        host.set_queue("q2", false);
+        host.set_queue_started("q2", false);
         assert_eq!(host.state(next), Some(State::Depend), "the released job is in another queue");
-        host.set_queue("q2", true);
-        host.set_queue("q1", false);
+        host.set_queue_started("q2", true);
+        host.set_queue_started("q1", false);
         assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
-        host.end(next);
+        host.end_job(next);
         // When the queue starts, the job has its reservation again.
-        host.set_queue("q1", true);
-        let last = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
-        assert_eq!(host.state(last), Some(State::Depend));
-        host.start(released);
-        host.end(released);
-        assert_eq!(host.state(last), Some(State::Sched));
+        host.set_queue_started("q1", true);
+        let last_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+        assert_eq!(host.state(last_job), Some(State::Depend));
+        host.start_job(released);
+        host.end_job(released);
+        assert_eq!(host.state(last_job), Some(State::Sched));
         assert_settled(&host);
     }
 }
@@ -77,29 +77,29 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
 #[test]
 fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
-        let mut host = site(limits);
-        host.event(Event::Associations(own.into_iter().collect()));
+        let mut host = make_site(limits);
+        host.send_event(Event::Associations(own.into_iter().collect()));
         let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
-        host.start(first);
+        host.start_job(first);
         let held = [7, user].map(|user| host.submit(job(user, "A", 0).size(1, 4)).unwrap());
-        host.set_queue("q1", false);
-        host.end(first);
+        host.set_queue_started("q1", false);
+        host.end_job(first);
         let is_held = |id: &JobId, host: &Host| host.state(*id) == Some(State::Depend);
         let (waiting, released): (Vec<JobId>, Vec<JobId>) =
             held.into_iter().partition(|id| is_held(id, &host));
         assert_eq!((waiting.len(), released.len()), (1, 1));
-        let hold = why(&host, waiting[0]).holds.remove(0);
+        let hold = explain_job(&host, waiting[0]).holds.remove(0);
         assert_eq!((hold.used, hold.reserved > 0), (hold.reserved, true));
         let frees = hold.frees.iter().map(|it| (it.id, it.amount, it.state.as_ref())).collect::<Vec<_>>();
         assert_eq!(frees, [(released[0], hold.reserved, "sched")]);
         // Only jobs outside stopped queues can take the headroom of a suspended reservation.
-        let outside = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
-        assert_eq!(host.state(outside), Some(State::Sched));
-        host.end(outside);
+        let outside_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+        assert_eq!(host.state(outside_job), Some(State::Sched));
+        host.end_job(outside_job);
         assert!(is_held(&waiting[0], &host));
-        host.set_queue("q1", true);
+        host.set_queue_started("q1", true);
         assert!(is_held(&waiting[0], &host));
-        host.end(released[0]);
+        host.end_job(released[0]);
         assert_eq!(host.state(waiting[0]), Some(State::Sched));
         assert_settled(&host);
     }
@@ -111,12 +111,12 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
         for is_stopped in [true, false] {
             let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
-            let mut engine = Engine::small();
+            let mut engine = Engine::with_small_batches();
             engine.handle(NOW, Event::Policy(policy(shared_limit()), SitePart::default()));
             // The replaced plugin has not asked for the states of queues since the stop.
             host.stopped.extend(is_stopped.then(|| "q1".to_owned()));
             host.oracle.stopped = host.stopped.clone();
-            host.replay(is_reload, engine);
+            host.replay_jobs(is_reload, engine);
             let wanted = if is_stopped { State::Sched } else { State::Depend };
             assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched), Some(wanted)]);
             assert_settled(&host);
@@ -128,14 +128,14 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
 #[test]
 fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_moves_out() {
     let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
-    host.update(next, Some("q1"), None).unwrap();
-    host.set_queue("q2", false);
-    host.update(released, Some("q2"), None).unwrap();
+    host.update_job(next, Some("q1"), None).unwrap();
+    host.set_queue_started("q2", false);
+    host.update_job(released, Some("q2"), None).unwrap();
     assert_eq!(host.state(next), Some(State::Sched), "the released job is in the stopped queue");
-    host.end(next);
-    host.update(released, Some("q1"), None).unwrap();
-    let last = host.submit(job(8, "A", 0).size(1, 4)).unwrap();
-    assert_eq!(host.state(last), Some(State::Depend), "the released job has its reservation again");
+    host.end_job(next);
+    host.update_job(released, Some("q1"), None).unwrap();
+    let last_job = host.submit(job(8, "A", 0).size(1, 4)).unwrap();
+    assert_eq!(host.state(last_job), Some(State::Depend), "the released job has its reservation again");
     assert_settled(&host);
 }
 
@@ -144,8 +144,8 @@ fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_
 fn jobs_in_a_stopped_queue_count_if_running_limits_are_strict() {
     let (mut host, _, next) = submit_released_and_held(shared_limit(), None, 8);
     let running = RunningLimitsOf { others: RunningLimits::Strict, queues: BTreeMap::new() };
-    host.event(Event::Settings(Settings { running, ..Settings::default() }));
-    host.set_queue("q1", false);
+    host.send_event(Event::Settings(Settings { running, ..Settings::default() }));
+    host.set_queue_started("q1", false);
     assert_eq!(host.state(next), Some(State::Depend));
     assert_settled(&host);
 }

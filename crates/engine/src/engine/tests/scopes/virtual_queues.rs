@@ -9,7 +9,7 @@ use crate::ids::QueueName;
 /// Makes q2 a virtual queue of q1.
 fn make_virtual(host: &mut Host) {
     host.parents.insert("q2".to_owned(), "q1".to_owned());
-    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
 }
 
 /// Returns a policy with `limits`. Each association may run one job in q1, of at most two nodes. Queue q2 has no limits of its own.
@@ -30,23 +30,23 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
         if is_virtual {
             make_virtual(&mut host);
         }
-        host.event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
-        let runs = host.submit(job_in_queue(7, first)).unwrap();
-        host.start(runs);
-        let waits = host.submit(job_in_queue(7, second)).unwrap();
+        host.send_event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
+        let runs_job = host.submit(job_in_queue(7, first)).unwrap();
+        host.start_job(runs_job);
+        let waits_job = host.submit(job_in_queue(7, second)).unwrap();
         let expected: &[&str] = if is_virtual { &["max-run-jobs-queue"] } else { &[] };
-        assert_eq!(host.names(waits), expected, "{first}, {second}");
+        assert_eq!(host.names(waits_job), expected, "{first}, {second}");
         if !is_virtual {
             continue;
         }
-        let why = super::super::why::why(&host, waits);
+        let why = super::super::why::explain_job(&host, waits_job);
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
-        assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs));
+        assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs_job));
         // Jobs of another association do not count there.
-        let other = host.submit(job_in_queue(8, second)).unwrap();
-        assert_eq!(host.state(other), Some(State::Sched));
-        host.end(runs);
-        assert_eq!(host.state(waits), Some(State::Sched));
+        let other_job = host.submit(job_in_queue(8, second)).unwrap();
+        assert_eq!(host.state(other_job), Some(State::Sched));
+        host.end_job(runs_job);
+        assert_eq!(host.state(waits_job), Some(State::Sched));
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
 }
@@ -55,7 +55,7 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
 fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
+    host.send_event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
     let text = host.submit(job_in_queue(7, "q2").size(3, 3)).unwrap_err();
     assert!(text.contains("max resources limit configured for queue"), "{text}");
 }
@@ -63,27 +63,27 @@ fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
 #[test]
 fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
-    let mut host = site(vec![shared]);
+    let mut host = make_site(vec![shared]);
     let first = host.submit(job(7, "A", 0)).unwrap();
     let [second, third] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
     assert_eq!([first, second, third].map(|id| host.state(id)), [Some(State::Sched); 3]);
     make_virtual(&mut host);
-    let fourth = host.submit(job_in_queue(8, "q2")).unwrap();
-    assert_eq!(host.names(fourth), ["max-run-sched-jobs-bank-queue"]);
+    let fourth_job = host.submit(job_in_queue(8, "q2")).unwrap();
+    assert_eq!(host.names(fourth_job), ["max-run-sched-jobs-bank-queue"]);
     for id in [first, second] {
-        host.start(id);
-        host.end(id);
+        host.start_job(id);
+        host.end_job(id);
     }
-    assert_eq!(host.state(fourth), Some(State::Depend));
-    host.start(third);
-    host.end(third);
-    assert_eq!(host.state(fourth), Some(State::Sched));
+    assert_eq!(host.state(fourth_job), Some(State::Depend));
+    host.start_job(third);
+    host.end_job(third);
+    assert_eq!(host.state(fourth_job), Some(State::Sched));
     // When q2 is no longer a virtual queue, its jobs do not count in q1.
-    let fifth = host.submit(job(7, "A", 0)).unwrap();
-    assert_eq!(host.state(fifth), Some(State::Depend));
+    let fifth_job = host.submit(job(7, "A", 0)).unwrap();
+    assert_eq!(host.state(fifth_job), Some(State::Depend));
     host.parents.clear();
-    host.event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), None)]));
-    assert_eq!(host.state(fifth), Some(State::Sched));
+    host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), None)]));
+    assert_eq!(host.state(fifth_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -92,7 +92,7 @@ fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
     make_virtual(&mut host);
-    host.event(Event::Policy(policy_with_limited_q1(vec![shared]), SitePart::default()));
+    host.send_event(Event::Policy(policy_with_limited_q1(vec![shared]), SitePart::default()));
     let id = host.submit(job_in_queue(7, "q2")).unwrap();
     let event = Event::UpdateQueue { id, user: UserId(7), state: State::Sched, queue: "q1" };
     let effects = host.engine.handle(host.now, event);
