@@ -185,8 +185,8 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     let named = host.submit(HostJob::new(7).bank("A")).unwrap();
     let plain = host.submit(HostJob::new(7)).unwrap();
     let unknown_user = host.submit(HostJob::new(9).bank("X")).unwrap();
-    let owner = host.submit(HostJob::new(OWNER.0)).unwrap();
-    let states = |host: &Host| [named, plain, unknown_user, owner].map(|id| host.state(id));
+    let owner_job = host.submit(HostJob::new(OWNER.0)).unwrap();
+    let states = |host: &Host| [named, plain, unknown_user, owner_job].map(|id| host.state(id));
     assert_eq!(states(&host), [Some(State::Priority); 4]);
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(0);
@@ -208,7 +208,7 @@ fn a_job_without_data_is_neither_held_nor_counted() {
     );
     host.send_event(Event::Associations(vec![record(association(OWNER.0, "root"), "root")]));
     host.send_event(Event::Reprioritize);
-    assert_eq!(host.state(owner), Some(State::Sched));
+    assert_eq!(host.state(owner_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 

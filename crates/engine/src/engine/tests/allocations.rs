@@ -203,7 +203,7 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
 fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..4).map(|_| submit(&mut host, 1)).collect();
-    let (limited, [first, second, third]) = (ids[3], [ids[0], ids[1], ids[2]]);
+    let (limited, [first_job, second, third]) = (ids[3], [ids[0], ids[1], ids[2]]);
     for id in &ids {
         let job = host.jobs.get_mut(id).unwrap();
         job.duration = if *id == limited { 60.0 } else { 0.0 };
@@ -211,7 +211,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
         host.engine.handle(NOW, Event::Updated(Host::facts(*id, &job)));
     }
     ids.iter().for_each(|id| host.start_job(*id));
-    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&first]);
+    assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&first_job]);
     let end = |host: &Host, id| allocation_of(host, id).unwrap().expiration;
     let extend = |host: &mut Host, limit: f64| {
         host.jobs.values_mut().filter(|job| job.duration == 0.0).for_each(|job| job.limit = Some(limit));
@@ -219,12 +219,12 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     };
     extend(&mut host, 3600.0);
     let after = |host: &Host, id, limit: f64| host.jobs[&id].started.map(|start| start + limit);
-    for id in [first, second, third] {
+    for id in [first_job, second, third] {
         assert_eq!(end(&host, id), after(&host, id, 3600.0));
     }
     let before = end(&host, limited);
     // The engine subscribes to another job when this job ends or gets a time limit of its own.
-    host.end_job(first);
+    host.end_job(first_job);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&second]);
     let longer = HostJob { duration: 7200.0, ..host.jobs[&second].clone() };
     host.jobs.insert(second, longer.clone());

@@ -186,8 +186,8 @@ fn a_standing_contains_the_limits_with_their_use() {
     let own = Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
     let mut host = Host::with_data(vec![record(own, "A")], vec![capped, queue("q2")]);
-    let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start_job(running);
+    let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
+    host.start_job(running_job);
     host.submit(HostJob::new(7).queue("q2")).unwrap();
     let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open: Open::Own };
     let answer =
@@ -229,8 +229,8 @@ fn a_standing_contains_the_limits_with_their_use() {
 fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let mut host = Host::with_data(vec![record(own, "A")], vec![queue("q1")]);
-    let running = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
-    host.start_job(running);
+    let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
+    host.start_job(running_job);
     for _ in 0..2 {
         host.submit(HostJob::new(7).size(4, 5)).unwrap();
     }
@@ -281,11 +281,11 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     );
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), Some("q1".into()))]));
     let mut submit = |job: HostJob| host.submit(job).unwrap();
-    let [low, equal, high, off] = [(7, "q1"), (8, "q1"), (8, "q2"), (7, "q1")]
+    let [low, equal, high_job, off_job] = [(7, "q1"), (8, "q1"), (8, "q2"), (7, "q1")]
         .map(|(user, queue)| submit(HostJob::new(user).queue(queue)));
     let alone = submit(HostJob::new(8));
-    host.set_urgency(high, 20);
-    host.set_urgency(off, 0);
+    host.set_urgency(high_job, 20);
+    host.set_urgency(off_job, 0);
     let places = |host: &Host, wanted: JobsWanted| -> Vec<_> {
         let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
         page.jobs.iter().map(|job| (job.id, job.place.map(|line| (line.place, line.of)))).collect()
@@ -294,19 +294,20 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
     let by_queue = [
         (low, Some((2, 3))),
         (equal, Some((3, 3))),
-        (high, Some((1, 3))),
-        (off, None),
+        (high_job, Some((1, 3))),
+        (off_job, None),
         (alone, Some((1, 1))),
     ];
     assert_eq!(places(&host, all()), by_queue, "virtual queue q2 is part of q1");
     let page = places(&host, JobsWanted { after: Some(low), most: 1, ..all() });
     assert_eq!(page, by_queue[1..2], "jobs outside of the page count too");
     host.send_event(Event::OneQueueList(true));
-    let in_one_list = [(low, 2), (equal, 3), (high, 1), (alone, 4)].map(|(id, place)| (id, Some((place, 4))));
-    let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off).collect();
+    let in_one_list =
+        [(low, 2), (equal, 3), (high_job, 1), (alone, 4)].map(|(id, place)| (id, Some((place, 4))));
+    let listed: Vec<_> = places(&host, all()).into_iter().filter(|(id, _)| *id != off_job).collect();
     assert_eq!(listed, in_one_list);
-    host.start_job(high);
-    assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high]), ..all() }), [(low, Some((1, 3)))]);
+    host.start_job(high_job);
+    assert_eq!(places(&host, JobsWanted { ids: Some(vec![low, high_job]), ..all() }), [(low, Some((1, 3)))]);
 }
 
 #[test]
@@ -314,31 +315,35 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
     let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
     let mut host = Host::with_data(records, vec![queue("q1"), queue("q2")]);
-    let first = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first);
+    let first_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(first_job);
     let held = host.submit(HostJob::new(7).queue("q1")).unwrap();
     let blocked = host.submit(HostJob::new(8).blocked_by("afterany:1")).unwrap();
     let other_bank = host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
-    let unknown = host.submit(HostJob::new(8).queue("q1")).unwrap();
+    let unknown_job = host.submit(HostJob::new(8).queue("q1")).unwrap();
     let all = || JobsWanted { most: 9, ..JobsWanted::default() };
     let text = |text: &str| Some(text.to_owned());
     for (what, wanted, ids) in [
-        ("all", all(), vec![held, blocked, other_bank, unknown]),
-        ("after", JobsWanted { after: Some(blocked), ..all() }, vec![other_bank, unknown]),
-        ("ids", JobsWanted { ids: Some(vec![unknown, held, first, held]), ..all() }, vec![held, unknown]),
+        ("all", all(), vec![held, blocked, other_bank, unknown_job]),
+        ("after", JobsWanted { after: Some(blocked), ..all() }, vec![other_bank, unknown_job]),
+        (
+            "ids",
+            JobsWanted { ids: Some(vec![unknown_job, held, first_job, held]), ..all() },
+            vec![held, unknown_job],
+        ),
         (
             "ids after",
-            JobsWanted { ids: Some(vec![unknown, held]), after: Some(held), ..all() },
-            vec![unknown],
+            JobsWanted { ids: Some(vec![unknown_job, held]), after: Some(held), ..all() },
+            vec![unknown_job],
         ),
-        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![blocked, unknown]),
+        ("user", JobsWanted { user: Some(UserId(8)), ..all() }, vec![blocked, unknown_job]),
         (
             "user of ids",
             JobsWanted { user: Some(UserId(8)), ids: Some(vec![held, blocked]), ..all() },
             vec![blocked],
         ),
-        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, blocked, unknown]),
-        ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown]),
+        ("bank", JobsWanted { bank: text("A"), ..all() }, vec![held, blocked, unknown_job]),
+        ("queue", JobsWanted { queue: text("q1"), ..all() }, vec![held, unknown_job]),
         ("bank and queue", JobsWanted { bank: text("B"), queue: text("q1"), ..all() }, vec![]),
     ] {
         let page = crate::engine::answers::jobs_page(&host.engine.view(), &wanted, host.now);
@@ -358,7 +363,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     assert_eq!(names, ["fairshare", "queue", "bank", "urgency", "age", "age_offset", "size"]);
     assert_eq!(page.weighings, [[100_000, 10_000, 0, 1_000, 0, 0, 0]]);
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 7)]));
-    host.set_urgency(unknown, 17);
+    host.set_urgency(unknown_job, 17);
     let page = crate::engine::answers::jobs_page(&host.engine.view(), &all(), host.now);
     assert_eq!(page.jobs.iter().filter_map(|job| job.weighing).collect::<Vec<_>>(), [0, 1]);
     assert_eq!(page.weighings.iter().map(|it| it[0]).collect::<Vec<_>>(), [100_000, 7]);
@@ -386,7 +391,7 @@ fn a_list_of_jobs_contains_the_requested_jobs() {
     );
     assert_eq!((last.jobs.len(), last.next), (2, None), "the page contains exactly the user's jobs");
     for (id, user, queue) in
-        [(first, Some(7), None), (held, Some(7), Some(Some("q1"))), (blocked, Some(8), Some(None))]
+        [(first_job, Some(7), None), (held, Some(7), Some(Some("q1"))), (blocked, Some(8), Some(None))]
     {
         assert_eq!(host.engine.view().user_of(id), user.map(UserId));
         let answer =

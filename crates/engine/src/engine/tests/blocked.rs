@@ -11,15 +11,15 @@ use crate::limits::{Eligible, Keepers};
 
 #[test]
 fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
-    let also_blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
+    let second_blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();
     let next_job = submit(&mut host, 1);
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-running-jobs-user-limit"]);
-    assert_eq!(host.names(also_blocked_job), ["afterany:1", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(second_blocked_job), ["afterany:1", "max-running-jobs-user-limit"]);
     assert_eq!(
         host.state(next_job),
         Some(State::Sched),
@@ -33,16 +33,16 @@ fn a_blocked_job_gives_way_to_a_job_that_is_not_blocked() {
 
 #[test]
 fn an_unblocked_job_is_released_before_later_jobs() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     let later_job = submit(&mut host, 1);
     host.remove_dependency(unblocked_job, "begin-time:1");
     host.run_until_idle();
     assert_eq!(host.names(unblocked_job), ["max-running-jobs-user-limit"]);
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(
         [unblocked_job, later_job].map(|id| host.state(id)),
         [Some(State::Sched), Some(State::Depend)]
@@ -53,12 +53,12 @@ fn an_unblocked_job_is_released_before_later_jobs() {
 
 #[test]
 fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.names(unblocked_job), ["begin-time:1", "max-running-jobs-user-limit"]);
     host.remove_dependency(unblocked_job, "begin-time:1");
     host.run_until_idle();
@@ -79,9 +79,9 @@ fn a_held_job_is_released_as_soon_as_it_is_unblocked() {
 
 #[test]
 fn foreign_dependencies_are_known_after_a_reload() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let blocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
     let unblocked_job = host.submit(HostJob::new(7).blocked_by("begin-time:1")).unwrap();
     host.remove_dependency(unblocked_job, "begin-time:1");
@@ -93,7 +93,7 @@ fn foreign_dependencies_are_known_after_a_reload() {
     engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
     host.replay_jobs(true, engine);
     let later_job = submit(&mut host, 1);
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(
         [unblocked_job, later_job].map(|id| host.state(id)),
         [Some(State::Sched), Some(State::Depend)]
@@ -108,12 +108,12 @@ fn foreign_dependencies_are_known_after_a_reload() {
 
 #[test]
 fn a_blocked_job_delays_no_other_job() {
-    let mut host = make_site(|a| a.max_nodes = Limit(4));
-    let a = submit(&mut host, 4);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_nodes = Limit(4));
+    let job_a = submit(&mut host, 4);
+    host.start_job(job_a);
     let blocked_job = host.submit(HostJob::new(7).size(3, 3).blocked_by("begin-time:9999")).unwrap();
     let (large_job, small_job) = (submit(&mut host, 4), submit(&mut host, 1));
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(
         (host.state(large_job), host.state(small_job)),
         (Some(State::Sched), Some(State::Depend)),
@@ -129,13 +129,13 @@ fn a_blocked_job_delays_no_other_job() {
 
 #[test]
 fn a_job_with_an_undeclared_dependency_gives_way_in_the_next_turn() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let (blocked_job, next_job) = (submit(&mut host, 1), submit(&mut host, 1));
     // The jobspec does not declare the dependency, so the plugin is not subscribed and gets no event about it.
     host.jobs.get_mut(&blocked_job).unwrap().dependencies.insert("license".to_owned());
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.names(blocked_job), ["license"]);
     assert_eq!(host.state(next_job), Some(State::Sched));
     assert_no_drift(&host);
@@ -155,43 +155,49 @@ fn host_with_undeclared_dependency() -> (Host, JobId, JobId) {
 
 #[test]
 fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
-    let (mut host, mut running, blocked) = host_with_undeclared_dependency();
+    let (mut host, mut running_job, blocked_job) = host_with_undeclared_dependency();
     for _ in 0..5 {
         let next_job = submit(&mut host, 1);
-        host.end_job(running);
+        host.end_job(running_job);
         assert_eq!(host.state(next_job), Some(State::Sched));
         host.start_job(next_job);
-        running = next_job;
+        running_job = next_job;
     }
-    let events = host.jobs[&blocked].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
-    assert_eq!(events, 2, "added once and removed once: {:?}", host.jobs[&blocked].log);
-    host.remove_dependency(blocked, "license");
+    let events = host.jobs[&blocked_job].log.iter().filter(|(name, _)| name.starts_with("max-")).count();
+    assert_eq!(events, 2, "added once and removed once: {:?}", host.jobs[&blocked_job].log);
+    host.remove_dependency(blocked_job, "license");
     host.run_until_idle();
-    assert_eq!(host.names(blocked), ["max-running-jobs-user-limit.2"]);
-    host.end_job(running);
-    assert_eq!(host.state(blocked), Some(State::Sched));
+    assert_eq!(host.names(blocked_job), ["max-running-jobs-user-limit.2"]);
+    host.end_job(running_job);
+    assert_eq!(host.state(blocked_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
-        let (mut host, running, blocked) = host_with_undeclared_dependency();
+        let (mut host, running_job, blocked_job) = host_with_undeclared_dependency();
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
         host.replay_jobs(is_reload, engine);
         let later_job = submit(&mut host, 1);
-        assert!(host.engine.ledger().job(blocked).unwrap().keepers == Keepers::Others, "reload {is_reload}");
-        host.remove_dependency(blocked, "license");
-        host.run_until_idle();
         assert!(
-            host.engine.ledger().job(blocked).unwrap().keepers == Keepers::NobodyElse,
+            host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::Others,
             "reload {is_reload}"
         );
-        host.end_job(running);
-        assert_eq!([blocked, later_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+        host.remove_dependency(blocked_job, "license");
+        host.run_until_idle();
+        assert!(
+            host.engine.ledger().job(blocked_job).unwrap().keepers == Keepers::NobodyElse,
+            "reload {is_reload}"
+        );
+        host.end_job(running_job);
+        assert_eq!(
+            [blocked_job, later_job].map(|id| host.state(id)),
+            [Some(State::Sched), Some(State::Depend)]
+        );
         assert_no_drift(&host);
     }
 }
@@ -225,20 +231,21 @@ fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
     let mut full = queue("q1");
     full.max_nodes_per_assoc = Limit(1);
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full]);
-    let four = [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:K")).unwrap());
-    for id in four {
+    let four_job =
+        [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:K")).unwrap());
+    for id in four_job {
         host.remove_dependency(id, "afterany:K");
     }
     host.run_until_idle();
     assert_eq!(
-        four.map(|id| host.state(id)),
+        four_job.map(|id| host.state(id)),
         [State::Sched, State::Depend, State::Depend, State::Depend].map(Some)
     );
-    assert_eq!(host.names(four[1]), ["max-resources-queue"]);
-    for [ended, next] in [[four[0], four[1]], [four[1], four[2]]] {
-        host.start_job(ended);
-        host.end_job(ended);
-        assert_eq!(host.state(next), Some(State::Sched));
+    assert_eq!(host.names(four_job[1]), ["max-resources-queue"]);
+    for [ended_job, next_job] in [[four_job[0], four_job[1]], [four_job[1], four_job[2]]] {
+        host.start_job(ended_job);
+        host.end_job(ended_job);
+        assert_eq!(host.state(next_job), Some(State::Sched));
     }
     assert_no_drift(&host);
 }
@@ -266,20 +273,20 @@ fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
         let mut host = make_site(|a| (a.max_running_jobs, a.max_sched_jobs) = (Limit(0), Limit(0)));
         let undeclared =
             || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by("license") };
-        let earlier = submit(&mut host, 1);
+        let earlier_job = submit(&mut host, 1);
         let blocked = [(); 2].map(|()| host.submit(undeclared()).unwrap());
         let later = submit(&mut host, 1);
         let mut raised = association(7, "A");
         (raised.max_running_jobs, raised.max_sched_jobs) = (Limit(limit), Limit(limit));
         host.send_event(Event::Associations(vec![record(raised, "A")]));
         assert_eq!(
-            [earlier, later].map(|id| host.state(id)),
+            [earlier_job, later].map(|id| host.state(id)),
             [Some(State::Depend); 2],
             "a push alone releases no job"
         );
-        host.update_job(earlier, Some("unknown"), None).unwrap();
+        host.update_job(earlier_job, Some("unknown"), None).unwrap();
         assert_eq!(
-            [earlier, later].map(|id| host.state(id) == Some(State::Sched)),
+            [earlier_job, later].map(|id| host.state(id) == Some(State::Sched)),
             released,
             "limit {limit}"
         );
@@ -319,12 +326,13 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
 fn an_unblocked_job_begins_to_age_unless_it_was_submitted_at_urgency_0() {
     for (urgency, counts) in [(16, true), (0, false)] {
         let mut host = make_site(|a| a.max_sched_jobs = Limit(0));
-        let blocked = host.submit(HostJob { urgency, ..HostJob::new(7).blocked_by("begin-time:1") }).unwrap();
-        let since = |host: &Host| host.engine.ledger().job(blocked).unwrap().eligible;
+        let blocked_job =
+            host.submit(HostJob { urgency, ..HostJob::new(7).blocked_by("begin-time:1") }).unwrap();
+        let since = |host: &Host| host.engine.ledger().job(blocked_job).unwrap().eligible;
         assert!(matches!(since(&host), Eligible::For(_)), "{urgency}");
-        host.remove_dependency(blocked, "begin-time:1");
+        host.remove_dependency(blocked_job, "begin-time:1");
         host.run_until_idle();
-        assert_eq!(host.names(blocked), ["max-sched-jobs-user-limit"]);
+        assert_eq!(host.names(blocked_job), ["max-sched-jobs-user-limit"]);
         assert_eq!(matches!(since(&host), Eligible::Since(_)), counts, "{urgency}");
     }
 }

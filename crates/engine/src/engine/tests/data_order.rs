@@ -23,12 +23,12 @@ fn release_first_of_two() -> (Host, [JobId; 2]) {
 
 #[test]
 fn a_job_whose_score_falls_to_0_gives_its_reservation_to_the_next_job() {
-    let (mut host, [freed, next]) = release_first_of_two();
+    let (mut host, [freed, next_job]) = release_first_of_two();
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
-    assert_eq!(host.state(next), Some(State::Depend), "weights alone release no job");
+    assert_eq!(host.state(next_job), Some(State::Depend), "weights alone release no job");
     host.send_event(Event::Reprioritize);
     assert_eq!(host.jobs[&freed].priority, Some(0));
-    assert_eq!(host.state(next), Some(State::Sched));
+    assert_eq!(host.state(next_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -55,17 +55,17 @@ fn a_job_updated_to_a_score_of_0_gives_its_reservation_to_the_next_job() {
     favored.priority = 1;
     host.send_event(Event::Queues(vec![favored, queue("q2")]));
     let mut submit = || host.submit(HostJob::new(7).queue("q1")).unwrap();
-    let [running, freed, next] = [submit(), submit(), submit()];
-    host.start_job(running);
+    let [running_job, freed_job, next_job] = [submit(), submit(), submit()];
+    host.start_job(running_job);
     // Only a job that was held has a reservation. The second and third jobs were never held.
-    let [held, last] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
-    host.end_job(freed);
-    host.end_job(next);
-    host.end_job(running);
-    assert_eq!([held, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.update_job(held, Some("q2"), None).unwrap();
-    assert_eq!(host.jobs[&held].priority, Some(0));
-    assert_eq!(host.state(last), Some(State::Sched));
+    let [held_job, last_job] = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1")).unwrap());
+    host.end_job(freed_job);
+    host.end_job(next_job);
+    host.end_job(running_job);
+    assert_eq!([held_job, last_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.update_job(held_job, Some("q2"), None).unwrap();
+    assert_eq!(host.jobs[&held_job].priority, Some(0));
+    assert_eq!(host.state(last_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -124,19 +124,19 @@ fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobI
 
 #[test]
 fn job_list_supplies_the_dependencies_if_an_eventlog_cannot_be_read() {
-    let (mut host, second, held) = replay_job_held_twice(true, true);
-    host.end_job(second);
-    assert_eq!(host.state(held), Some(State::Sched));
+    let (mut host, second_job, held_job) = replay_job_held_twice(true, true);
+    host.end_job(second_job);
+    assert_eq!(host.state(held_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
-    let (mut host, second, held) = replay_job_held_twice(true, false);
+    let (mut host, second_job, held_job) = replay_job_held_twice(true, false);
     assert!(host.logged.iter().any(|line| line.contains("eventlog can't be read")), "{:?}", host.logged);
     let next_job = submit(&mut host, 1);
-    host.end_job(second);
-    assert_eq!(host.names(held), ["max-sched-jobs-user-limit.2"]);
+    host.end_job(second_job);
+    assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit.2"]);
     assert_eq!(
         host.state(next_job),
         Some(State::Sched),
@@ -147,7 +147,7 @@ fn a_job_whose_dependencies_are_unknown_stays_held_and_delays_no_other_job() {
     host.unreadable.clear();
     host.fire_retry_timer();
     host.end_job(next_job);
-    assert_eq!(host.state(held), Some(State::Sched));
+    assert_eq!(host.state(held_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -203,9 +203,9 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
 #[test]
 fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let running = [submit(&mut host, 1), submit(&mut host, 1)];
-    host.start_job(running[0]);
-    host.start_job(running[1]);
+    let running_job = [submit(&mut host, 1), submit(&mut host, 1)];
+    host.start_job(running_job[0]);
+    host.start_job(running_job[1]);
     let held_job = submit(&mut host, 1);
     let mut other = association(8, "A");
     other.max_running_jobs = Limit(0);
@@ -335,10 +335,10 @@ fn half_of_a_push_releases_and_holds_no_job() {
         one.max_running_jobs = Limit(1);
         let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one.clone()]);
         let job = || HostJob::new(7).queue("q1");
-        let running = host.submit(job()).unwrap();
-        host.start_job(running);
+        let running_job = host.submit(job()).unwrap();
+        host.start_job(running_job);
         let held = [(); 3].map(|()| host.submit(job()).unwrap());
-        let free = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
+        let free_job = host.submit(HostJob::new(7).blocked_by("begin-time:9999")).unwrap();
         host.replay_jobs(is_reload, Engine::with_small_batches());
         // The associations come first. Their limits alone would release all held jobs.
         let mut none = association(7, "A");
@@ -347,17 +347,17 @@ fn half_of_a_push_releases_and_holds_no_job() {
         for id in held {
             assert_eq!(host.names(id), ["max-run-jobs-queue"], "reload {is_reload}");
         }
-        assert_eq!(host.names(free), ["begin-time:9999"]);
+        assert_eq!(host.names(free_job), ["begin-time:9999"]);
         host.send_event(Event::Queues(vec![one]));
         host.send_event(Event::Reprioritize);
         let states = held.map(|id| host.state(id));
         assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
         assert_eq!(
-            host.names(free),
+            host.names(free_job),
             ["begin-time:9999", "max-resources-user-limit"],
             "the end of the push checks the job"
         );
-        host.end_job(running);
+        host.end_job(running_job);
         assert_eq!(held.map(|id| host.state(id) == Some(State::Sched)), [true, false, false]);
         assert_no_drift(&host);
     }

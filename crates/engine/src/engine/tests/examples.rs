@@ -39,29 +39,29 @@ pub fn assert_no_drift(host: &Host) {
 
 #[test]
 fn one_free_slot_releases_one_job() {
-    let mut host = make_site(|a| a.max_sched_jobs = Limit(2));
-    let [a, b, c, d, e] = [(); 5].map(|()| {
+    let mut host = make_site(|job_a| job_a.max_sched_jobs = Limit(2));
+    let [job_a, job_b, job_c, job_d, job_e] = [(); 5].map(|()| {
         let id = submit(&mut host, 1);
         if host.engine.ledger().jobs().count() == 1 {
             host.start_job(id);
         }
         id
     });
-    assert_eq!(host.names(d), ["max-sched-jobs-user-limit"]);
-    host.start_job(b);
-    assert_eq!((host.state(d), host.state(e)), (Some(State::Sched), Some(State::Depend)));
-    host.end_job(a);
-    assert_eq!(host.state(e), Some(State::Depend));
-    host.start_job(c);
-    assert_eq!(host.state(e), Some(State::Sched));
+    assert_eq!(host.names(job_d), ["max-sched-jobs-user-limit"]);
+    host.start_job(job_b);
+    assert_eq!((host.state(job_d), host.state(job_e)), (Some(State::Sched), Some(State::Depend)));
+    host.end_job(job_a);
+    assert_eq!(host.state(job_e), Some(State::Depend));
+    host.start_job(job_c);
+    assert_eq!(host.state(job_e), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
-    let mut host = make_site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
-    let a = submit(&mut host, 2);
-    host.start_job(a);
+    let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
+    let job_a = submit(&mut host, 2);
+    host.start_job(job_a);
     let job_b = submit(&mut host, 1);
     host.start_job(job_b);
     let job_c = submit(&mut host, 2);
@@ -72,16 +72,16 @@ fn a_job_loses_satisfied_names_at_once_but_reserves_only_when_it_is_released() {
     let job_d = submit(&mut host, 1);
     assert_eq!(host.state(job_d), Some(State::Sched));
     host.start_job(job_d);
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.state(job_c), Some(State::Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
-    let mut host = make_site(|a| (a.max_running_jobs, a.max_nodes) = (Limit(2), Limit(3)));
-    let a = submit(&mut host, 2);
-    host.start_job(a);
+    let mut host = make_site(|job_a| (job_a.max_running_jobs, job_a.max_nodes) = (Limit(2), Limit(3)));
+    let job_a = submit(&mut host, 2);
+    host.start_job(job_a);
     let job_b = submit(&mut host, 1);
     host.start_job(job_b);
     let job_c = submit(&mut host, 2);
@@ -90,7 +90,7 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
     host.start_job(job_d);
     let job_e = submit(&mut host, 1);
     assert_eq!(host.names(job_e), ["max-resources-user-limit", "max-running-jobs-user-limit"]);
-    host.end_job(a);
+    host.end_job(job_a);
     // Job c takes the freed slot. The nodes are full (1 in use, 2 reserved), so e stays held.
     assert_eq!(host.state(job_c), Some(State::Sched));
     assert_eq!(host.state(job_e), Some(State::Depend));
@@ -99,9 +99,9 @@ fn a_job_stays_held_if_another_job_reserves_the_freed_headroom() {
 
 #[test]
 fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
-    let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_sched_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let job_b = submit(&mut host, 1);
     let job_c = host.submit(HostJob::new(7).blocked_by("afterany:a")).unwrap();
     let job_d = host.submit(HostJob::new(7).blocked_by("afterany:a")).unwrap();
@@ -110,7 +110,7 @@ fn the_reservation_of_a_blocked_job_counts_in_its_release_scan_only() {
     assert_eq!(host.names(job_d), ["afterany:a", "max-sched-jobs-user-limit"]);
     host.remove_dependency(job_c, "afterany:a");
     host.remove_dependency(job_d, "afterany:a");
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!((host.state(job_c), host.state(job_d)), (Some(State::Sched), Some(State::Depend)));
     host.start_job(job_c);
     assert_eq!(host.state(job_d), Some(State::Sched));
@@ -137,24 +137,24 @@ fn a_blocked_job_is_judged_again_when_it_is_unblocked() {
 
 #[test]
 fn cores_are_reserved_within_a_release_scan() {
-    let mut host = make_site(|a| a.max_cores = Limit(2));
-    let [a, b, c] = [(); 3].map(|()| {
+    let mut host = make_site(|job_a| job_a.max_cores = Limit(2));
+    let [job_a, job_b, job_c] = [(); 3].map(|()| {
         let id = submit(&mut host, 2);
         host.start_job(id);
         id
     });
-    host.end_job(a);
-    assert_eq!((host.state(b), host.state(c)), (Some(State::Sched), Some(State::Depend)));
+    host.end_job(job_a);
+    assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
     assert_no_drift(&host);
 }
 
 #[test]
 fn headroom_of_a_released_job_is_kept_until_it_runs() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let (job_b, job_c) = (submit(&mut host, 1), submit(&mut host, 1));
-    host.end_job(a);
+    host.end_job(job_a);
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
     // A job at urgency 0 gives its reservation to the next job.
@@ -165,9 +165,9 @@ fn headroom_of_a_released_job_is_kept_until_it_runs() {
 
 #[test]
 fn a_small_job_overtakes_one_that_does_not_fit() {
-    let mut host = make_site(|a| a.max_nodes = Limit(4));
-    let a = submit(&mut host, 3);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_nodes = Limit(4));
+    let job_a = submit(&mut host, 3);
+    host.start_job(job_a);
     let job_b = submit(&mut host, 4);
     let job_x = submit(&mut host, 1);
     host.start_job(job_x);
@@ -198,9 +198,9 @@ fn a_queue_holds_only_its_own_jobs() {
 
 #[test]
 fn a_raised_limit_counts_at_the_next_reprioritize() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let job_b = submit(&mut host, 1);
     let mut more = association(7, "A");
     more.max_running_jobs = Limit(2);
@@ -214,11 +214,11 @@ fn a_raised_limit_counts_at_the_next_reprioritize() {
 fn a_replay_restores_names_and_reservations() {
     for is_reload in [true, false] {
         for data_first in [true, false] {
-            let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-            let a = submit(&mut host, 1);
-            host.start_job(a);
+            let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+            let job_a = submit(&mut host, 1);
+            host.start_job(job_a);
             let (job_b, job_c) = (submit(&mut host, 1), submit(&mut host, 1));
-            host.end_job(a);
+            host.end_job(job_a);
             assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
             let mut limited = association(7, "A");
             limited.max_running_jobs = Limit(1);
@@ -270,11 +270,11 @@ fn a_job_in_priority_moves_on_if_its_priority_is_unchanged() {
 #[test]
 fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
     for with_data in [true, false] {
-        let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-        let a = submit(&mut host, 1);
-        host.start_job(a);
+        let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+        let job_a = submit(&mut host, 1);
+        host.start_job(job_a);
         let freed_job = submit(&mut host, 1);
-        host.end_job(a);
+        host.end_job(job_a);
         assert_eq!(host.state(freed_job), Some(State::Sched));
         let mut limited = association(7, "A");
         limited.max_running_jobs = Limit(1);
@@ -296,14 +296,14 @@ fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
 
 #[test]
 fn a_blocked_job_that_moves_is_held_by_each_limit_that_it_exceeds_then() {
-    let mut host = make_site(|a| a.max_nodes = Limit(1));
+    let mut host = make_site(|job_a| job_a.max_nodes = Limit(1));
     let blocked_job = host.submit(HostJob::new(7).queue("q1").blocked_by("begin-time:9999")).unwrap();
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     assert_eq!(host.names(blocked_job), ["begin-time:9999"], "there was headroom at submission");
     host.update_job(blocked_job, Some("q2"), None).unwrap();
     assert_eq!(host.names(blocked_job), ["begin-time:9999", "max-resources-user-limit"]);
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.names(blocked_job), ["begin-time:9999"]);
     assert_no_drift(&host);
 }

@@ -30,10 +30,10 @@ fn host_with_released_blocked_job() -> (Host, JobId, JobId) {
 
 /// Returns a host, a running job that fills the limit, and a job that the limit holds for the second time.
 fn host_with_job_held_twice() -> (Host, JobId, JobId) {
-    let (mut host, running, held) = host_with_released_blocked_job();
-    host.remove_dependency(held, "keep=x");
-    assert_eq!(host.names(held), ["max-running-jobs-user-limit.2"]);
-    (host, running, held)
+    let (mut host, running, held_job) = host_with_released_blocked_job();
+    host.remove_dependency(held_job, "keep=x");
+    assert_eq!(host.names(held_job), ["max-running-jobs-user-limit.2"]);
+    (host, running, held_job)
 }
 
 /// Returns a host with a running job that fills the limit, and a job that the limit holds.
@@ -76,11 +76,11 @@ fn a_job_that_a_limit_holds_a_second_time_is_ended() {
 /// removed once.
 #[test]
 fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
-    let (mut host, running, held) = host_with_released_blocked_job();
+    let (mut host, running_job, held) = host_with_released_blocked_job();
     assert_eq!(fates(&host), [(held, Fate::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
-    host.end_job(running);
+    host.end_job(running_job);
     assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
     let (host, _, held) = host_with_job_held_twice();
     assert_eq!(
@@ -116,11 +116,11 @@ fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
 #[test]
 fn a_reservation_of_another_job_keeps_no_job_held() {
     // The slot is reserved for a job in SCHED that does not run yet. flux-accounting's plugin does not count that job.
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.state(released_job), Some(State::Sched));
     assert_eq!(fates(&host), [(held_job, Fate::Stranded)]);
 }
@@ -142,21 +142,21 @@ fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
 
 #[test]
 fn a_job_that_is_not_held_does_not_rest() {
-    let (mut host, running, held) = host_with_job_held_twice();
-    host.send_event(Event::Rest(vec![running, JobId(4711)]));
-    assert_eq!((host.state(running), host.state(held)), (Some(State::Run), Some(State::Depend)));
+    let (mut host, running_job, held_job) = host_with_job_held_twice();
+    host.send_event(Event::Rest(vec![running_job, JobId(4711)]));
+    assert_eq!((host.state(running_job), host.state(held_job)), (Some(State::Run), Some(State::Depend)));
     assert_no_drift(&host);
 }
 
 /// flux-accounting's plugin ends a job if a limit holds it by a name that the job had before. A limit that is full now is not enough.
 #[test]
 fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
-    let (mut host, held) = host_with_held_job();
+    let (mut host, held_job) = host_with_held_job();
     let mut lowered = association(7, "A");
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
-    assert_eq!(host.names(held), ["max-running-jobs-user-limit"]);
-    assert_eq!(fates(&host), [(held, Fate::Held)]);
+    assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
+    assert_eq!(fates(&host), [(held_job, Fate::Held)]);
 }
 
 /// The fate of a job depends on its names, so there is no answer until all eventlogs are read.

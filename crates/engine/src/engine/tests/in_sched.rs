@@ -27,10 +27,10 @@ fn strict() -> Event<'static> {
 fn submit_resting_and_reserved() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     host.send_event(strict());
-    let rests_job = submit(&mut host, 1);
-    host.set_urgency(rests_job, 0);
+    let resting_job = submit(&mut host, 1);
+    host.set_urgency(resting_job, 0);
     let next_job = submit(&mut host, 1);
-    (host, [rests_job, next_job])
+    (host, [resting_job, next_job])
 }
 
 /// The scheduler allocated resources before the engine held the job. The job can still start, and then counts as running.
@@ -40,7 +40,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let mut host = Host::with_data(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
     host.send_event(strict());
-    let there_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+    let job_in_target_bank = host.submit(HostJob::new(7).bank("B")).unwrap();
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(moved_job, None, Some("B".to_owned()));
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
         host.now,
     );
     assert_eq!(page.jobs.iter().map(|job| job.state.clone()).collect::<Vec<_>>(), ["sched"]);
-    assert!(host.engine.view().is_held(moved_job) && !host.engine.view().is_held(there_job));
+    assert!(host.engine.view().is_held(moved_job) && !host.engine.view().is_held(job_in_target_bank));
     host.send_event(Event::Reprioritize);
     host.set_urgency(moved_job, 20);
     assert_eq!(
@@ -75,8 +75,8 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
         host.send_event(Event::Reprioritize);
         assert_eq!((host.jobs[&moved_job].is_held_in_sched, held(&host)), (true, 1), "{is_reload}");
     }
-    host.start_job(there_job);
-    host.end_job(there_job);
+    host.start_job(job_in_target_bank);
+    host.end_job(job_in_target_bank);
     assert!(host.jobs[&moved_job].priority > Some(0), "the job is released");
     host.start_job(moved_job);
     assert_no_drift(&host);
@@ -85,11 +85,11 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
 /// The scheduler has no request for the job, so only our limit holds it.
 #[test]
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
-    let (mut host, [rests, next]) = submit_resting_and_reserved();
-    host.set_urgency(rests, 16);
-    assert_eq!(which_may_run(&host, &[rests, next]), [false, true]);
+    let (mut host, [resting_job, next]) = submit_resting_and_reserved();
+    host.set_urgency(resting_job, 16);
+    assert_eq!(which_may_run(&host, &[resting_job, next]), [false, true]);
     let others = |id| explain_job(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
-    assert_eq!((others(rests), others(next)), (vec![], vec!["resources".into()]));
+    assert_eq!((others(resting_job), others(next)), (vec![], vec!["resources".into()]));
 }
 
 /// A refresh posts priorities of pending jobs. With a priority above 0, Flux would schedule the held job.
@@ -100,15 +100,16 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
     let mut host = Host::new();
     host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
-    let [_, runs, pends, moved] =
+    let [_, running_job, pends, moved_job] =
         ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
     // This job takes precedence over the other jobs of user 7.
     host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.force_update(moved, None, Some("B".to_owned()));
-    let read_jobs = |host: &Host| (host.state(moved), host.jobs[&moved].priority, host.jobs[&pends].priority);
+    host.force_update(moved_job, None, Some("B".to_owned()));
+    let read_jobs =
+        |host: &Host| (host.state(moved_job), host.jobs[&moved_job].priority, host.jobs[&pends].priority);
     let before = read_jobs(&host);
     assert_eq!((before.0, before.1), (Some(Sched), Some(0)));
-    host.start_job(runs);
+    host.start_job(running_job);
     host.advance_and_refresh(30.0);
     let after = read_jobs(&host);
     assert!(after.2 < before.2, "{after:?}");
@@ -120,18 +121,18 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
 #[test]
 fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
-        let (mut host, running, held) = host_with_held_jobs::<2>();
+        let (mut host, running_job, held_job) = host_with_held_jobs::<2>();
         if is_in_priority {
-            host.jobs.get_mut(&held[0]).unwrap().state = Priority;
+            host.jobs.get_mut(&held_job[0]).unwrap().state = Priority;
             host.replay_jobs(true, Engine::with_small_batches());
             host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
             host.send_event(Event::Reprioritize);
         }
-        host.jobs.get_mut(&held[0]).unwrap().state = State::Cleanup;
-        let effects = host.engine.handle(NOW, Event::Cleanup(held[0]));
+        host.jobs.get_mut(&held_job[0]).unwrap().state = State::Cleanup;
+        let effects = host.engine.handle(NOW, Event::Cleanup(held_job[0]));
         host.apply_effects(effects);
-        host.end_job(running);
-        assert_eq!(host.state(held[1]), Some(Sched), "{is_in_priority}");
+        host.end_job(running_job);
+        assert_eq!(host.state(held_job[1]), Some(Sched), "{is_in_priority}");
         assert!(host.subscribed.is_empty(), "{is_in_priority}");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
@@ -141,15 +142,15 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
-        let (mut host, [wakes, next]) = submit_resting_and_reserved();
-        host.set_urgency(wakes, first);
-        host.set_urgency(wakes, 31);
-        assert_eq!(states(&host, &[wakes, next]), [Sched, Sched]);
-        assert_eq!(host.jobs[&wakes].priority, Some(i64::from(u32::MAX)), "{first}");
-        assert!(!host.engine.view().is_held(wakes), "{first}");
-        host.start_job(wakes);
-        host.start_job(next);
-        [wakes, next].into_iter().for_each(|id| host.end_job(id));
+        let (mut host, [waking_job, next_job]) = submit_resting_and_reserved();
+        host.set_urgency(waking_job, first);
+        host.set_urgency(waking_job, 31);
+        assert_eq!(states(&host, &[waking_job, next_job]), [Sched, Sched]);
+        assert_eq!(host.jobs[&waking_job].priority, Some(i64::from(u32::MAX)), "{first}");
+        assert!(!host.engine.view().is_held(waking_job), "{first}");
+        host.start_job(waking_job);
+        host.start_job(next_job);
+        [waking_job, next_job].into_iter().for_each(|id| host.end_job(id));
         assert_settled(&host);
     }
 }
@@ -163,14 +164,14 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
         ("an urgency change", |host, id, urgency| host.set_urgency(id, urgency)),
         ("a hold before", |host, id, urgency| {
             host.set_urgency(id, 0);
-            let next = submit(host, 1);
-            host.start_job(next);
+            let next_job = submit(host, 1);
+            host.start_job(next_job);
             host.set_urgency(id, urgency);
         }),
         ("an update into a full bank", |host, id, urgency| {
             host.set_urgency(id, urgency);
-            let runs_job = host.submit(HostJob::new(7).bank("B")).unwrap();
-            host.start_job(runs_job);
+            let running_job = host.submit(HostJob::new(7).bank("B")).unwrap();
+            host.start_job(running_job);
             host.force_update(id, None, Some("B".to_owned()));
         }),
         ("an update to a bank that no record names", |host, id, urgency| {
@@ -234,11 +235,11 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
 #[test]
 fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
-    let (mut host, [rests, next]) = submit_resting_and_reserved();
-    host.start_job(next);
+    let (mut host, [resting_job, next_job]) = submit_resting_and_reserved();
+    host.start_job(next_job);
     host.send_event(Event::Reprioritize);
-    assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
-    assert!(!host.engine.ledger().job(rests).unwrap().is_held());
+    assert_eq!((host.state(resting_job), host.jobs[&resting_job].priority), (Some(Sched), Some(0)));
+    assert!(!host.engine.ledger().job(resting_job).unwrap().is_held());
     assert_settled(&host);
 }
 
@@ -257,22 +258,22 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
         let mut host = Host::new();
         host.engine.batches = batches;
         [settings(), policy()].into_iter().for_each(|event| host.send_event(event));
-        let rests_job = submit(&mut host, 1);
-        host.set_urgency(rests_job, 0);
+        let resting_job = submit(&mut host, 1);
+        host.set_urgency(resting_job, 0);
         let next_job = submit(&mut host, 1);
         host.start_job(next_job);
         let mut engine = Engine::with_batches(batches);
         engine.handle(NOW, settings());
         host.replay_jobs(false, engine);
-        assert_eq!(host.state(rests_job), Some(Priority), "without data the job has no priority");
-        host.set_urgency(rests_job, 16);
+        assert_eq!(host.state(resting_job), Some(Priority), "without data the job has no priority");
+        host.set_urgency(resting_job, 16);
         let loops = host.loops;
         host.send_event(policy());
         assert_eq!(host.loops > loops, batches == FEW);
-        let job = host.engine.ledger().job(rests_job).unwrap();
-        assert_eq!((host.state(rests_job), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
+        let job = host.engine.ledger().job(resting_job).unwrap();
+        assert_eq!((host.state(resting_job), job.is_held(), job.is_in_sched), (Some(Priority), true, false));
         host.end_job(next_job);
-        assert_eq!(which_may_run(&host, &[rests_job]), [true], "{batches:?}");
+        assert_eq!(which_may_run(&host, &[resting_job]), [true], "{batches:?}");
         assert_settled(&host);
     }
 }
@@ -281,18 +282,22 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let (mut host, [late, runs]) = submit_resting_and_reserved();
-        host.start_job(runs);
-        host.set_urgency(late, 16);
+        let (mut host, [late_job, running_job]) = submit_resting_and_reserved();
+        host.start_job(running_job);
+        host.set_urgency(late_job, 16);
         let mut engine = Engine::with_small_batches();
         for event in [strict(), Event::Associations(vec![one_job_record(7, "A")])] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
-        assert_eq!((host.state(late), host.jobs[&late].priority), (Some(Sched), Some(0)), "{is_reload}");
-        assert!(host.engine.view().is_held(late));
-        host.end_job(runs);
-        assert!(host.jobs[&late].priority > Some(0), "{is_reload}");
+        assert_eq!(
+            (host.state(late_job), host.jobs[&late_job].priority),
+            (Some(Sched), Some(0)),
+            "{is_reload}"
+        );
+        assert!(host.engine.view().is_held(late_job));
+        host.end_job(running_job);
+        assert!(host.jobs[&late_job].priority > Some(0), "{is_reload}");
         assert_settled(&host);
     }
 }
@@ -322,21 +327,21 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
 /// The test moves the job to SCHED, as another plugin does by giving it a priority.
 #[test]
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
-    let (mut host, running, [held]) = host_with_held_jobs();
-    host.jobs.get_mut(&held).unwrap().state = Priority;
+    let (mut host, running_job, [held_job]) = host_with_held_jobs();
+    host.jobs.get_mut(&held_job).unwrap().state = Priority;
     host.replay_jobs(true, Engine::with_small_batches());
     host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
     host.send_event(Event::Reprioritize);
-    assert_eq!((host.state(held), host.state(running)), (Some(Priority), Some(Run)));
-    let ids = Some(vec![held]);
+    assert_eq!((host.state(held_job), host.state(running_job)), (Some(Priority), Some(Run)));
+    let ids = Some(vec![held_job]);
     let page = crate::engine::answers::jobs_page(
         &host.engine.view(),
         &JobsWanted { after: None, ids, user: None, bank: None, queue: None, most: 9 },
         host.now,
     );
     assert_eq!(page.jobs[0].state, "priority");
-    host.engine.handle(NOW, Event::Sched(held));
-    assert_eq!(host.engine.ledger().job(held).unwrap().phase, Phase::Sched);
+    host.engine.handle(NOW, Event::Sched(held_job));
+    assert_eq!(host.engine.ledger().job(held_job).unwrap().phase, Phase::Sched);
 }
 
 /// The job is in SCHED at priority 0 because its score is 0. No limit holds it.
@@ -347,14 +352,14 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
         let weightless = || Event::Weights(vec![("fairshare".to_owned(), 0)]);
         let mut host = Host::new();
         [records(), weightless()].into_iter().for_each(|event| host.send_event(event));
-        let rests = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
-        assert_eq!((host.state(rests), host.jobs[&rests].priority), (Some(Sched), Some(0)));
+        let resting_job = host.submit(HostJob { urgency: 15, ..HostJob::new(7) }).unwrap();
+        assert_eq!((host.state(resting_job), host.jobs[&resting_job].priority), (Some(Sched), Some(0)));
         let mut engine = Engine::with_small_batches();
         for event in [records(), weightless()] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
-        let job = host.engine.ledger().job(rests).unwrap();
+        let job = host.engine.ledger().job(resting_job).unwrap();
         assert_eq!((job.phase, job.is_held()), (Phase::Sched, false), "{is_reload}");
         assert_settled(&host);
     }
@@ -368,12 +373,12 @@ fn host_with_job_held_by_bank(
     let mut host = Host::with_data(records_of_three_associations(), vec![queue("q1")]);
     host.send_event(strict());
     host.send_event(policy(records_of_three_associations(), Some(1)));
-    let runs_job = host.submit(HostJob::new(8).bank("B")).unwrap();
+    let running_job = host.submit(HostJob::new(8).bank("B")).unwrap();
     let held_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(held_job, None, Some("B".to_owned()));
-    host.start_job(runs_job);
+    host.start_job(running_job);
     assert_eq!((host.state(held_job), host.jobs[&held_job].priority), (Some(Sched), Some(0)));
-    (host, [runs_job, held_job])
+    (host, [running_job, held_job])
 }
 
 fn records_of_three_associations() -> Vec<AssociationRecord> {
@@ -403,7 +408,7 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
         for (cap, is_reload, is_data_first) in rows {
             let what = format!("tree {by_tree}, cap {cap:?}, reload {is_reload}, data first {is_data_first}");
             for is_known in [true, false] {
-                let (mut host, [runs, held]) = host_with_job_held_by_bank(policy);
+                let (mut host, [running_job, held]) = host_with_job_held_by_bank(policy);
                 let mut engine = Engine::with_small_batches();
                 engine.handle(NOW, strict());
                 let known = if is_known {
@@ -432,7 +437,7 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
                     host.run_until_idle();
                 }
                 assert!(host.jobs[&held].priority > Some(0) && !host.engine.view().is_held(held), "{what}");
-                host.end_job(runs);
+                host.end_job(running_job);
                 assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, [], "{what}");
             }
         }

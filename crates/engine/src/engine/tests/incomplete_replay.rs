@@ -78,14 +78,17 @@ fn an_unreadable_job_in_sched_keeps_its_reservation() {
         let mut host = Host::with_data(vec![record(limits(), "A")], Vec::new());
         let first_job = submit(&mut host, 1);
         host.start_job(first_job);
-        let [released, held] = [(); 2].map(|()| submit(&mut host, 1));
+        let [released_job, held_job] = [(); 2].map(|()| submit(&mut host, 1));
         host.end_job(first_job);
-        assert_eq!((host.state(released), host.state(held)), (Some(State::Sched), Some(State::Depend)));
-        host.unreadable = [released].into();
+        assert_eq!(
+            (host.state(released_job), host.state(held_job)),
+            (Some(State::Sched), Some(State::Depend))
+        );
+        host.unreadable = [released_job].into();
         host.replay_jobs(is_reload, engine_with_limits(limits()));
-        assert_eq!(host.state(held), Some(State::Depend), "reload: {is_reload}");
-        host.end_job(released);
-        assert_eq!(host.state(held), Some(State::Sched));
+        assert_eq!(host.state(held_job), Some(State::Depend), "reload: {is_reload}");
+        host.end_job(released_job);
+        assert_eq!(host.state(held_job), Some(State::Sched));
         assert_no_drift(&host);
     }
 }

@@ -144,11 +144,11 @@ fn jobs_at_urgency_0_take_no_turn() {
         for _ in 0..5 {
             host.submit(HostJob { urgency: 0, ..HostJob::new(10) }).unwrap();
         }
-        let mine_job = host.submit(HostJob::new(10)).unwrap();
+        let own_job = host.submit(HostJob::new(10)).unwrap();
         let other_job = host.submit(HostJob::new(11)).unwrap();
         host.advance_and_refresh(30.0);
-        assert_eq!(host.jobs[&mine_job].priority, host.jobs[&other_job].priority, "{policy}");
-        assert_eq!(host.engine.view().priced(mine_job).unwrap().turn.unwrap().number, 1);
+        assert_eq!(host.jobs[&own_job].priority, host.jobs[&other_job].priority, "{policy}");
+        assert_eq!(host.engine.view().priced(own_job).unwrap().turn.unwrap().number, 1);
         let held = host.engine.view().priced(JobId(1)).unwrap();
         assert_eq!(
             held.turn.unwrap().number,
@@ -203,14 +203,14 @@ fn turns_with_equal_fair_share_differ_by_one_step() {
 fn a_job_that_moved_to_another_bank_has_no_turn_in_the_old_bank() {
     let mut host = live_host(Policy::FairTree);
     host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
-    let [moves, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let [moving_job, stays] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     host.advance_and_refresh(30.0);
     let number = |host: &Host, id| host.engine.view().priced(id).unwrap().turn.unwrap().number;
-    assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 2]);
-    host.update_job(moves, None, Some("B")).unwrap();
+    assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 2]);
+    host.update_job(moving_job, None, Some("B")).unwrap();
     host.send_event(Event::Reprioritize);
     host.advance_and_refresh(30.0);
-    assert_eq!([moves, stays].map(|id| number(&host, id)), [1, 1]);
+    assert_eq!([moving_job, stays].map(|id| number(&host, id)), [1, 1]);
 }
 
 /// The next refresh computes the turns again. Until then, a job that is alone in its new association has no turn.
@@ -219,15 +219,15 @@ fn a_job_that_moved_to_another_bank_has_the_last_turn_there() {
     for others in [0, 2] {
         let mut host = live_host(Policy::FairTree);
         host.send_event(Event::Settings(Settings { interleave: true, ..Settings::default() }));
-        let moves = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let moving_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         let there: Vec<JobId> =
             (0..others).map(|_| host.submit(HostJob::new(7).bank("B")).unwrap()).collect();
         host.advance_and_refresh(30.0);
-        assert_eq!(host.engine.view().priced(moves).unwrap().turn.map(|turn| turn.number), Some(1));
-        host.update_job(moves, None, Some("B")).unwrap();
+        assert_eq!(host.engine.view().priced(moving_job).unwrap().turn.map(|turn| turn.number), Some(1));
+        host.update_job(moving_job, None, Some("B")).unwrap();
         let last = there.last().and_then(|id| host.engine.view().priced(*id).unwrap().turn);
         assert_eq!(last.map(|turn| turn.number), (others > 0).then_some(others));
-        assert_eq!(host.engine.view().priced(moves).unwrap().turn, last);
+        assert_eq!(host.engine.view().priced(moving_job).unwrap().turn, last);
     }
 }
 

@@ -94,9 +94,9 @@ fn assert_explained(host: &Host) {
 #[test]
 fn a_user_whose_job_runs_falls_behind_within_one_refresh() {
     let mut host = live_host(Policy::FairTree);
-    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     assert_eq!(posted_priority(&host, mine), posted_priority(&host, other));
-    host.start_job(runs);
+    host.start_job(running_job);
     host.advance_and_refresh(30.0);
     assert!(posted_priority(&host, mine) < posted_priority(&host, other));
     assert_explained(&host);
@@ -213,8 +213,8 @@ fn an_association_missing_from_the_tree_has_its_pushed_fair_share() {
     // A push by flux-accounting's methods leaves the tree in force.
     host.send_event(Event::Associations(accounts().associations));
     host.send_event(Event::Reprioritize);
-    let mine_job = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(posted_priority(&host, mine_job), 100_000);
+    let own_job = host.submit(HostJob::new(7)).unwrap();
+    assert_eq!(posted_priority(&host, own_job), 100_000);
 }
 
 #[test]
@@ -238,9 +238,10 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
     let mut host = live_host(Policy::Classic);
     let leaves = vec![leaf(7, "A", 1e5, 0.0), leaf(8, "A", 1e5 + 10.0, 0.0), leaf(8, "B", 1e4, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
-    let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let [running_job, waits, behind] =
+        [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let first = host.jobs[&waits].priority;
-    host.start_job(runs);
+    host.start_job(running_job);
     // The running job puts user 7 behind user 8.
     host.advance_and_refresh(30.0);
     assert_ne!(host.jobs[&waits].priority, first);
@@ -255,8 +256,8 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
 #[test]
 fn a_refused_priority_is_posted_again_at_the_next_refresh() {
     let mut host = live_host(Policy::FairTree);
-    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(runs);
+    let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start_job(running_job);
     host.refuse_priorities = Some(Refusal::Other("out of memory".to_owned()));
     host.advance_and_refresh(30.0);
     assert!(host.logged.iter().any(|text| text.contains("failed to set its priority: out of memory")));
@@ -271,9 +272,9 @@ fn a_refused_priority_is_posted_again_at_the_next_refresh() {
 #[test]
 fn jobs_at_urgency_0_and_31_keep_their_priority() {
     let mut host = live_host(Policy::Classic);
-    let runs = host.submit(HostJob::new(7)).unwrap();
+    let running_job = host.submit(HostJob::new(7)).unwrap();
     let [held, first] = [0, 31].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7) }).unwrap());
-    host.start_job(runs);
+    host.start_job(running_job);
     host.advance_and_refresh(30.0);
     assert_eq!([held, first].map(|id| posted_priority(&host, id)), [0, i64::from(u32::MAX)]);
     let changed_job = host.submit(HostJob::new(7)).unwrap();
@@ -287,12 +288,12 @@ fn jobs_at_urgency_0_and_31_keep_their_priority() {
 fn a_refresh_orders_the_head_and_leaves_other_priorities_stale() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches.ordered = 10;
-    let [mine, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let [own_job, others] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     for _ in 0..400 {
         host.submit(HostJob::new(8).bank("A")).unwrap();
         host.submit(HostJob::new(7).bank("A")).unwrap();
     }
-    host.start_job(mine);
+    host.start_job(own_job);
     host.start_job(others);
     let before = host.posts;
     host.advance_and_refresh(300.0);
@@ -317,12 +318,12 @@ fn priorities_posted_by_id_equal_those_posted_by_the_loop() {
     let check_refresh = |pending: usize, by_loop: bool| {
         let mut host = live_host(Policy::Classic);
         host.engine.batches.posted = 100_000;
-        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for k in 0..pending {
             let (user, bank) = [(7, "A"), (7, "A"), (8, "A")][k % 3];
             host.submit(HostJob::new(user).bank(bank)).unwrap();
         }
-        host.start_job(runs_job);
+        host.start_job(running_job);
         host.engine.post_stale();
         let (posts, loops) = (host.posts, host.loops);
         host.advance_and_refresh(30.0);

@@ -51,23 +51,23 @@ type Action = fn(&mut Host, JobId, JobId);
 
 #[test]
 fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
-    let end: Action = |host, running, _| host.end_job(running);
-    let start: Action = |host, running, other| {
-        host.start_job(other);
-        host.end_job(running);
+    let end: Action = |host, running_job, _| host.end_job(running_job);
+    let start: Action = |host, running_job, other_job| {
+        host.start_job(other_job);
+        host.end_job(running_job);
     };
-    let move_job: Action = |host, running, other| {
-        host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
-        host.end_job(running);
+    let move_job: Action = |host, running_job, other_job| {
+        host.force_update(other_job, Some("q2".to_owned()), Some("A".to_owned()));
+        host.end_job(running_job);
     };
-    let set_urgency_0: Action = |host, running, other| {
-        host.set_urgency(other, 0);
-        host.end_job(running);
+    let set_urgency_0: Action = |host, running_job, other_job| {
+        host.set_urgency(other_job, 0);
+        host.end_job(running_job);
     };
     for is_reload in [true, false] {
         for (at, act) in [end, start, move_job, set_urgency_0].into_iter().enumerate() {
-            let (mut host, running, held, other) = host_in_push(is_reload);
-            act(&mut host, running, other);
+            let (mut host, running_job, held, other_job) = host_in_push(is_reload);
+            act(&mut host, running_job, other_job);
             assert_eq!(states(&host, &held), [Depend; 3], "{is_reload} {at}");
             finish_push(&mut host);
             assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{is_reload} {at}");
@@ -78,16 +78,16 @@ fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
 
 #[test]
 fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
-    let start: Action = |host, _, other| host.start_job(other);
+    let start: Action = |host, _, other_job| host.start_job(other_job);
     let move_job: Action =
-        |host, _, other| host.force_update(other, Some("q2".to_owned()), Some("A".to_owned()));
+        |host, _, other_job| host.force_update(other_job, Some("q2".to_owned()), Some("A".to_owned()));
     for (at, act) in [start, move_job].into_iter().enumerate() {
-        let (mut host, running, held, other) = host_in_push(true);
-        act(&mut host, running, other);
+        let (mut host, running_job, held, other_job) = host_in_push(true);
+        act(&mut host, running_job, other_job);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
         finish_push(&mut host);
         assert_eq!(states(&host, &held), [Depend; 3], "{at}");
-        host.end_job(running);
+        host.end_job(running_job);
         assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{at}");
         assert_no_drift(&host);
     }
@@ -116,16 +116,16 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
 #[test]
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
-    let waits_job = host.submit(HostJob::new(7)).unwrap();
+    let waiting_job = host.submit(HostJob::new(7)).unwrap();
     let mut one = association(7, "A");
     one.max_running_jobs = Limit(1);
     host.send_event(Event::Associations(vec![record(one, "A")]));
     let running_job = host.submit(HostJob::new(7)).unwrap();
     host.start_job(running_job);
     let held_job = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(states(&host, &[waits_job, held_job]), [Priority, Depend]);
+    assert_eq!(states(&host, &[waiting_job, held_job]), [Priority, Depend]);
     host.end_job(running_job);
-    assert_eq!(states(&host, &[waits_job, held_job]), [Priority, Sched]);
+    assert_eq!(states(&host, &[waiting_job, held_job]), [Priority, Sched]);
     assert_no_drift(&host);
 }
 
@@ -157,14 +157,14 @@ fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
 /// The end of a job of user 8 starts a scan of the whole bank. It must not release the held jobs of user 7.
 #[test]
 fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
-    let (mut host, running, held) = host_in_push_with_bank_limit();
+    let (mut host, running_job, held) = host_in_push_with_bank_limit();
     let jobs_of_8 = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
     jobs_of_8.into_iter().for_each(|id| host.start_job(id));
     jobs_of_8.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(states(&host, &held), [Depend; 3]);
     finish_push(&mut host);
     assert_eq!(states(&host, &held), [Depend; 3]);
-    host.end_job(running);
+    host.end_job(running_job);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }
@@ -172,17 +172,17 @@ fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
 /// The push may never end. So a job that waits for its end must not keep headroom from other jobs, however many overtake it.
 #[test]
 fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
-    let (mut host, running, held) = host_in_push_with_bank_limit();
+    let (mut host, running_job, held) = host_in_push_with_bank_limit();
     let submit_other = |host: &mut Host| host.submit(HostJob::new(8)).unwrap();
     for _ in 0..=OVERTAKEN {
         let id = submit_other(&mut host);
         host.start_job(id);
         host.end_job(id);
     }
-    let next = submit_other(&mut host);
-    assert_eq!((host.state(next), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
+    let next_job = submit_other(&mut host);
+    assert_eq!((host.state(next_job), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
     finish_push(&mut host);
-    host.end_job(running);
+    host.end_job(running_job);
     assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }

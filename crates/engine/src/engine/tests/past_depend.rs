@@ -147,9 +147,9 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
     full.max_sched_jobs = Limit(1);
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
-    let [a, b] = ["q2", "q1"].map(&mut in_queue);
-    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[a, b]), [true, false]);
+    let [job_a, job_b] = ["q2", "q1"].map(&mut in_queue);
+    host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true, false]);
     let id = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(
         host.engine.ledger().accounts().usage(id).unwrap().total.charged.sched.jobs(),
@@ -157,8 +157,8 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
         "the held job no longer counts as scheduled"
     );
     assert_settled(&host);
-    host.end_job(a);
-    assert_eq!(which_may_run(&host, &[b]), [true]);
+    host.end_job(job_a);
+    assert_eq!(which_may_run(&host, &[job_b]), [true]);
     assert_settled(&host);
 }
 
@@ -168,10 +168,10 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
     full.max_sched_jobs = Limit(1);
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
-    let [a, b] = ["q2", "q1"].map(&mut in_queue);
-    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(host.update_job(b, Some("q1"), None), Ok(()));
-    assert_eq!(which_may_run(&host, &[a, b]), [true; 2]);
+    let [a, job_b] = ["q2", "q1"].map(&mut in_queue);
+    host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(host.update_job(job_b, Some("q1"), None), Ok(()));
+    assert_eq!(which_may_run(&host, &[a, job_b]), [true; 2]);
     assert_settled(&host);
 }
 
@@ -186,33 +186,33 @@ fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_w
     let mut host =
         Host::with_data(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);
     let mut in_bank = |bank: &str| host.submit(HostJob::new(7).queue("q1").bank(bank)).unwrap();
-    let [a, b, c] = ["B", "A", "A"].map(&mut in_bank);
-    host.force_update(b, Some("q1".to_owned()), Some("B".to_owned()));
-    assert_eq!(which_may_run(&host, &[a, b, c]), [true, false, true], "bank B is full");
+    let [job_a, job_b, job_c] = ["B", "A", "A"].map(&mut in_bank);
+    host.force_update(job_b, Some("q1".to_owned()), Some("B".to_owned()));
+    assert_eq!(which_may_run(&host, &[job_a, job_b, job_c]), [true, false, true], "bank B is full");
     assert_settled(&host);
     host.send_event(Event::Associations(vec![record_in("A", 0), record_in("B", 1)]));
-    host.force_update(c, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[c]), [true], "the job still counts in its bank");
-    host.end_job(a);
-    assert_eq!(which_may_run(&host, &[b]), [true]);
+    host.force_update(job_c, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(which_may_run(&host, &[job_c]), [true], "the job still counts in its bank");
+    host.end_job(job_a);
+    assert_eq!(which_may_run(&host, &[job_b]), [true]);
     assert_settled(&host);
 }
 
 #[test]
 fn a_job_that_moves_counts_by_the_running_limits_of_the_new_queue_at_once() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     host.send_event(Event::Settings(running_limit_settings(
         RunningLimits::Upstream,
         &[("q2", RunningLimits::Strict)],
     )));
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
-    let [b, a] = ["q1", "q2"].map(&mut in_queue);
-    assert_eq!(which_may_run(&host, &[a, b]), [true; 2]);
-    host.force_update(b, Some("q2".to_owned()), Some("A".to_owned()));
-    assert_eq!(which_may_run(&host, &[a, b]), [true, false]);
+    let [job_b, job_a] = ["q1", "q2"].map(&mut in_queue);
+    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true; 2]);
+    host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
+    assert_eq!(which_may_run(&host, &[job_a, job_b]), [true, false]);
     assert_settled(&host);
-    host.end_job(a);
-    assert_eq!(which_may_run(&host, &[b]), [true]);
+    host.end_job(job_a);
+    assert_eq!(which_may_run(&host, &[job_b]), [true]);
     assert_settled(&host);
 }
 
@@ -224,14 +224,14 @@ fn a_job_whose_urgency_rises_from_0_is_held_in_sched_if_running_limits_are_stric
     ] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(1));
         host.send_event(Event::Settings(settings));
-        let at_urgency_0 = submit(&mut host, 1);
-        host.set_urgency(at_urgency_0, 0);
+        let at_urgency_0_job = submit(&mut host, 1);
+        host.set_urgency(at_urgency_0_job, 0);
         let next_job = submit(&mut host, 1);
-        assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [true; 2]);
-        host.set_urgency(at_urgency_0, 16);
-        assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), wanted);
+        assert_eq!(which_may_run(&host, &[at_urgency_0_job, next_job]), [true; 2]);
+        host.set_urgency(at_urgency_0_job, 16);
+        assert_eq!(which_may_run(&host, &[at_urgency_0_job, next_job]), wanted);
         host.end_job(next_job);
-        assert_eq!(which_may_run(&host, &[at_urgency_0]), [true]);
+        assert_eq!(which_may_run(&host, &[at_urgency_0_job]), [true]);
         assert_settled(&host);
     }
 }
@@ -260,13 +260,13 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 0)]));
     let at_urgency_0 = submit(&mut host, 1);
-    let next = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
-    assert_eq!(which_may_run(&host, &[at_urgency_0, next]), [true; 2], "its score is 0");
+    let next_job = host.submit(HostJob { urgency: 17, ..HostJob::new(7) }).unwrap();
+    assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [true; 2], "its score is 0");
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 100_000)]));
     host.send_event(Event::Reprioritize);
-    assert_eq!(which_may_run(&host, &[at_urgency_0, next]), [false, true]);
+    assert_eq!(which_may_run(&host, &[at_urgency_0, next_job]), [false, true]);
     assert_settled(&host);
-    host.end_job(next);
+    host.end_job(next_job);
     assert_eq!(which_may_run(&host, &[at_urgency_0]), [true]);
     assert_settled(&host);
 }

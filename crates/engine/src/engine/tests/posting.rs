@@ -78,16 +78,16 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     for batches in [FEW, SINGLE_POSTS] {
         let mut host = Host::new();
         host.engine.batches = batches;
-        let first = submit_before_data(&mut host, &[9])[0];
-        let held = host.submit(HostJob::new(9).blocked_by("afterany:other")).unwrap();
+        let first_job = submit_before_data(&mut host, &[9])[0];
+        let held_job = host.submit(HostJob::new(9).blocked_by("afterany:other")).unwrap();
         host.send_event(push_with_user_9(|all| {
             all.associations.iter_mut().for_each(|one| one.association.max_sched_jobs = Limit(1));
         }));
-        host.remove_dependency(held, "afterany:other");
+        host.remove_dependency(held_job, "afterany:other");
         host.run_until_idle();
-        assert_eq!((host.state(first), host.state(held)), (Some(State::Sched), Some(State::Depend)));
+        assert_eq!((host.state(first_job), host.state(held_job)), (Some(State::Sched), Some(State::Depend)));
         host.send_event(push_with_user_9(|_| ()));
-        assert_eq!(host.state(held), Some(State::Sched), "the push that raised the limit releases it");
+        assert_eq!(host.state(held_job), Some(State::Sched), "the push that raised the limit releases it");
     }
 }
 
@@ -163,9 +163,9 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(Settings { refresh: 0.0001, ..Settings::default() }));
-    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     let jobs = [8, 7, 8, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(runs);
+    host.start_job(running_job);
     host.now += 300.0;
     for (touched, lagging, right_to, reason) in [
         (1, 3, 2, "a refresh posts at most 1 priorities"),
@@ -213,11 +213,11 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
 fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
-    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for _ in 0..150 {
         host.submit(HostJob::new(7).bank("A")).unwrap();
     }
-    host.start_job(runs_job);
+    host.start_job(running_job);
     host.engine.post_stale();
     let effects = host.engine.handle(host.now + 30.0, Event::Timer(Timer::Refresh));
     assert_eq!(effects.iter().filter(|effect| matches!(effect, Effect::Prioritize(..))).count(), 100);
@@ -236,11 +236,11 @@ fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut all = accounts();
     all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
     host.send_event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
-    let runs = host.submit(HostJob::new(7).bank("A")).unwrap();
-    host.start_job(runs);
+    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    host.start_job(running_job);
     let [freed, held] =
         [16, 20].map(|urgency| host.submit(HostJob { urgency, ..HostJob::new(7).bank("A") }).unwrap());
-    host.end_job(runs);
+    host.end_job(running_job);
     assert_eq!([freed, held].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     (host, [freed, held])
 }
@@ -265,15 +265,15 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
 /// If running limits are strict, the job stays held while the job that took its headroom counts.
 #[test]
 fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom() {
-    let (mut host, [freed, held]) =
+    let (mut host, [freed, held_job]) =
         submit_released_and_held(running_limit_settings(RunningLimits::Strict, &[]));
     set_weight(&mut host, 0);
-    assert_eq!([freed, held].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
+    assert_eq!([freed, held_job].map(|id| host.jobs[&id].priority), [Some(0), Some(4_000)]);
     set_weight(&mut host, 100_000);
     assert_eq!(host.jobs[&freed].priority, Some(0));
-    assert!(host.jobs[&held].priority > Some(4_000));
+    assert!(host.jobs[&held_job].priority > Some(4_000));
     assert!(host.jobs[&freed].is_held_in_sched);
-    host.end_job(held);
+    host.end_job(held_job);
     assert!(host.jobs[&freed].priority > Some(0), "the job is released");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
@@ -282,8 +282,8 @@ fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom
 fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
-    let [runs, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(runs);
+    let [running_job, waits] = [7, 7].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start_job(running_job);
     let before = host.jobs[&waits].memos.len();
     host.engine.post_stale();
     host.advance_and_refresh(30.0);
@@ -296,8 +296,8 @@ fn a_job_whose_priority_is_posted_without_the_loop_gets_its_fair_share_as_a_memo
 fn a_small_site_is_refreshed_within_one_timer_event() {
     let mut host = live_host(Policy::FairTree);
     let jobs = [(7, "A"), (8, "A"), (7, "B"), (8, "A")];
-    let [runs, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
-    host.start_job(runs);
+    let [running_job, ..] = jobs.map(|(user, bank)| host.submit(HostJob::new(user).bank(bank)).unwrap());
+    host.start_job(running_job);
     host.now += 30.0;
     let touched = host.engine.refresh.totals().1;
     let effects = host.engine.handle(host.now, Event::Timer(Timer::Refresh));
@@ -312,10 +312,10 @@ fn a_small_site_is_refreshed_within_one_timer_event() {
 /// Returns a site in which user 7 runs a job. Under the classic policy each refresh lowers the priorities of both users.
 fn site_with_falling_priorities(policy: Policy, jobs: usize) -> Host {
     let mut host = live_host(policy);
-    let [one, other] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(one);
+    let [one_job, other_job] = [7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start_job(one_job);
     host.now += 100.0;
-    host.start_job(other);
+    host.start_job(other_job);
     for user in [7, 8].iter().cycle().take(jobs) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
@@ -363,11 +363,11 @@ fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
         let mut host = Host::new();
         let used = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 100.0, 0.0), leaf(7, "B", 1000.0, 0.0)];
         host.send_event(Event::Policy(accounts(), tree(policy, NOW, used)));
-        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for user in [7, 7, 7, 8, 8] {
             host.submit(HostJob::new(user).bank("A")).unwrap();
         }
-        host.start_job(runs_job);
+        host.start_job(running_job);
         let before = host.posts;
         for _ in 0..20 {
             host.advance_and_refresh(30.0);

@@ -114,18 +114,18 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
 fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
     for policy in Policy::ALL {
         let mut host = live_host(policy);
-        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for (user, bank) in [(7, "A"), (8, "A"), (7, "B"), (8, "A")] {
             host.submit(HostJob::new(user).bank(bank)).unwrap();
         }
-        host.start_job(runs_job);
+        host.start_job(running_job);
         host.now += 100.0;
         let mut next = leaves();
         next[1] = leaf(8, "A", 5_000.0, 0.0);
         stage_push(&mut host, accounts(), tree(policy, NOW, next));
         let (preview, mut before, mut after) = preview_and_commit(&mut host);
-        before.remove(&runs_job);
-        after.remove(&runs_job);
+        before.remove(&running_job);
+        after.remove(&running_job);
         check_preview(&preview, &before, &after);
         assert!(preview.moved > 0, "{policy}");
     }
@@ -134,12 +134,12 @@ fn a_preview_of_a_tree_includes_the_usage_of_running_jobs() {
 #[test]
 fn a_preview_names_the_jobs_that_would_be_rejected_and_the_removed_associations() {
     let mut host = Host::new();
-    let waits_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
+    let waiting_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
     let valid_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     stage_push(&mut host, accounts(), SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
     assert!(
-        matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waits_job, UserId(9))),
+        matches!(preview.rejected.as_slice(), [job] if (job.id, job.user) == (waiting_job, UserId(9))),
         "the job of user 9: {preview:?}"
     );
     host.send_event(Event::PolicyCommit);
@@ -191,12 +191,12 @@ fn a_kind_that_the_answer_to_a_push_lacks_has_no_changes() {
 fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
     for is_reload in [true, false] {
         let mut host = Host::new();
-        let waits_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
+        let waiting_job = host.submit(HostJob::new(9).bank("Z")).unwrap();
         host.replay_jobs(is_reload, Engine::with_small_batches());
         stage_push(&mut host, accounts(), SitePart::default());
         assert_eq!(host.engine.preview(host.now, 10).unwrap().rejected, []);
         host.send_event(Event::PolicyCommit);
-        assert_eq!((host.state(waits_job), host.exceptions.len()), (Some(State::Priority), 0));
+        assert_eq!((host.state(waiting_job), host.exceptions.len()), (Some(State::Priority), 0));
     }
 }
 
@@ -222,12 +222,12 @@ fn a_preview_of_an_unchanged_push_moves_no_job() {
         host.send_event(Event::Settings(settings));
         let site = |host: &Host| rule.map_or_else(SitePart::default, |rule| tree(rule, host.now, leaves()));
         host.send_event(Event::Policy(accounts(), site(&host)));
-        let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+        let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
         for (user, nodes) in [(7, 4), (8, 2), (7, 1)] {
             host.submit(HostJob::new(user).bank("A").size(nodes, nodes)).unwrap();
             host.now += 600.0;
         }
-        host.start_job(runs_job);
+        host.start_job(running_job);
         host.advance_and_refresh(300.0);
         host.send_event(Event::Reprioritize);
         let again = site(&host);

@@ -40,9 +40,9 @@ struct Site {
 impl Site {
     fn new() -> Site {
         let mut host = live_host(Policy::Classic);
-        let [runs, of_7, of_8] =
+        let [running_job, of_7, of_8] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A").queue("q1")).unwrap());
-        host.start_job(runs);
+        host.start_job(running_job);
         host.engine.post_stale();
         host.advance_and_refresh(30.0);
         let site = Site { host, of_7, of_8 };
@@ -125,7 +125,7 @@ fn several_changes_of_a_push_are_all_named() {
 #[test]
 fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
     let mut host = live_host(Policy::FairTree);
-    let [runs, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    let [running_job, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
     let mut site = tree(Policy::Classic, host.now, leaves());
     host.send_event(Event::Policy(accounts(), site.clone()));
@@ -135,7 +135,7 @@ fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
     host.send_event(Event::Policy(accounts(), site));
     host.run_until_idle();
     assert_eq!(posted_priority(&host, of_8), before);
-    host.start_job(runs);
+    host.start_job(running_job);
     host.advance_and_refresh(30.0);
     assert!(posted_priority(&host, of_7) < before);
     assert_eq!(reason_codes(&host, of_7), ["usage"]);
@@ -254,10 +254,10 @@ fn settings_that_change_priorities_are_named() {
     assert_eq!(reasons(&host, id)[0].text, "a push or the configuration changed the weight of factor age");
     set(&mut host, Settings { size_weight: 1_000_000, age_weight: 0, ..Settings::default() });
     assert_eq!(reason_codes(&host, id), ["weight"]);
-    let runs =
+    let running_job =
         host.submit(HostJob { limit: Some(500.0), duration: 500.0, ..HostJob::new(7).bank("A") }).unwrap();
     host.submit(HostJob::new(8).bank("A")).unwrap();
-    host.start_job(runs);
+    host.start_job(running_job);
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, host.now, leaves())));
     host.run_until_idle();
     let size = Settings { size_weight: 1_000_000, ..Settings::default() };
@@ -270,17 +270,17 @@ fn settings_that_change_priorities_are_named() {
 fn a_job_that_was_held_again_is_named_released() {
     let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
-    let at_urgency_0 = host.submit(HostJob::new(7)).unwrap();
-    host.set_urgency(at_urgency_0, 0);
+    let at_urgency_0_job = host.submit(HostJob::new(7)).unwrap();
+    host.set_urgency(at_urgency_0_job, 0);
     let next_job = host.submit(HostJob::new(7)).unwrap();
     host.start_job(next_job);
-    host.set_urgency(at_urgency_0, 16);
+    host.set_urgency(at_urgency_0_job, 16);
     host.run_until_idle();
-    assert!(host.engine.view().is_held(at_urgency_0));
+    assert!(host.engine.view().is_held(at_urgency_0_job));
     host.end_job(next_job);
     host.run_until_idle();
-    assert!(!host.engine.view().is_held(at_urgency_0));
-    assert_eq!(reason_codes(&host, at_urgency_0), ["released"]);
+    assert!(!host.engine.view().is_held(at_urgency_0_job));
+    assert_eq!(reason_codes(&host, at_urgency_0_job), ["released"]);
 }
 
 #[test]
@@ -288,8 +288,8 @@ fn the_last_change_before_usage_is_named_too() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priced(site.of_7).unwrap().when;
-    let runs_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
-    site.host.start_job(runs_job);
+    let running_job = site.host.submit(HostJob::new(8).bank("A")).unwrap();
+    site.host.start_job(running_job);
     for seconds in [300.0, 600.0] {
         site.host.engine.post_stale();
         site.host.advance_and_refresh(seconds);

@@ -372,11 +372,11 @@ fn an_r_with_an_invalid_time_is_logged() {
 fn the_loop_of_a_refresh_changes_only_the_priorities_that_the_refresh_selected() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches = Batches { ordered: 250, posted: 100_000, ..FEW };
-    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.start_job(runs_job);
+    host.start_job(running_job);
     let before: Vec<(JobId, Option<i64>)> = host.jobs.iter().map(|(id, job)| (*id, job.priority)).collect();
     let (loops, posts) = (host.loops, host.posts);
     host.advance_and_refresh(30.0);
@@ -409,8 +409,8 @@ fn a_posted_priority_is_explained_by_the_rule_that_computed_it() {
 #[test]
 fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
     let mut host = live_host(Policy::FairTree);
-    let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(runs);
+    let [running_job, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start_job(running_job);
     assert_eq!(host.engine.view().pending_after(None, 9), [mine, other]);
     assert_eq!(host.engine.view().pending_after(None, 1), [mine]);
     assert_eq!(host.engine.view().pending_after(Some(mine), 9), [other]);

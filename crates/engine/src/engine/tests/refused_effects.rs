@@ -15,9 +15,9 @@ fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
     let mut one = association(7, "A");
     one.max_sched_jobs = Limit(1);
     let mut host = Host::with_data(vec![record(one, "A")], vec![queue("q1")]);
-    let [first, held] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
-    assert_eq!(host.names(held), ["max-sched-jobs-user-limit"]);
-    (host, first, held)
+    let [first, held_job] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
+    assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit"]);
+    (host, first, held_job)
 }
 
 fn refuse_effect(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effect> {
@@ -89,14 +89,14 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
 
 #[test]
 fn flaw_54_a_job_cancelled_between_alloc_and_run_counts_nowhere() {
-    let (mut host, first, held) = submit_scheduled_and_held();
+    let (mut host, first_job, held_job) = submit_scheduled_and_held();
     // The job is cancelled before the allocation arrives, so the plugin gets no RUN event.
-    host.engine.handle(NOW, Event::Priority(first, 16));
-    host.end_job(first);
-    assert_eq!(host.state(held), Some(State::Sched), "the first job's headroom is free, once");
+    host.engine.handle(NOW, Event::Priority(first_job, 16));
+    host.end_job(first_job);
+    assert_eq!(host.state(held_job), Some(State::Sched), "the first job's headroom is free, once");
     assert_eq!(host.count_jobs(7, "A", State::Sched), 1);
-    host.start_job(held);
-    host.end_job(held);
+    host.start_job(held_job);
+    host.end_job(held_job);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     let association = host.engine.book().find(crate::ids::UserId(7), None).unwrap();
     assert_eq!(host.engine.ledger().accounts().usage(association).unwrap().active_jobs, 0);
@@ -117,14 +117,14 @@ fn count_stale(host: &Host) -> usize {
 fn a_loop_of_a_refresh_that_flux_refused_is_run_at_the_next_refresh() {
     let mut host = live_host(Policy::Classic);
     host.engine.batches.posted = 100_000;
-    let runs_job = host.submit(HostJob::new(7).bank("A")).unwrap();
+    let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     for user in [7, 7, 8].iter().cycle().take(900) {
         host.submit(HostJob::new(*user).bank("A")).unwrap();
     }
-    host.start_job(runs_job);
+    host.start_job(running_job);
     host.engine.post_stale();
     host.now += 30.0;
-    host.end_job(runs_job);
+    host.end_job(running_job);
     host.refuse_loops = Some(Refusal::Other("out of memory".to_owned()));
     let loops = host.loops;
     host.advance_and_refresh(30.0);

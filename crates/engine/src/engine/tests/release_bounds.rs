@@ -19,38 +19,40 @@ fn predict_release(host: &Host, id: JobId) -> Release {
 #[test]
 fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
-    let [running, pending] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
-    host.start_job(running);
-    let held = host.submit(timed_job(7, 50.0)).unwrap();
-    assert_eq!([pending, held].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
-    let predicted = predict_release(&host, held);
+    let [running_job, pending_job] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
+    host.start_job(running_job);
+    let held_job = host.submit(timed_job(7, 50.0)).unwrap();
+    assert_eq!([pending_job, held_job].map(|id| host.state(id)), [Some(Sched), Some(Depend)]);
+    let predicted = predict_release(&host, held_job);
     assert_eq!((predicted.latest, predicted.reason.code.as_ref()), (None, "needs-start"));
     assert_eq!(predicted.if_started, Some(host.now + 1_000.0));
-    host.start_job(pending);
-    host.end_job(running);
-    assert_eq!(host.state(held), Some(Depend), "the other job took the slot");
+    host.start_job(pending_job);
+    host.end_job(running_job);
+    assert_eq!(host.state(held_job), Some(Depend), "the other job took the slot");
     // A job at urgency 0 in SCHED may take the slot too, because its urgency can change.
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
-    let [running, at_urgency_0] = [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
-    host.set_urgency(at_urgency_0, 0);
-    host.start_job(running);
-    let held = host.submit(timed_job(7, 50.0)).unwrap();
-    assert_eq!(predict_release(&host, held).latest, None);
+    let [running_job, at_urgency_0_job] =
+        [100.0, 1_000.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
+    host.set_urgency(at_urgency_0_job, 0);
+    host.start_job(running_job);
+    let held_job = host.submit(timed_job(7, 50.0)).unwrap();
+    assert_eq!(predict_release(&host, held_job).latest, None);
 }
 
 /// If the job in SCHED does not start, its headroom lets the larger held job go first. The larger job then takes all headroom.
 #[test]
 fn a_larger_held_job_may_be_released_first_with_more_headroom() {
     let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
-    let [running, pending] = [3, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-    host.start_job(running);
+    let [running_job, pending] =
+        [3, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
+    host.start_job(running_job);
     let [larger, held] = [4, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!([pending, larger, held].map(|id| host.state(id)), [Some(Sched), Some(Depend), Some(Depend)]);
     assert_eq!(predict_release(&host, held).latest, None);
     let mut starts = host.clone();
     starts.start_job(pending);
     for (mut host, expected) in [(host, larger), (starts, held)] {
-        host.end_job(running);
+        host.end_job(running_job);
         let is_released = [larger, held].map(|id| host.state(id) == Some(Sched));
         assert_eq!(is_released, [larger, held].map(|id| id == expected));
     }
@@ -70,7 +72,7 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     assert_eq!((predict_release(&host, held).latest, predict_release(&host, behind).latest), (end, None));
     // The larger job comes first, and does not fit at that time.
     let mut host = Host::with_data(vec![limited_record(9, 10)], vec![queue("q1")]);
-    let [early, late] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
+    let [early, late_job] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
         let id = host.submit(timed_job(7, limit).size(nodes, nodes)).unwrap();
         host.start_job(id);
         id
@@ -78,7 +80,7 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     let [larger, held] = [10, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     let end = host.jobs[&early].started.map(|start| start + 100.0);
     assert_eq!((predict_release(&host, held).latest, predict_release(&host, larger).latest), (end, None));
-    assert_eq!(host.state(late), Some(Run));
+    assert_eq!(host.state(late_job), Some(Run));
 }
 
 /// Of two jobs that end at the same time, either may end first. If the larger one does, a smaller job behind the held job may fit.
@@ -86,10 +88,11 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
 fn why_predicts_no_time_if_two_jobs_end_together() {
     for (together, is_known) in [(true, false), (false, true)] {
         let mut host = Host::with_data(vec![limited_record(9, 3)], vec![queue("q1")]);
-        let [small, large] = [1, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
-        host.start_job(small);
+        let [small_job, large_job] =
+            [1, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
+        host.start_job(small_job);
         host.now -= if together { 1.0 } else { 0.0 };
-        host.start_job(large);
+        host.start_job(large_job);
         let [held, behind] = [3, 2].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
         assert_eq!([held, behind].map(|id| host.state(id)), [Some(Depend); 2]);
         assert_eq!(predict_release(&host, held).latest.is_some(), is_known, "{together}");

@@ -53,24 +53,24 @@ fn one_job_queue(name: &str) -> Queue {
 fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
     for is_reload in [true, false] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-        let [first, second, released] = [(); 3].map(|()| {
+        let [first_job, second_job, released_job] = [(); 3].map(|()| {
             let id = submit(&mut host, 1);
             host.start_job(id);
             id
         });
-        assert_eq!(states(&host, &[first, second, released]), [Run, Run, Depend]);
-        host.end_job(first);
-        host.end_job(second);
+        assert_eq!(states(&host, &[first_job, second_job, released_job]), [Run, Run, Depend]);
+        host.end_job(first_job);
+        host.end_job(second_job);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, records(Limit(2)));
         host.replay_jobs(is_reload, engine);
         let next_job = submit(&mut host, 1);
         host.start_job(next_job);
         let last_job = submit(&mut host, 1);
-        assert_eq!(states(&host, &[released, next_job, last_job]), [Sched, Run, Depend], "{is_reload}");
-        host.start_job(released);
+        assert_eq!(states(&host, &[released_job, next_job, last_job]), [Sched, Run, Depend], "{is_reload}");
+        host.start_job(released_job);
         host.end_job(next_job);
-        assert_eq!(states(&host, &[released, last_job]), [Run, Sched], "{is_reload}");
+        assert_eq!(states(&host, &[released_job, last_job]), [Run, Sched], "{is_reload}");
         assert_no_drift(&host);
     }
 }
@@ -78,20 +78,20 @@ fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
 #[test]
 fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-    let waits_job = submit(&mut host, 1);
+    let waiting_job = submit(&mut host, 1);
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, records(Limit(2)));
     host.replay_jobs(true, engine);
     let others = [(); 3].map(|()| submit(&mut host, 1));
     assert_eq!(states(&host, &others), [Sched; 3]);
-    assert_eq!(host.state(waits_job), Some(Sched));
+    assert_eq!(host.state(waiting_job), Some(Sched));
     assert_no_drift(&host);
 }
 
 #[test]
 fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
-    let (mut host, released) = reload_with_data(in_queue, Vec::new());
+    let (mut host, released_job) = reload_with_data(in_queue, Vec::new());
     host.send_event(records(UNLIMITED));
     host.send_event(Event::Queues(vec![one_job_queue("q1")]));
     assert_eq!(host.requested_reads, 0);
@@ -99,8 +99,8 @@ fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     assert_eq!(host.requested_reads, 1);
     let next_job = host.submit(in_queue()).unwrap();
     assert_eq!(host.names(next_job), ["max-run-jobs-queue"]);
-    host.start_job(released);
-    host.end_job(released);
+    host.start_job(released_job);
+    host.end_job(released_job);
     assert_eq!(host.state(next_job), Some(Sched));
     assert_no_drift(&host);
 }
@@ -156,11 +156,11 @@ fn a_reservation_counts_under_a_limit_of_the_configuration() {
 
 #[test]
 fn a_reservation_moves_with_its_job_to_another_queue() {
-    let (mut host, released) = reload_without_limits();
+    let (mut host, released_job) = reload_without_limits();
     host.send_event(Event::Queues(vec![queue("q1"), one_job_queue("q2")]));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.requested_reads, 0);
-    host.update_job(released, Some("q2"), None).unwrap();
+    host.update_job(released_job, Some("q2"), None).unwrap();
     assert_eq!(host.requested_reads, 1);
     let next_job = host.submit(HostJob::new(7).queue("q2")).unwrap();
     assert_eq!(host.names(next_job), ["max-run-jobs-queue"]);
@@ -169,9 +169,9 @@ fn a_reservation_moves_with_its_job_to_another_queue() {
 
 #[test]
 fn an_ended_job_leaves_no_entry_for_its_eventlog() {
-    let (mut host, released) = reload_without_limits();
-    host.update_job(released, Some("q2"), None).unwrap();
+    let (mut host, released_job) = reload_without_limits();
+    host.update_job(released_job, Some("q2"), None).unwrap();
     assert_eq!(host.engine.recovery.counts()[0], 1);
-    host.end_job(released);
+    host.end_job(released_job);
     assert_eq!(host.engine.recovery.counts()[0], 0);
 }

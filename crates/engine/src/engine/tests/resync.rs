@@ -53,14 +53,14 @@ fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
 #[test]
 fn a_release_scan_requested_before_a_panic_waits_for_the_comparison() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
-    let [_, held] = [submit(&mut host, 1), submit(&mut host, 1)];
+    let [_, held_job] = [submit(&mut host, 1), submit(&mut host, 1)];
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     let effects = host.engine.handle(NOW, Event::Reprioritize);
     send_panic(&mut host, None);
     host.apply_effects(effects);
-    assert_eq!(host.state(held), Some(State::Depend));
+    assert_eq!(host.state(held_job), Some(State::Depend));
     host.run_until_idle();
-    assert_eq!(host.state(held), Some(State::Sched));
+    assert_eq!(host.state(held_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -252,12 +252,12 @@ fn a_panic_renews_the_subscription_to_a_job_that_may_be_blocked() {
 #[test]
 fn a_callback_that_panics_lets_no_job_past_a_limit() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
-    let first = submit(&mut host, 1);
+    let first_job = submit(&mut host, 1);
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
     let second_job = submit(&mut host, 1);
     assert!(host.panics_at.is_none() && !host.engine.view().is_doubtful());
-    assert_eq!((host.state(first), host.state(second_job)), (Some(State::Sched), Some(State::Priority)));
-    host.start_job(first);
+    assert_eq!((host.state(first_job), host.state(second_job)), (Some(State::Sched), Some(State::Priority)));
+    host.start_job(first_job);
     assert_eq!(host.state(second_job), Some(State::Sched));
     assert_no_drift(&host);
     // The same with two blocked jobs, whose dependencies end.
@@ -297,8 +297,9 @@ fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
         let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
         host.send_event(Event::Settings(Settings { refresh, ..Settings::default() }));
         host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, many.collect())));
-        let [runs, mine, other] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-        host.start_job(runs);
+        let [running_job, mine, other] =
+            [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+        host.start_job(running_job);
         host.now += 30.0;
         drop(host.engine.handle(host.now, Event::Timer(Timer::Refresh)));
         host.refresh_at = None;

@@ -38,10 +38,10 @@ fn a_job_held_by_a_wrong_counter_is_released_after_the_comparison() {
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&moved_job).unwrap().bank = Some("B".to_owned());
     apply_panic(&mut host);
-    let late = submit_to_depend(&mut host, HostJob::new(7).bank("A"));
-    assert_eq!(host.names(late), ["max-sched-jobs-user-limit"]);
+    let late_job = submit_to_depend(&mut host, HostJob::new(7).bank("A"));
+    assert_eq!(host.names(late_job), ["max-sched-jobs-user-limit"]);
     host.run_until_idle();
-    assert_eq!(host.state(late), Some(State::Sched));
+    assert_eq!(host.state(late_job), Some(State::Sched));
     assert_no_drift(&host);
 }
 
@@ -93,21 +93,21 @@ fn a_refused_priority_is_posted_again() {
 fn a_job_submitted_during_the_comparison_is_released_after_it() {
     let mut host =
         Host::with_data(vec![one_job_record(7, "A"), record(association(8, "A"), "A")], vec![queue("q1")]);
-    let runs_job = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(runs_job);
+    let running_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(running_job);
     (0..260).for_each(|_| drop(host.submit(HostJob::new(8))));
     apply_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply_effects(effects);
     assert!(host.engine.view().is_doubtful());
-    let late = submit_to_depend(&mut host, HostJob::new(7));
-    assert_eq!(host.names(late), ["max-running-jobs-user-limit"]);
-    host.jobs.remove(&runs_job);
-    for event in [Event::Cleanup(runs_job), Event::Inactive(runs_job)] {
+    let late_job = submit_to_depend(&mut host, HostJob::new(7));
+    assert_eq!(host.names(late_job), ["max-running-jobs-user-limit"]);
+    host.jobs.remove(&running_job);
+    for event in [Event::Cleanup(running_job), Event::Inactive(running_job)] {
         let effects = host.engine.handle(NOW, event);
         host.apply_effects(effects);
     }
     host.run_until_idle();
-    assert_eq!(host.state(late), Some(State::Sched));
+    assert_eq!(host.state(late_job), Some(State::Sched));
     assert_no_drift(&host);
 }

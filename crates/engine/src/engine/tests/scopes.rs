@@ -74,11 +74,11 @@ fn assert_settled(host: &Host) {
 #[test]
 fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
-    let [first, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
+    let [first_job, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
     let wide_job = host.submit(job(8, "A", 4)).unwrap();
     let blocked_job = host.submit(job(8, "A", 3).blocked_by("afterany:1")).unwrap();
     let other_job = host.submit(job(7, "A", 3)).unwrap();
-    host.end_job(first);
+    host.end_job(first_job);
     assert_eq!(host.state(other_job), Some(State::Sched));
     assert_eq!([wide_job, blocked_job].map(|id| host.state(id)), [Some(State::Depend); 2]);
     assert_settled(&host);
@@ -156,10 +156,10 @@ fn a_limit_counts_its_own_measure_and_stage() {
         let cap = if amount.ends_with("jobs") { 1 } else { 4 };
         let mut host = make_site(vec![limit(bank("science"), None, amount, cap)]);
         let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
-        let before_job = host.submit(sized(7, "B", first)).unwrap();
+        let earlier_job = host.submit(sized(7, "B", first)).unwrap();
         let counts_sched = amount.starts_with("sched");
         if !counts_sched {
-            host.start_job(before_job);
+            host.start_job(earlier_job);
         }
         let held_job = host.submit(sized(8, "A", second)).unwrap();
         assert_eq!(host.names(held_job), [format!("max-{amount}-bank")]);
@@ -173,9 +173,9 @@ fn a_limit_counts_its_own_measure_and_stage() {
         };
         assert_eq!(shown, [(measure(first), cap, measure(second))], "{amount}");
         if counts_sched {
-            host.start_job(before_job)
+            host.start_job(earlier_job)
         } else {
-            host.end_job(before_job)
+            host.end_job(earlier_job)
         }
         assert_eq!(host.state(held_job), Some(State::Sched), "{amount}");
         assert_eq!(host.engine.view().holding(held_job), []);
@@ -230,14 +230,14 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
     let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
     let [rich, richer] = [16, 31].map(|urgency| host.submit(HostJob { urgency, ..job(8, "A", 0) }).unwrap());
     let mut order = Vec::new();
-    let mut last = first;
+    let mut last_job = first;
     for _ in 0..4 {
-        host.end_job(last);
+        host.end_job(last_job);
         let freed: Vec<JobId> =
             host.jobs.iter().filter(|(_, job)| job.state == State::Sched).map(|(id, _)| *id).collect();
         assert_eq!(freed.len(), 1, "one job is released");
-        last = freed[0];
-        order.push(last);
+        last_job = freed[0];
+        order.push(last_job);
         assert_settled(&host);
     }
     assert_eq!(order, [rich, richer, low[0], low[1]]);
@@ -248,10 +248,10 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
 fn the_order_of_held_jobs_follows_a_changed_fair_share() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
     let first_job = host.submit(job(7, "B", 0)).unwrap();
-    let [poor, rich] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
+    let [poor_job, rich_job] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
     host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.95)]));
     host.end_job(first_job);
-    assert_eq!([host.state(poor), host.state(rich)], [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!([host.state(poor_job), host.state(rich_job)], [Some(State::Sched), Some(State::Depend)]);
     assert_settled(&host);
 }
 
@@ -261,17 +261,17 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     let mut narrow = association(8, "A");
     narrow.max_sched_jobs = Limit(0);
     host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
-    let [one, two] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
+    let [one_job, two_job] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
     let own_job = host.submit(job(8, "A", 0)).unwrap();
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
     let next_job = host.submit(job(7, "A", 0)).unwrap();
-    host.end_job(one);
+    host.end_job(one_job);
     assert_eq!([host.state(own_job), host.state(next_job)], [Some(State::Depend), Some(State::Sched)]);
     // First its own limit is raised, then the shared limit gets headroom.
     host.send_event(Event::Associations(vec![record_with_fairshare(8, "A", 0.9)]));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank"]);
-    host.end_job(two);
+    host.end_job(two_job);
     assert_eq!(host.state(own_job), Some(State::Sched));
     assert_settled(&host);
 }
@@ -281,13 +281,13 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
 fn no_job_is_overtaken_indefinitely() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let large = host.submit(job(7, "B", 4)).unwrap();
+    let large_job = host.submit(job(7, "B", 4)).unwrap();
     let small: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let scheduled = |host: &Host| small.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
     let mut ends = 0;
-    while host.state(large) == Some(State::Depend) {
-        let over = running.remove(0);
-        host.end_job(over);
+    while host.state(large_job) == Some(State::Depend) {
+        let over_job = running.remove(0);
+        host.end_job(over_job);
         running.extend(small.iter().filter(|id| host.state(**id) == Some(State::Sched)));
         running.dedup();
         running.sort_unstable();
@@ -298,7 +298,7 @@ fn no_job_is_overtaken_indefinitely() {
     assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook the large job");
     // Jobs that were submitted while the headroom was reserved are released afterwards.
     assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
-    host.end_job(large);
+    host.end_job(large_job);
     let released = host.jobs.values().filter(|job| job.state == State::Sched).count();
     assert_eq!(released, 4);
     assert_settled(&host);
@@ -308,22 +308,23 @@ fn no_job_is_overtaken_indefinitely() {
 fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let large = host.submit(job(7, "B", 4)).unwrap();
+    let large_job = host.submit(job(7, "B", 4)).unwrap();
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
         running.push(host.submit(job(8, "A", 1)).unwrap());
     }
-    assert_eq!(host.state(large), Some(State::Depend));
+    assert_eq!(host.state(large_job), Some(State::Depend));
     host.end_job(running.remove(0));
-    let late = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!(host.names(late), ["max-run-sched-gpus-bank"], "headroom is reserved");
-    assert!(host.engine.view().holding(late)[0].kept_for == Some(large));
-    let reservations = |host: &Host| [large, late].map(|id| host.engine.ledger().overtaken().contains(id));
+    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "headroom is reserved");
+    assert!(host.engine.view().holding(late_job)[0].kept_for == Some(large_job));
+    let reservations =
+        |host: &Host| [large_job, late_job].map(|id| host.engine.ledger().overtaken().contains(id));
     assert_eq!(reservations(&host), [true, false]);
     let without_job = host.submit(job(8, "A", 0)).unwrap();
     assert_eq!(host.state(without_job), Some(State::Sched), "a job that takes nothing of the limit goes");
-    host.end_job(large);
-    assert_eq!(host.state(late), Some(State::Sched), "the reservation ended with the job");
+    host.end_job(large_job);
+    assert_eq!(host.state(late_job), Some(State::Sched), "the reservation ended with the job");
     assert_settled(&host);
 }
 

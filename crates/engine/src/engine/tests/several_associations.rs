@@ -47,18 +47,18 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     let mut host = Host::with_data(records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
-    let [runs, held] = [(); 2].map(|()| {
+    let [running_job, held_job] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
         host.start_job(id);
         id
     });
-    let [ends, released] = [(); 2].map(|()| {
+    let [ending_job, released_job] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q2")).unwrap();
         host.start_job(id);
         id
     });
-    host.end_job(ends);
-    assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
+    host.end_job(ending_job);
+    assert_eq!((host.state(released_job), host.state(held_job)), (Some(Sched), Some(Depend)));
     let mut engine = Engine::with_small_batches();
     for event in
         [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_queue("q1"), queue("q2")])]
@@ -68,9 +68,9 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     }
     host.replay_jobs(true, engine);
     host.send_event(Event::Associations(records(Limit(1))));
-    host.end_job(runs);
+    host.end_job(running_job);
     host.run_until_idle();
-    assert_eq!((host.state(released), host.state(held)), (Some(Sched), Some(Depend)));
+    assert_eq!((host.state(released_job), host.state(held_job)), (Some(Sched), Some(Depend)));
     host.send_event(Event::Reprioritize);
     assert_no_drift(&host);
 }
@@ -81,9 +81,9 @@ fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() 
         [records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(),
         vec![queue("q1")],
     );
-    let stays_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=x")).unwrap();
-    let moves_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=y")).unwrap();
-    host.never_answered.insert(moves_job);
+    let staying_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=x")).unwrap();
+    let moving_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=y")).unwrap();
+    host.never_answered.insert(moving_job);
     let mut engine = Engine::with_small_batches();
     let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
     for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
@@ -91,8 +91,8 @@ fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() 
         engine.handle(NOW, event);
     }
     host.replay_jobs(true, engine);
-    assert_eq!(host.names(stays_job), ["keep=x"]);
-    host.force_update(moves_job, None, Some("B".to_owned()));
+    assert_eq!(host.names(staying_job), ["keep=x"]);
+    host.force_update(moving_job, None, Some("B".to_owned()));
     host.run_until_idle();
-    assert_eq!(host.names(stays_job), ["keep=x", "max-running-jobs-user-limit"]);
+    assert_eq!(host.names(staying_job), ["keep=x", "max-running-jobs-user-limit"]);
 }

@@ -100,16 +100,16 @@ fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_o
 
 #[test]
 fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
     host.send_event(Event::Settings(strict()));
-    let [a, b] = [(); 2].map(|()| submit(&mut host, 1));
-    assert_eq!(states(&host, &[a, b]), [Sched, Depend]);
-    host.set_urgency(a, 0);
-    assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
+    let [job_a, b] = [(); 2].map(|()| submit(&mut host, 1));
+    assert_eq!(states(&host, &[job_a, b]), [Sched, Depend]);
+    host.set_urgency(job_a, 0);
+    assert_eq!(states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);
     // Job b now takes the headroom. At urgency 0, job a is not held all the same.
     host.send_event(Event::Reprioritize);
-    assert_eq!(states(&host, &[a, b]), [Sched, Sched]);
+    assert_eq!(states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);
 }
 

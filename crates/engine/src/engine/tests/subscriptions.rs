@@ -64,21 +64,21 @@ fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_pl
 fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
-    let blocked = submit_dependent(&mut host);
-    assert_eq!(host.names(blocked), [AFTER]);
+    let blocked_job = submit_dependent(&mut host);
+    assert_eq!(host.names(blocked_job), [AFTER]);
     host.start_job(first_job);
-    satisfy_dependencies(&mut host, &[blocked]);
-    assert_eq!(host.state(blocked), Some(Sched));
+    satisfy_dependencies(&mut host, &[blocked_job]);
+    assert_eq!(host.state(blocked_job), Some(Sched));
     // An update into a full queue adds no dependency either.
     let full = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
     host.send_event(Event::Queues(vec![queue("q1"), full]));
-    let moved = submit_dependent(&mut host);
-    host.update_job(moved, Some("q2"), None).unwrap();
-    assert_eq!(host.names(moved), [AFTER]);
-    satisfy_dependencies(&mut host, &[moved]);
-    assert_eq!(host.state(moved), Some(Priority));
-    host.end_job(moved);
-    assert_eq!(host.state(moved), None);
+    let moved_job = submit_dependent(&mut host);
+    host.update_job(moved_job, Some("q2"), None).unwrap();
+    assert_eq!(host.names(moved_job), [AFTER]);
+    satisfy_dependencies(&mut host, &[moved_job]);
+    assert_eq!(host.state(moved_job), Some(Priority));
+    host.end_job(moved_job);
+    assert_eq!(host.state(moved_job), None);
 }
 
 #[test]
@@ -102,13 +102,13 @@ fn many_dependents_of_one_job_are_released_one_at_a_time() {
 #[test]
 fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
     let mut host = use_all_subscriptions(|_| ());
-    let beyond = submit_dependent(&mut host);
-    let watched = *host.subscribed.first().unwrap();
-    host.end_job(watched);
+    let beyond_job = submit_dependent(&mut host);
+    let watched_job = *host.subscribed.first().unwrap();
+    host.end_job(watched_job);
     let next = submit_dependent(&mut host);
-    assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond));
+    assert!(host.subscribed.contains(&next) && !host.subscribed.contains(&beyond_job));
     // The model host fails if the plugin ends a subscription that it does not have. These jobs are cancelled, rejected or released.
-    host.end_job(beyond);
+    host.end_job(beyond_job);
     let refused = HostJob { bank: Some("unknown".into()), ..HostJob::new(7).blocked_by(AFTER) };
     assert!(host.submit(refused).is_err());
     let jobs: Vec<JobId> = host.jobs.keys().copied().collect();
@@ -120,8 +120,8 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
 fn the_explanation_of_an_unsubscribed_job_is_true() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
-    let blocked = submit_dependent(&mut host);
-    let outcome = explain_job(&host, blocked);
+    let blocked_job = submit_dependent(&mut host);
+    let outcome = explain_job(&host, blocked_job);
     let others: Vec<_> = outcome.others.iter().map(|it| (it.cause.as_ref(), it.name.clone())).collect();
     assert_eq!(others, [("dependency", None)], "{:?}", outcome.others);
     assert_eq!(
@@ -129,12 +129,12 @@ fn the_explanation_of_an_unsubscribed_job_is_true() {
         (false, 0, "free")
     );
     assert!(outcome.others[0].text.contains("the name of the dependency is unknown"));
-    satisfy_dependencies(&mut host, &[blocked]);
-    let outcome = explain_job(&host, blocked);
+    satisfy_dependencies(&mut host, &[blocked_job]);
+    let outcome = explain_job(&host, blocked_job);
     let holds: Vec<&str> = outcome.holds.iter().map(|hold| hold.limit.as_ref()).collect();
     assert_eq!((outcome.is_held, holds, outcome.others.len()), (true, vec!["max-sched-jobs-user-limit"], 0));
     host.start_job(first_job);
-    assert_eq!(host.state(blocked), Some(Sched));
+    assert_eq!(host.state(blocked_job), Some(Sched));
 }
 
 #[test]
@@ -161,10 +161,10 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     for are_blocked in [true, false] {
         let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
-        let first = submit(&mut host, 1);
+        let first_job = submit(&mut host, 1);
         let undeclared = || HostJob { has_declared_dependencies: false, ..HostJob::new(7).blocked_by(AFTER) };
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
-        let last = submit(&mut host, 1);
+        let last_job = submit(&mut host, 1);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Associations(vec![record(own(), "A")]));
         host.replay_jobs(true, engine);
@@ -175,10 +175,10 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         if !are_blocked {
             beyond.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
-        host.start_job(first);
+        host.start_job(first_job);
         if are_blocked {
             // The scan removed our dependencies, but the jobs stayed in DEPEND. So the engine marks them as blocked.
-            assert_eq!(host.state(last), Some(Sched));
+            assert_eq!(host.state(last_job), Some(Sched));
             let is_blocked = |id: &JobId| {
                 let job = host.engine.ledger().job(*id).unwrap();
                 (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
@@ -186,7 +186,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             assert!(beyond.iter().all(is_blocked));
             satisfy_dependencies(&mut host, &beyond);
             assert_eq!(states(&host, &beyond), vec![Priority; beyond.len()]);
-            host.start_job(last);
+            host.start_job(last_job);
         }
         for id in &beyond {
             assert_eq!(host.state(*id), Some(Sched), "blocked: {are_blocked}");

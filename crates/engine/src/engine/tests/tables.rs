@@ -23,14 +23,14 @@ fn a_ninth_limit_is_a_row() {
     let mut host = Host::new();
     host.engine = make_site(tables);
     let job = |cores| HostJob::new(7).size(1, cores);
-    let [first, second, third] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
-    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
-    assert_eq!(host.state(third), Some(State::Sched), "the limit has headroom for the smaller job");
+    let [first_job, second_job, third_job] = [6, 4, 2].map(|cores| host.submit(job(cores)).unwrap());
+    assert_eq!(host.names(second_job), ["max-sched-cores-user-limit"]);
+    assert_eq!(host.state(third_job), Some(State::Sched), "the limit has headroom for the smaller job");
     // After a reload, the engine recognizes the name in the eventlog.
     host.replay_jobs(true, make_site(tables));
-    assert_eq!(host.names(second), ["max-sched-cores-user-limit"]);
-    host.start_job(first);
-    assert_eq!(host.state(second), Some(State::Sched), "the first job has left SCHED");
+    assert_eq!(host.names(second_job), ["max-sched-cores-user-limit"]);
+    host.start_job(first_job);
+    assert_eq!(host.state(second_job), Some(State::Sched), "the first job has left SCHED");
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 

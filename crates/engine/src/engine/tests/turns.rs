@@ -116,11 +116,11 @@ fn an_eventlog_is_read_once() {
 /// Flux searches the list of all subscriptions when one ends, so the plugin keeps the list short.
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
-    let (mut host, _, [held]) = host_with_held_jobs();
+    let (mut host, _, [held_job]) = host_with_held_jobs();
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.replay_jobs(true, engine);
-    assert_eq!((host.state(held), host.subscribed.len()), (Some(Depend), 0));
+    assert_eq!((host.state(held_job), host.subscribed.len()), (Some(Depend), 0));
 }
 
 /// The answer to another request may come between two slices of the comparison, and must not end it.

@@ -134,16 +134,16 @@ fn an_update_that_no_plugin_checked_to_an_unknown_bank_is_logged_and_the_job_sta
 /// in a later turn, not among the effects of the update.
 #[test]
 fn a_job_that_moves_no_longer_delays_the_checks_of_jobs_in_its_old_bank() {
-    let accounts = |running| {
-        let narrow = |bank| Association { max_running_jobs: running, ..association(7, bank) };
+    let accounts = |running_job| {
+        let narrow = |bank| Association { max_running_jobs: running_job, ..association(7, bank) };
         Event::Associations(vec![record(narrow("A"), "A"), record(narrow("B"), "A")])
     };
     let strict = || Event::Settings(running_limit_settings(RunningLimits::Strict, &[]));
     let mut host = Host::new();
     host.send_event(accounts(UNLIMITED));
     for bank in ["A", "B"] {
-        let running = host.submit(HostJob::new(7).bank(bank)).unwrap();
-        host.start_job(running);
+        let running_job = host.submit(HostJob::new(7).bank(bank)).unwrap();
+        host.start_job(running_job);
     }
     let moved_job = host.submit(HostJob::new(7)).unwrap();
     let blocked_job = host.submit(HostJob::new(7).blocked_by("afterany:1")).unwrap();

@@ -10,14 +10,14 @@ use crate::ids::{JobId, Limit};
 
 #[test]
 fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
     let held = [(); 5].map(|()| host.submit(HostJob { urgency: 0, ..HostJob::new(7) }).unwrap());
     for id in held {
         host.set_urgency(id, 16);
     }
-    host.end_job(a);
+    host.end_job(job_a);
     let states = held.map(|id| host.state(id) == Some(State::Sched));
     assert_eq!(states, [true, false, false, false, false]);
     assert_no_drift(&host);
@@ -25,16 +25,16 @@ fn jobs_whose_urgency_rose_while_held_are_released_one_by_one() {
 
 #[test]
 fn a_released_job_of_urgency_0_lets_the_next_one_run() {
-    let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    let a = submit(&mut host, 1);
-    host.start_job(a);
-    let at_urgency_0 = submit(&mut host, 1);
-    host.set_urgency(at_urgency_0, 0);
+    let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
+    let job_a = submit(&mut host, 1);
+    host.start_job(job_a);
+    let at_urgency_0_job = submit(&mut host, 1);
+    host.set_urgency(at_urgency_0_job, 0);
     let next_job = submit(&mut host, 1);
-    host.end_job(a);
-    assert_eq!([at_urgency_0, next_job].map(|id| host.state(id)), [Some(State::Sched); 2]);
+    host.end_job(job_a);
+    assert_eq!([at_urgency_0_job, next_job].map(|id| host.state(id)), [Some(State::Sched); 2]);
     host.start_job(next_job);
-    host.set_urgency(at_urgency_0, 16);
+    host.set_urgency(at_urgency_0_job, 16);
     let later_job = submit(&mut host, 1);
     assert_eq!(host.names(later_job), ["max-running-jobs-user-limit"]);
     assert_no_drift(&host);
@@ -62,9 +62,9 @@ fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
         (0, 16, [Sched, Depend, Sched]),
         (16, 16, [Sched, Depend, Sched]),
     ] {
-        let (mut host, running, held) = submit_three_held(submitted, None);
+        let (mut host, running_job, held) = submit_three_held(submitted, None);
         [held[0], held[2]].into_iter().for_each(|id| host.set_urgency(id, present));
-        host.end_job(running);
+        host.end_job(running_job);
         assert_eq!(held.map(|id| host.state(id)), states.map(Some), "{submitted}, then {present}");
         assert_no_drift(&host);
     }
@@ -72,10 +72,10 @@ fn a_held_job_reserves_headroom_to_run_by_its_present_urgency() {
 
 #[test]
 fn a_blocked_job_of_urgency_0_reserves_no_headroom_to_run_in_a_scan() {
-    let (mut host, running, held) = submit_three_held(0, Some("begin-time:9999"));
-    host.end_job(running);
-    assert_eq!([held[0], held[1]].map(|id| host.names(id)), [["begin-time:9999"]; 2]);
-    assert_eq!(host.names(held[2]), ["begin-time:9999", "max-resources-user-limit"]);
+    let (mut host, running_job, held_job) = submit_three_held(0, Some("begin-time:9999"));
+    host.end_job(running_job);
+    assert_eq!([held_job[0], held_job[1]].map(|id| host.names(id)), [["begin-time:9999"]; 2]);
+    assert_eq!(host.names(held_job[2]), ["begin-time:9999", "max-resources-user-limit"]);
     assert_no_drift(&host);
 }
 
@@ -98,8 +98,8 @@ fn flaw_27_a_job_whose_urgency_cannot_be_looked_up_reserves_all() {
 #[test]
 fn a_running_job_gets_no_priority_when_its_urgency_arrives() {
     let mut host = make_site(|_| ());
-    let runs_job = submit(&mut host, 1);
-    host.start_job(runs_job);
-    let effects = host.engine.handle(NOW, Event::Urgency(runs_job, 16));
+    let running_job = submit(&mut host, 1);
+    host.start_job(running_job);
+    let effects = host.engine.handle(NOW, Event::Urgency(running_job, 16));
     assert!(effects.is_empty(), "{effects:?}");
 }

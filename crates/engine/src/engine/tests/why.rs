@@ -32,8 +32,8 @@ pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
 #[test]
 fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
     let mut host = Host::with_data(vec![limited_record(1, 2)], vec![queue("q1")]);
-    let first = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start_job(first);
+    let first_job = host.submit(timed_job(7, 100.0)).unwrap();
+    host.start_job(first_job);
     let held = host.submit(timed_job(7, 100.0).size(2, 2)).unwrap();
     let explanation = explain_job(&host, held);
     let limits: Vec<_> = explanation
@@ -43,7 +43,7 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
         .collect();
     assert_eq!(limits, [("max-running-jobs-user-limit", 1, 1, 1), ("max-resources-user-limit", 1, 2, 2)]);
     let frees: Vec<_> = explanation.holds[0].frees.iter().map(|one| (one.id, one.amount)).collect();
-    assert_eq!(frees, [(first, 1)]);
+    assert_eq!(frees, [(first_job, 1)]);
     // After the limit on jobs is raised, the limit on nodes alone holds the job.
     host.send_event(Event::Associations(vec![limited_record(9, 2)]));
     let explanation = explain_job(&host, held);
@@ -51,7 +51,7 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
         explanation.holds.iter().map(|hold| hold.limit.as_ref()).collect::<Vec<_>>(),
         ["max-resources-user-limit"]
     );
-    assert_eq!(explanation.release.latest, host.jobs[&first].started.map(|start| start + 100.0));
+    assert_eq!(explanation.release.latest, host.jobs[&first_job].started.map(|start| start + 100.0));
     host.send_event(Event::Associations(vec![limited_record(9, 1)]));
     let explanation = explain_job(&host, held);
     assert_eq!(
@@ -63,14 +63,14 @@ fn an_explanation_names_the_limits_that_a_held_job_would_exceed_now() {
 #[test]
 fn an_explanation_names_the_jobs_whose_end_frees_headroom_in_the_order_of_their_ends() {
     let mut host = Host::with_data(vec![limited_record(2, 99)], vec![queue("q1")]);
-    let [late, early] = [200.0, 100.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
-    host.start_job(late);
-    host.start_job(early);
+    let [late_job, early_job] = [200.0, 100.0].map(|limit| host.submit(timed_job(7, limit)).unwrap());
+    host.start_job(late_job);
+    host.start_job(early_job);
     let held_job = host.submit(timed_job(7, 100.0)).unwrap();
     let hold = explain_job(&host, held_job).holds.remove(0);
     assert_eq!(hold.text, "2 of 2 running jobs of user 7 in bank A are in use; this job takes 1");
-    assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early, late]);
-    let first = host.jobs[&early].started.map(|start| start + 100.0);
+    assert_eq!(hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), [early_job, late_job]);
+    let first = host.jobs[&early_job].started.map(|start| start + 100.0);
     assert_eq!((hold.frees_total, hold.latest), (2, first), "one end is enough");
 }
 
@@ -91,13 +91,16 @@ fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
     let mut small = queue("q1");
     small.max_running_jobs = Limit(1);
     let mut host = Host::with_data(vec![limited_record(9, 99)], vec![small, queue("q2")]);
-    let [other, own] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
-    host.start_job(other);
-    host.start_job(own);
+    let [other_job, own_job] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
+    host.start_job(other_job);
+    host.start_job(own_job);
     let held_job = host.submit(timed_job(7, 100.0).queue("q1")).unwrap();
     let hold = explain_job(&host, held_job).holds.remove(0);
     assert_eq!(hold.text, "1 of 1 running jobs of user 7 in bank A, queue q1 are in use; this job takes 1");
-    assert_eq!((hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total), (vec![own], 1));
+    assert_eq!(
+        (hold.frees.iter().map(|one| one.id).collect::<Vec<_>>(), hold.frees_total),
+        (vec![own_job], 1)
+    );
 }
 
 #[test]
@@ -129,13 +132,13 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
     let mut host = Host::with_data(vec![limited_record(9, 9)], vec![queue("q1")]);
     let causes =
         |host: &Host, id| explain_job(host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
-    let begins_job = host.submit(HostJob::new(7).blocked_by("begin-time=1800000000.000")).unwrap();
-    let explanation = explain_job(&host, begins_job).others;
+    let starting_job = host.submit(HostJob::new(7).blocked_by("begin-time=1800000000.000")).unwrap();
+    let explanation = explain_job(&host, starting_job).others;
     assert_eq!((explanation[0].cause.as_ref(), explanation[0].at), ("begin-time", Some(1.8e9)));
-    let after_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
-    assert_eq!(explain_job(&host, after_job).others[0].name.as_deref(), Some("after-finish=17"));
+    let later_job = host.submit(HostJob::new(7).blocked_by("after-finish=17")).unwrap();
+    assert_eq!(explain_job(&host, later_job).others[0].name.as_deref(), Some("after-finish=17"));
     let text = |host: &Host, id| explain_job(host, id).others[0].text.clone();
-    assert_eq!(text(&host, after_job), "job 17 has to end first (afterany); job 17 is not active");
+    assert_eq!(text(&host, later_job), "job 17 has to end first (afterany); job 17 is not active");
     let pending_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(causes(&host, pending_job), ["resources"]);
     host.set_urgency(pending_job, 0);
@@ -192,8 +195,9 @@ fn a_refresh_updates_annotations() {
     let leaves = vec![leaf(7, "A", 1e3, 0.0), leaf(8, "A", 1e3 + 10.0, 0.0)];
     host.send_event(Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
-    let [runs, waits, behind] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
-    host.start_job(runs);
+    let [running_job, waits, behind] =
+        [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
+    host.start_job(running_job);
     let first = host.jobs[&waits].annotation.clone();
     for _ in 0..3 {
         host.advance_and_refresh(30.0);
@@ -388,25 +392,25 @@ fn the_explanation_of_a_job_whose_eventlog_is_unread_names_the_limits_it_would_e
 #[test]
 fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
     let mut host = Host::with_data(vec![limited_record(2, 9)], vec![queue("q1")]);
-    let [first, second] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
+    let [first_job, second_job] = [7, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let f58 = |id: JobId| format!("ƒ{}", ["", "2", "3", "4", "5", "6", "7", "8"][id.0 as usize]);
     let rows = [
-        ("after-start", "start", "after", first.to_string(), first),
-        ("after-finish", "end", "afterany", format!("0x{:x}", first.0), first),
-        ("after-success", "end successfully", "afterok", f58(second), second),
-        ("after-failure", "fail", "afternotok", format!("0000.0000.0000.{:04x}", second.0), second),
-        ("after-except", "end with an exception", "afterexcept", second.to_string(), second),
+        ("after-start", "start", "after", first_job.to_string(), first_job),
+        ("after-finish", "end", "afterany", format!("0x{:x}", first_job.0), first_job),
+        ("after-success", "end successfully", "afterok", f58(second_job), second_job),
+        ("after-failure", "fail", "afternotok", format!("0000.0000.0000.{:04x}", second_job.0), second_job),
+        ("after-except", "end with an exception", "afterexcept", second_job.to_string(), second_job),
     ];
     for state in ["is pending", "is running"] {
         for (name, does, scheme, id, target) in &rows {
-            let waits = host.submit(HostJob::new(7).blocked_by(&format!("{name}={id}"))).unwrap();
+            let waiting_job = host.submit(HostJob::new(7).blocked_by(&format!("{name}={id}"))).unwrap();
             let text = format!("job {target} has to {does} first ({scheme}); job {target} {state}");
-            assert_eq!(explain_job(&host, waits).others[0].text, text);
-            host.end_job(waits);
+            assert_eq!(explain_job(&host, waiting_job).others[0].text, text);
+            host.end_job(waiting_job);
         }
         if state == "is pending" {
-            host.start_job(first);
-            host.start_job(second);
+            host.start_job(first_job);
+            host.start_job(second_job);
         }
     }
     let held_job = host.submit(HostJob::new(7)).unwrap();
@@ -429,20 +433,20 @@ fn an_explanation_names_the_job_that_a_job_depends_on_with_its_state() {
 #[test]
 fn the_explanation_suggests_a_cancellation_to_the_jobs_that_it_releases() {
     let mut host = Host::with_data(vec![limited_record(1, 99)], vec![queue("q1")]);
-    let runs = host.submit(timed_job(7, 100.0)).unwrap();
-    host.start_job(runs);
+    let running_job = host.submit(timed_job(7, 100.0)).unwrap();
+    host.start_job(running_job);
     let held = [(); 3].map(|()| host.submit(timed_job(7, 100.0)).unwrap());
     let helps = |host: &Host, id| explain_job(host, id).helps.iter().any(|help| help.code == "cancel");
     assert_eq!(held.map(|id| helps(&host, id)), [true, false, false]);
-    host.end_job(runs);
+    host.end_job(running_job);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, true, true]);
     // The end of a large job releases two small jobs.
     let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
-    let large = host.submit(timed_job(7, 100.0).size(4, 4)).unwrap();
-    host.start_job(large);
+    let large_job = host.submit(timed_job(7, 100.0).size(4, 4)).unwrap();
+    host.start_job(large_job);
     let held = [3, 1, 1].map(|nodes| host.submit(timed_job(7, 100.0).size(nodes, nodes)).unwrap());
     assert_eq!(held.map(|id| helps(&host, id)), [true, true, false]);
-    host.end_job(large);
+    host.end_job(large_job);
     assert_eq!(held.map(|id| host.engine.view().is_held(id)), [false, false, true]);
 }
 

@@ -18,40 +18,41 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     // The association's own limit holds the job.
     let mut host =
         Host::with_data(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
-    let first = host.submit(HostJob::new(7).size(3, 3)).unwrap();
-    host.start_job(first);
-    let held = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
-    assert_eq!(helps(&host, held), ["cancel", "smaller"]);
+    let first_job = host.submit(HostJob::new(7).size(3, 3)).unwrap();
+    host.start_job(first_job);
+    let held_job = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
+    assert_eq!(helps(&host, held_job), ["cancel", "smaller"]);
     let one_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
     assert_eq!(helps(&host, one_job), ["smaller"], "the earlier held job would take two of the nodes");
     let mut alone = host.clone();
-    alone.end_job(held);
+    alone.end_job(held_job);
     assert_eq!(
         helps(&alone, one_job),
         ["cancel", "smaller"],
         "the job needs all nodes, and all would be free"
     );
     host.send_event(Event::Associations(vec![second("B")]));
-    assert_eq!(helps(&host, held), ["cancel", "smaller", "bank"]);
+    assert_eq!(helps(&host, held_job), ["cancel", "smaller", "bank"]);
     // The limit of a queue holds the job.
     let mut host = Host::with_data(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
-    let [first, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
-    host.start_job(first);
-    let held = if host.state(held) == Some(State::Depend) {
-        held
+    let [first_job, held_job] =
+        [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
+    host.start_job(first_job);
+    let held_job = if host.state(held_job) == Some(State::Depend) {
+        held_job
     } else {
         host.submit(HostJob::new(7).queue("q1").size(1, 1)).unwrap()
     };
-    assert_eq!(helps(&host, held), ["cancel", "queue"]);
-    let answer = explain_job(&host, held);
+    assert_eq!(helps(&host, held_job), ["cancel", "queue"]);
+    let answer = explain_job(&host, held_job);
     assert!(answer.helps[1].text.contains("queue q2 has headroom"), "{}", answer.helps[1].text);
     assert_eq!((answer.is_held, answer.carries.len(), answer.duration), (true, 1, Some(3600.0)));
-    assert_eq!(explain_job(&host, first).duration, Some(3600.0));
-    assert!(!explain_job(&host, first).is_held && explain_job(&host, first).others.is_empty());
+    assert_eq!(explain_job(&host, first_job).duration, Some(3600.0));
+    assert!(!explain_job(&host, first_job).is_held && explain_job(&host, first_job).others.is_empty());
     // `why` does not suggest a queue without a record.
     let mut host = Host::with_data(vec![record(own(9), "A")], vec![small]);
-    let [_, held] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
-    assert_eq!((host.state(held), helps(&host, held)), (Some(State::Depend), vec!["cancel".into()]));
+    let [_, held_job] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
+    assert_eq!((host.state(held_job), helps(&host, held_job)), (Some(State::Depend), vec!["cancel".into()]));
 }
 
 /// The answer gives the latest time of the release, or the reason why the time is unknown.
@@ -69,8 +70,8 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     };
     // The running job has no time limit.
     let mut host = limits(1, 9);
-    let first = host.submit(HostJob::new(7)).unwrap();
-    host.start_job(first);
+    let first_job = host.submit(HostJob::new(7)).unwrap();
+    host.start_job(first_job);
     let held = host.submit(timed(50.0)).unwrap();
     assert_eq!(ask(&host, held), ("no-time-limit".to_owned(), false, false));
     // Another held job goes first.
@@ -81,16 +82,16 @@ fn why_names_the_reason_for_the_time_of_a_release() {
     // The job in SCHED must start before the held job goes. At urgency 0 it does not start.
     for (urgency, if_started) in [(16, true), (0, false)] {
         let mut host = limits(9, 1);
-        let first = host.submit(timed(50.0)).unwrap();
-        host.set_urgency(first, urgency);
+        let first_job = host.submit(timed(50.0)).unwrap();
+        host.set_urgency(first_job, urgency);
         let held = host.submit(timed(50.0)).unwrap();
         assert_eq!(ask(&host, held), ("needs-start".to_owned(), false, if_started), "{urgency}");
     }
     let mut host = limits(1, 9);
-    let first = host.submit(timed(100.0)).unwrap();
-    host.start_job(first);
+    let first_job = host.submit(timed(100.0)).unwrap();
+    host.start_job(first_job);
     let held = host.submit(timed(50.0)).unwrap();
-    host.now = host.jobs[&first].started.unwrap() + 10.0;
+    host.now = host.jobs[&first_job].started.unwrap() + 10.0;
     let release = explain_job(&host, held).release;
     assert_eq!((release.reason.code.as_ref(), release.latest), ("bounded", Some(host.now + 90.0)));
     assert!(release.reason.text.contains("within 1 min 30 s"), "{}", release.reason.text);
@@ -104,13 +105,13 @@ fn why_suggests_no_step_that_would_not_help() {
     let full = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
     // The other bank is full, the site has no second queue, and the limit has no headroom.
     let mut host = Host::with_data(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
-    let first =
+    let first_job =
         host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7).queue("q1").size(4, 4) }).unwrap();
-    host.start_job(first);
+    host.start_job(first_job);
     let held_job = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
     assert_eq!(helps(&host, held_job), ["wait", "cancel"]);
     let hold = &explain_job(&host, held_job).holds[0];
-    assert_eq!((hold.frees[0].id, hold.frees[0].state.as_ref()), (first, "run"));
+    assert_eq!((hold.frees[0].id, hold.frees[0].state.as_ref()), (first_job, "run"));
     let others = |host: &Host, id| {
         let others = explain_job(host, id).others;
         others.into_iter().map(|it| (it.cause, it.name)).collect::<Vec<_>>()
@@ -121,14 +122,14 @@ fn why_suggests_no_step_that_would_not_help() {
         assert_eq!((explain_job(&host, free).duration, helps(&host, free)), (None, vec![]));
     }
     // A job that a dependency with an unreadable name blocks.
-    let mut blocked = HostJob::new(7);
-    blocked.dependencies.insert("keep=x".to_owned());
+    let mut blocked_job = HostJob::new(7);
+    blocked_job.dependencies.insert("keep=x".to_owned());
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![]);
     let next = JobId(1);
     host.never_answered = [next].into();
-    let blocked = host.submit(blocked).unwrap();
-    assert_eq!((blocked, host.state(blocked)), (next, Some(State::Depend)));
-    assert_eq!(others(&host, blocked), [("dependency".into(), None)]);
+    let blocked_job = host.submit(blocked_job).unwrap();
+    assert_eq!((blocked_job, host.state(blocked_job)), (next, Some(State::Depend)));
+    assert_eq!(others(&host, blocked_job), [("dependency".into(), None)]);
     let pending_job = host.submit(HostJob::new(7)).unwrap();
     assert_eq!(
         (others(&host, pending_job), helps(&host, pending_job)),
@@ -264,10 +265,10 @@ fn a_rejection_names_a_bank_that_would_accept_the_job() {
 fn why_names_20_foreign_dependencies_and_counts_all() {
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
     let name = |number: u32| format!("after-finish={}", 100 + number);
-    let blocked = (0..23).fold(HostJob::new(7), |job, number| job.blocked_by(&name(number)));
-    let blocked = host.submit(blocked).unwrap();
+    let blocked_job = (0..23).fold(HostJob::new(7), |job, number| job.blocked_by(&name(number)));
+    let blocked_job = host.submit(blocked_job).unwrap();
     let ask = |host: &Host| {
-        let why = explain_job(host, blocked);
+        let why = explain_job(host, blocked_job);
         (why.others.len(), why.others_total - why.others.len())
     };
     assert_eq!(ask(&host), (20, 3));
@@ -279,16 +280,16 @@ fn why_names_20_foreign_dependencies_and_counts_all() {
         (22, true, (20, 2)),
         (23, true, (20, 3)),
     ] {
-        host.send_event(Event::Dependency { id: blocked, name: &name(number), added });
+        host.send_event(Event::Dependency { id: blocked_job, name: &name(number), added });
         assert_eq!(ask(&host), wanted, "{number} {added}");
     }
     for number in 0..22 {
-        host.remove_dependency(blocked, &name(number));
+        host.remove_dependency(blocked_job, &name(number));
     }
     assert_eq!(ask(&host), (1, 0));
-    host.send_event(Event::Dependency { id: blocked, name: &name(23), added: false });
+    host.send_event(Event::Dependency { id: blocked_job, name: &name(23), added: false });
     assert_eq!(
-        explain_job(&host, blocked).others.iter().filter(|other| other.cause == "dependency").count(),
+        explain_job(&host, blocked_job).others.iter().filter(|other| other.cause == "dependency").count(),
         0
     );
 }

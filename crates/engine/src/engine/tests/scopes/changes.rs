@@ -57,15 +57,15 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
         limit(bank("science"), Some("q2"), "run-sched-jobs", 1),
     ];
     let mut host = make_site(limits);
-    let [a, b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
+    let [job_a, job_b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
     let later = "is not allowed; try again later";
     let full =
         |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
-    assert_eq!(host.update_job(a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
-    assert_eq!(host.update_job(b, None, Some("A")), Ok(()), "bank science already counts the job");
-    assert_eq!(host.update_job(a, None, Some("B")), Ok(()), "the bank has headroom now");
-    assert_eq!(host.update_job(a, Some("q2"), None), Ok(()));
-    assert_eq!(host.update_job(b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
+    assert_eq!(host.update_job(job_a, None, Some("B")), full("bank B", "max-run-sched-jobs-bank"));
+    assert_eq!(host.update_job(job_b, None, Some("A")), Ok(()), "bank science already counts the job");
+    assert_eq!(host.update_job(job_a, None, Some("B")), Ok(()), "the bank has headroom now");
+    assert_eq!(host.update_job(job_a, Some("q2"), None), Ok(()));
+    assert_eq!(host.update_job(job_b, Some("q2"), None), full("queue q2", "max-run-sched-jobs-bank-queue"));
     assert_settled(&host);
     let usages = crate::engine::answers::snapshot(&host.engine.view()).limits;
     let used: Vec<_> = usages.iter().map(|one| one.used.unwrap()).collect();
@@ -77,16 +77,17 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
 fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
     let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
     let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
-    let [first, moves] = [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
+    let [first_job, moving_job] =
+        [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
     let text = "updating to bank A while it is already at max-run-sched-jobs-bank limit is not allowed; try again later";
-    assert_eq!(host.update_job(moves, None, Some("A")), Err(text.to_owned()));
-    host.end_job(first);
-    assert_eq!((host.update_job(moves, None, Some("A")), used(&host)), (Ok(()), Some(1)));
+    assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
+    host.end_job(first_job);
+    assert_eq!((host.update_job(moving_job, None, Some("A")), used(&host)), (Ok(()), Some(1)));
     assert_settled(&host);
     // The engine counts a job after a forced update too, which it did not check.
     let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
-    let moves = host.submit(job(7, "B", 0)).unwrap();
-    host.force_update(moves, Some("q1".to_owned()), Some("A".to_owned()));
+    let moving_job = host.submit(job(7, "B", 0)).unwrap();
+    host.force_update(moving_job, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(used(&host), Some(1));
     assert_settled(&host);
 }
@@ -144,15 +145,15 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
     };
     let mut host = make_site(Vec::new());
     host.send_event(Event::Settings(configured(1)));
-    let [first, second, third] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
-    assert_eq!(host.names(second), ["max-run-sched-jobs-user"]);
+    let [first_job, second_job, third_job] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
+    assert_eq!(host.names(second_job), ["max-run-sched-jobs-user"]);
     push_limits(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
-    assert_eq!([host.state(second), host.state(third)], [Some(State::Sched), Some(State::Depend)]);
+    assert_eq!([host.state(second_job), host.state(third_job)], [Some(State::Sched), Some(State::Depend)]);
     push_limits(&mut host, Vec::new());
-    host.end_job(first);
-    assert_eq!(host.state(third), Some(State::Depend), "the limit of the configuration holds again");
+    host.end_job(first_job);
+    assert_eq!(host.state(third_job), Some(State::Depend), "the limit of the configuration holds again");
     host.send_event(Event::Settings(configured(3)));
-    assert_eq!(host.state(third), Some(State::Sched), "a reload of the configuration releases a job");
+    assert_eq!(host.state(third_job), Some(State::Sched), "a reload of the configuration releases a job");
     assert_settled(&host);
 }
 
@@ -163,19 +164,19 @@ fn a_full_bank_does_not_delay_jobs_of_other_banks() {
     let limits =
         vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
     let mut host = make_site(limits);
-    let [a, b, c] =
+    let [job_a, job_b, job_c] =
         [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
     let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
     let elsewhere_job = host.submit(job(7, "B", 0)).unwrap();
-    host.end_job(c);
+    host.end_job(job_c);
     assert_eq!(
         host.state(elsewhere_job),
         Some(State::Sched),
         "although held jobs of bank A have a higher priority"
     );
-    host.end_job(a);
+    host.end_job(job_a);
     assert_eq!(host.state(waiting[0]), Some(State::Sched));
-    host.end_job(b);
+    host.end_job(job_b);
     assert!(waiting[1..].iter().all(|id| host.state(*id) == Some(State::Depend)));
     assert_settled(&host);
 }
@@ -300,12 +301,13 @@ fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
     let given =
         SiteLimit { cap: Cap { limit: Limit(4), is_given: true }, ..limit(bank("A"), None, "run-gpus", 4) };
     let mut host = make_site(vec![given]);
-    let first = host.submit(job(8, "A", 4)).unwrap();
-    host.start_job(first);
-    let [next, last] = [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(job(user, "A", gpus)).unwrap());
-    host.end_job(first);
-    assert_eq!([next, last].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-    host.end_job(next);
-    assert_eq!(host.state(last), Some(State::Sched));
+    let first_job = host.submit(job(8, "A", 4)).unwrap();
+    host.start_job(first_job);
+    let [next_job, last_job] =
+        [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(job(user, "A", gpus)).unwrap());
+    host.end_job(first_job);
+    assert_eq!([next_job, last_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
+    host.end_job(next_job);
+    assert_eq!(host.state(last_job), Some(State::Sched));
     assert_settled(&host);
 }

@@ -40,10 +40,10 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         gpu_limit(Target::EachBank, 96),
         gpu_limit(bank("B"), 4),
     ]);
-    let large = host.submit(job(7, "A", 14)).unwrap();
-    host.start_job(large);
-    let wide = host.submit(job(7, "B", 4)).unwrap();
-    assert_eq!(host.names(wide), ["max-run-sched-gpus-user"]);
+    let large_job = host.submit(job(7, "A", 14)).unwrap();
+    host.start_job(large_job);
+    let wide_job = host.submit(job(7, "B", 4)).unwrap();
+    assert_eq!(host.names(wide_job), ["max-run-sched-gpus-user"]);
     submit_overtaking_jobs(&mut host, || job(7, "A", 1));
     let others: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
     assert_eq!(
@@ -52,29 +52,29 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         "the bank is idle, and the user's limit holds the job"
     );
     // The reservation is under the user's limit, so it holds the user's other jobs.
-    let own = host.submit(job(7, "A", 1)).unwrap();
-    assert_eq!(host.names(own), ["max-run-sched-gpus-user"]);
-    let hold = explain_job(&host, own).holds.remove(0);
-    assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide), 14, 16));
+    let own_job = host.submit(job(7, "A", 1)).unwrap();
+    assert_eq!(host.names(own_job), ["max-run-sched-gpus-user"]);
+    let hold = explain_job(&host, own_job).holds.remove(0);
+    assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide_job), 14, 16));
     let text = format!(
         "14 of 16 running and scheduled gpus of user 7 over all banks are in use; this job takes 1; the remaining 2 are kept \
-                        for job {wide}, which 100 jobs have overtaken"
+                        for job {wide_job}, which 100 jobs have overtaken"
     );
     assert_eq!(hold.text, text);
     assert_eq!(
         hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
-        [(large, "run")]
+        [(large_job, "run")]
     );
     // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to the bank, and the user's other
     // job goes.
-    host.end_job(large);
-    assert_eq!(states(&host, &[wide, own]), [State::Depend, State::Sched]);
+    host.end_job(large_job);
+    assert_eq!(states(&host, &[wide_job, own_job]), [State::Depend, State::Sched]);
     host.end_job(others[0]);
     let late_job = host.submit(job(9, "B", 1)).unwrap();
-    assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(wide));
+    assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(wide_job));
     others.iter().for_each(|id| host.end_job(*id));
-    assert_eq!(states(&host, &[wide, late_job]), [State::Sched, State::Depend]);
-    host.end_job(wide);
+    assert_eq!(states(&host, &[wide_job, late_job]), [State::Sched, State::Depend]);
+    host.end_job(wide_job);
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_settled(&host);
 }
@@ -87,8 +87,8 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     ]);
     let first_job = host.submit(job(7, "B", 0)).unwrap();
     host.start_job(first_job);
-    let wide = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
-    assert_eq!(host.names(wide), ["max-run-cores-bank"]);
+    let wide_job = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
+    assert_eq!(host.names(wide_job), ["max-run-cores-bank"]);
     submit_overtaking_jobs(&mut host, || job(7, "B", 0));
     let run = |host: &mut Host| {
         let id = host.submit(job(8, "A", 0)).unwrap();
@@ -98,19 +98,19 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
     assert_eq!(states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
     // The site is full. The limit of bank B holds the wide job, so the site keeps no headroom for it.
-    let next = run(&mut host);
-    assert_eq!(host.state(next), Some(State::Depend));
+    let next_job = run(&mut host);
+    assert_eq!(host.state(next_job), Some(State::Depend));
     host.end_job(running[0]);
-    assert_eq!(host.state(next), Some(State::Sched));
-    host.start_job(next);
+    assert_eq!(host.state(next_job), Some(State::Sched));
+    host.start_job(next_job);
     let small_job = host.submit(job(10, "B", 0)).unwrap();
     assert_eq!(
         explain_job(&host, small_job).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
-        [None, Some(wide)]
+        [None, Some(wide_job)]
     );
     host.end_job(first_job);
     assert_eq!(
-        states(&host, &[wide, small_job]),
+        states(&host, &[wide_job, small_job]),
         [State::Sched, State::Depend],
         "the site keeps headroom for the wide job"
     );
@@ -136,7 +136,7 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
 #[test]
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
-    let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
+    let (mut host, mut running_job, wide) = submit_overtaken(limits, job(7, "A", 4));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Depend));
     let own_job = host.submit(job(7, "B", 1)).unwrap();
@@ -145,16 +145,20 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
         [State::Sched; 2],
         "the user's own limit holds the job now"
     );
-    running.push(late_job);
-    let own_late = host.submit(job(7, "B", 1)).unwrap();
-    assert_eq!(explain_job(&host, own_late).holds.remove(0).kept_for, Some(wide));
+    running_job.push(late_job);
+    let own_late_job = host.submit(job(7, "B", 1)).unwrap();
+    assert_eq!(explain_job(&host, own_late_job).holds.remove(0).kept_for, Some(wide));
     host.end_job(own_job);
-    assert_eq!(host.state(own_late), Some(State::Sched), "the user's limit has headroom for the job again");
-    host.end_job(own_late);
-    host.end_job(running.remove(0));
+    assert_eq!(
+        host.state(own_late_job),
+        Some(State::Sched),
+        "the user's limit has headroom for the job again"
+    );
+    host.end_job(own_late_job);
+    host.end_job(running_job.remove(0));
     let last_job = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(explain_job(&host, last_job).holds.remove(0).kept_for, Some(wide));
-    running.into_iter().for_each(|id| host.end_job(id));
+    running_job.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(states(&host, &[wide, last_job]), [State::Sched, State::Depend]);
     assert_settled(&host);
 }
@@ -162,21 +166,22 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
 /// Flux reports the change of an urgency in DEPEND only to subscribers, so the plugin must be subscribed to the overtaken job.
 #[test]
 fn a_reservation_ends_when_the_urgency_becomes_0() {
-    let (mut host, mut running, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
+    let (mut host, mut running_job, wide_job) =
+        submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Depend));
-    host.set_urgency(wide, 0);
+    host.set_urgency(wide_job, 0);
     assert_eq!(host.state(late_job), Some(State::Sched));
-    assert!(!host.engine.ledger().overtaken().contains(wide));
+    assert!(!host.engine.ledger().overtaken().contains(wide_job));
     // The job gets another reservation after it was overtaken `OVERTAKEN` times more.
-    running.push(late_job);
-    host.set_urgency(wide, 16);
+    running_job.push(late_job);
+    host.set_urgency(wide_job, 16);
     for _ in 0..=OVERTAKEN {
-        host.end_job(running.remove(0));
-        running.push(host.submit(job(8, "A", 1)).unwrap());
+        host.end_job(running_job.remove(0));
+        running_job.push(host.submit(job(8, "A", 1)).unwrap());
     }
-    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
-    host.end_job(wide);
+    assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide_job));
+    host.end_job(wide_job);
     assert_settled(&host);
 }
 
@@ -234,9 +239,9 @@ fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
 fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
     let limits = vec![gpu_limit(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
     let (mut host, _, _) = submit_overtaken(limits, job(7, "A", 4));
-    let [without, with] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
-    assert_eq!(states(&host, &[without, with]), [State::Sched, State::Depend]);
-    assert_eq!(host.names(with), ["max-run-sched-gpus-bank"]);
+    let [without, with_job] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
+    assert_eq!(states(&host, &[without, with_job]), [State::Sched, State::Depend]);
+    assert_eq!(host.names(with_job), ["max-run-sched-gpus-bank"]);
     assert_settled(&host);
 }
 
@@ -244,10 +249,10 @@ fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(bank("science"), 6)];
-    let (mut host, mut running, wide) = submit_overtaken(limits, job(7, "A", 4));
+    let (mut host, mut running, wide_job) = submit_overtaken(limits, job(7, "A", 4));
     let mut outside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
     let mut ends = 0;
-    while host.state(wide) == Some(State::Depend) {
+    while host.state(wide_job) == Some(State::Depend) {
         for ids in [&mut running, &mut outside] {
             if !ids.is_empty() {
                 host.end_job(ids.remove(0));
@@ -266,11 +271,11 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
 /// Under a limit of 8 both go.
 #[test]
 fn a_raised_limit_releases_the_overtaken_job() {
-    let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
+    let (mut host, _, wide_job) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
     push_limits(&mut host, vec![gpu_limit(bank("A"), 7)]);
     assert_eq!(states(&host, &[late_job]), [State::Sched]);
     push_limits(&mut host, vec![gpu_limit(bank("A"), 8)]);
-    assert_eq!(host.state(wide), Some(State::Sched));
+    assert_eq!(host.state(wide_job), Some(State::Sched));
     assert_settled(&host);
 }

@@ -27,13 +27,13 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
 #[test]
 fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
-    let (mut running, large) = submit_overtaken(&mut host);
-    host.end_job(running.remove(0));
+    let (mut running_job, large) = submit_overtaken(&mut host);
+    host.end_job(running_job.remove(0));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "the headroom is reserved");
     let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
-    host.end_job(running.remove(0));
+    host.end_job(running_job.remove(0));
     assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_settled(&host);
@@ -46,7 +46,7 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     let limits =
         vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), Some("q1"), "run-sched-gpus", 2)];
     let mut host = make_site(limits);
-    let in_q1 = host.submit(job(8, "A", 2)).unwrap();
+    let in_q1_job = host.submit(job(8, "A", 2)).unwrap();
     let small = || HostJob::new(8).bank("A").queue("q2").gpus(1);
     let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small()).unwrap()).collect();
     let overtaken = host.submit(job(7, "A", 2)).unwrap();
@@ -57,7 +57,7 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
     running.into_iter().for_each(|id| host.end_job(id));
     let later = host.submit(HostJob::new(7).bank("A").queue("q2").gpus(2)).unwrap();
     assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
-    host.end_job(in_q1);
+    host.end_job(in_q1_job);
     assert_eq!([overtaken, later].map(|id| host.state(id)), [Some(State::Sched); 2]);
     assert_settled(&host);
 }
@@ -66,14 +66,14 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
 fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
     let limits = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
     let mut host = make_site(limits(4));
-    let (mut running, large) = submit_overtaken(&mut host);
+    let (mut running_job, large_job) = submit_overtaken(&mut host);
     push_limits(&mut host, limits(3));
-    host.end_job(running.remove(0));
-    submit_overtaking_jobs(&mut host, &mut running);
-    submit_overtaking_jobs(&mut host, &mut running);
-    host.end_job(running.remove(0));
+    host.end_job(running_job.remove(0));
+    submit_overtaking_jobs(&mut host, &mut running_job);
+    submit_overtaking_jobs(&mut host, &mut running_job);
+    host.end_job(running_job.remove(0));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
-    assert_eq!((host.state(large), host.state(late_job)), (Some(State::Depend), Some(State::Sched)));
+    assert_eq!((host.state(large_job), host.state(late_job)), (Some(State::Depend), Some(State::Sched)));
     assert_settled(&host);
 }
 
@@ -82,13 +82,13 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
     for urgency in [0, 16] {
         let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-        let large = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
+        let large_job = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
-        assert_eq!(host.engine.ledger().overtaken().contains(large), urgency > 0);
+        assert_eq!(host.engine.ledger().overtaken().contains(large_job), urgency > 0);
         let late_job = host.submit(job(8, "A", 1)).unwrap();
         assert_eq!(host.state(late_job) == Some(State::Sched), urgency == 0);
-        host.end_job(large);
+        host.end_job(large_job);
         assert_eq!(host.state(late_job), Some(State::Sched));
         assert_settled(&host);
     }
@@ -112,19 +112,22 @@ fn the_job_that_was_overtaken_first_is_released_first() {
     for priorities_change in [false, true] {
         let mut host = make_site(vec![limit(bank("root"), None, "run-sched-gpus", 4)]);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-        let older = host.submit(job(9, "C", 4)).unwrap();
+        let older_job = host.submit(job(9, "C", 4)).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
-        assert!(host.engine.ledger().overtaken().contains(older));
+        assert!(host.engine.ledger().overtaken().contains(older_job));
         // The association of the newer job is the first in the order of associations.
-        let newer = host.submit(job(7, "B", 4)).unwrap();
+        let newer_job = host.submit(job(7, "B", 4)).unwrap();
         if priorities_change {
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "B", 0.99)]));
         }
         running.into_iter().for_each(|id| host.end_job(id));
-        assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-        host.end_job(older);
-        assert_eq!(host.state(newer), Some(State::Sched));
+        assert_eq!(
+            [older_job, newer_job].map(|id| host.state(id)),
+            [Some(State::Sched), Some(State::Depend)]
+        );
+        host.end_job(older_job);
+        assert_eq!(host.state(newer_job), Some(State::Sched));
         assert_settled(&host);
     }
 }
@@ -158,28 +161,31 @@ fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
         let own = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
         let mut host = make_site(limits.into_iter().chain([own]).collect());
         host.send_event(Event::Associations(vec![record_with_fairshare(9, "B", 0.9)]));
-        let mut running = ["A", "B"].map(|name| {
+        let mut running_job = ["A", "B"].map(|name| {
             let user = if name == "A" { 8 } else { 9 };
             (0..4).map(|_| host.submit(job(user, name, 1)).unwrap()).collect::<Vec<JobId>>()
         });
-        let [older, newer] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
+        let [older_job, newer_job] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
         for (user, name, at) in [(8, "A", 0), (9, "B", 1)] {
             for _ in 0..OVERTAKEN {
-                host.end_job(running[at].remove(0));
-                running[at].push(host.submit(job(user, name, 1)).unwrap());
+                host.end_job(running_job[at].remove(0));
+                running_job[at].push(host.submit(job(user, name, 1)).unwrap());
             }
-            host.end_job(running[at].remove(0));
+            host.end_job(running_job[at].remove(0));
         }
-        assert!([older, newer].iter().all(|id| host.engine.ledger().overtaken().contains(*id)));
+        assert!([older_job, newer_job].iter().all(|id| host.engine.ledger().overtaken().contains(*id)));
         if priorities_change {
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "B", 0.3)]));
         }
         for at in [0, 1] {
-            running[at].iter().for_each(|id| host.end_job(*id));
+            running_job[at].iter().for_each(|id| host.end_job(*id));
         }
-        assert_eq!([older, newer].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
-        host.end_job(older);
-        assert_eq!(host.state(newer), Some(State::Sched));
+        assert_eq!(
+            [older_job, newer_job].map(|id| host.state(id)),
+            [Some(State::Sched), Some(State::Depend)]
+        );
+        host.end_job(older_job);
+        assert_eq!(host.state(newer_job), Some(State::Sched));
         assert_settled(&host);
     }
 }

@@ -33,15 +33,15 @@ fn shared_limit() -> Vec<SiteLimit> {
 
 #[test]
 fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
-    let (mut host, first, next) = submit_released_and_held(shared_limit(), None, 8);
+    let (mut host, first_job, next) = submit_released_and_held(shared_limit(), None, 8);
     let hold = explain_job(&host, next).holds.remove(0);
     let text = "0 of 4 running cores of bank science with all below it are in use, 4 are reserved for released jobs; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 4));
     assert_eq!(
         hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
-        [(first, "sched")]
+        [(first_job, "sched")]
     );
-    host.start_job(first);
+    host.start_job(first_job);
     let hold = explain_job(&host, next).holds.remove(0);
     let text = "4 of 4 running cores of bank science with all below it are in use; this job takes 4";
     assert_eq!((hold.text.as_str(), hold.used, hold.reserved), (text, 4, 0));
@@ -55,19 +55,19 @@ fn the_explanation_of_a_held_job_separates_reservations_from_running_jobs() {
 #[test]
 fn a_reservation_lapses_while_the_queue_is_stopped() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
-        let (mut host, released, next) = submit_released_and_held(limits, own, user);
+        let (mut host, released_job, next_job) = submit_released_and_held(limits, own, user);
         host.set_queue_started("q2", false);
-        assert_eq!(host.state(next), Some(State::Depend), "the released job is in another queue");
+        assert_eq!(host.state(next_job), Some(State::Depend), "the released job is in another queue");
         host.set_queue_started("q2", true);
         host.set_queue_started("q1", false);
-        assert_eq!([released, next].map(|id| host.state(id)), [Some(State::Sched); 2]);
-        host.end_job(next);
+        assert_eq!([released_job, next_job].map(|id| host.state(id)), [Some(State::Sched); 2]);
+        host.end_job(next_job);
         // When the queue starts, the job has its reservation again.
         host.set_queue_started("q1", true);
         let last_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(last_job), Some(State::Depend));
-        host.start_job(released);
-        host.end_job(released);
+        host.start_job(released_job);
+        host.end_job(released_job);
         assert_eq!(host.state(last_job), Some(State::Sched));
         assert_settled(&host);
     }
@@ -79,28 +79,28 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let mut host = make_site(limits);
         host.send_event(Event::Associations(own.into_iter().collect()));
-        let first = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
-        host.start_job(first);
+        let first_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+        host.start_job(first_job);
         let held = [7, user].map(|user| host.submit(job(user, "A", 0).size(1, 4)).unwrap());
         host.set_queue_started("q1", false);
-        host.end_job(first);
+        host.end_job(first_job);
         let is_held = |id: &JobId, host: &Host| host.state(*id) == Some(State::Depend);
-        let (waiting, released): (Vec<JobId>, Vec<JobId>) =
+        let (waiting_job, released_job): (Vec<JobId>, Vec<JobId>) =
             held.into_iter().partition(|id| is_held(id, &host));
-        assert_eq!((waiting.len(), released.len()), (1, 1));
-        let hold = explain_job(&host, waiting[0]).holds.remove(0);
+        assert_eq!((waiting_job.len(), released_job.len()), (1, 1));
+        let hold = explain_job(&host, waiting_job[0]).holds.remove(0);
         assert_eq!((hold.used, hold.reserved > 0), (hold.reserved, true));
         let frees = hold.frees.iter().map(|it| (it.id, it.amount, it.state.as_ref())).collect::<Vec<_>>();
-        assert_eq!(frees, [(released[0], hold.reserved, "sched")]);
+        assert_eq!(frees, [(released_job[0], hold.reserved, "sched")]);
         // Only jobs outside stopped queues can take the headroom of a suspended reservation.
         let outside_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(outside_job), Some(State::Sched));
         host.end_job(outside_job);
-        assert!(is_held(&waiting[0], &host));
+        assert!(is_held(&waiting_job[0], &host));
         host.set_queue_started("q1", true);
-        assert!(is_held(&waiting[0], &host));
-        host.end_job(released[0]);
-        assert_eq!(host.state(waiting[0]), Some(State::Sched));
+        assert!(is_held(&waiting_job[0], &host));
+        host.end_job(released_job[0]);
+        assert_eq!(host.state(waiting_job[0]), Some(State::Sched));
         assert_settled(&host);
     }
 }
@@ -127,13 +127,13 @@ fn a_reservation_lapses_in_a_stopped_queue_after_a_reload_and_a_restart() {
 /// The released job moves into a queue that the engine has stored as stopped, and back.
 #[test]
 fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_moves_out() {
-    let (mut host, released, next) = submit_released_and_held(shared_limit(), None, 8);
-    host.update_job(next, Some("q1"), None).unwrap();
+    let (mut host, released_job, next_job) = submit_released_and_held(shared_limit(), None, 8);
+    host.update_job(next_job, Some("q1"), None).unwrap();
     host.set_queue_started("q2", false);
-    host.update_job(released, Some("q2"), None).unwrap();
-    assert_eq!(host.state(next), Some(State::Sched), "the released job is in the stopped queue");
-    host.end_job(next);
-    host.update_job(released, Some("q1"), None).unwrap();
+    host.update_job(released_job, Some("q2"), None).unwrap();
+    assert_eq!(host.state(next_job), Some(State::Sched), "the released job is in the stopped queue");
+    host.end_job(next_job);
+    host.update_job(released_job, Some("q1"), None).unwrap();
     let last_job = host.submit(job(8, "A", 0).size(1, 4)).unwrap();
     assert_eq!(host.state(last_job), Some(State::Depend), "the released job has its reservation again");
     assert_settled(&host);
@@ -142,10 +142,10 @@ fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_
 /// When a queue starts, Flux starts its jobs before it calls the plugin. Strict limits must not be exceeded even then.
 #[test]
 fn jobs_in_a_stopped_queue_count_if_running_limits_are_strict() {
-    let (mut host, _, next) = submit_released_and_held(shared_limit(), None, 8);
+    let (mut host, _, next_job) = submit_released_and_held(shared_limit(), None, 8);
     let running = RunningLimitsOf { others: RunningLimits::Strict, queues: BTreeMap::new() };
     host.send_event(Event::Settings(Settings { running, ..Settings::default() }));
     host.set_queue_started("q1", false);
-    assert_eq!(host.state(next), Some(State::Depend));
+    assert_eq!(host.state(next_job), Some(State::Depend));
     assert_settled(&host);
 }

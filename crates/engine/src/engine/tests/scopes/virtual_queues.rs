@@ -31,22 +31,22 @@ fn a_running_job_in_a_virtual_queue_counts_under_the_limits_of_its_parent() {
             make_virtual(&mut host);
         }
         host.send_event(Event::Policy(policy_with_limited_q1(vec![]), SitePart::default()));
-        let runs_job = host.submit(job_in_queue(7, first)).unwrap();
-        host.start_job(runs_job);
-        let waits_job = host.submit(job_in_queue(7, second)).unwrap();
+        let running_job = host.submit(job_in_queue(7, first)).unwrap();
+        host.start_job(running_job);
+        let waiting_job = host.submit(job_in_queue(7, second)).unwrap();
         let expected: &[&str] = if is_virtual { &["max-run-jobs-queue"] } else { &[] };
-        assert_eq!(host.names(waits_job), expected, "{first}, {second}");
+        assert_eq!(host.names(waiting_job), expected, "{first}, {second}");
         if !is_virtual {
             continue;
         }
-        let why = super::super::why::explain_job(&host, waits_job);
+        let why = super::super::why::explain_job(&host, waiting_job);
         assert_eq!(why.holds[0].queue, Some(QueueName::from("q1")));
-        assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, runs_job));
+        assert_eq!((why.holds[0].used, why.holds[0].frees[0].id), (1, running_job));
         // Jobs of another association do not count there.
         let other_job = host.submit(job_in_queue(8, second)).unwrap();
         assert_eq!(host.state(other_job), Some(State::Sched));
-        host.end_job(runs_job);
-        assert_eq!(host.state(waits_job), Some(State::Sched));
+        host.end_job(running_job);
+        assert_eq!(host.state(waiting_job), Some(State::Sched));
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     }
 }
@@ -65,8 +65,8 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = make_site(vec![shared]);
     let first = host.submit(job(7, "A", 0)).unwrap();
-    let [second, third] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
-    assert_eq!([first, second, third].map(|id| host.state(id)), [Some(State::Sched); 3]);
+    let [second, third_job] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
+    assert_eq!([first, second, third_job].map(|id| host.state(id)), [Some(State::Sched); 3]);
     make_virtual(&mut host);
     let fourth_job = host.submit(job_in_queue(8, "q2")).unwrap();
     assert_eq!(host.names(fourth_job), ["max-run-sched-jobs-bank-queue"]);
@@ -75,8 +75,8 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
         host.end_job(id);
     }
     assert_eq!(host.state(fourth_job), Some(State::Depend));
-    host.start_job(third);
-    host.end_job(third);
+    host.start_job(third_job);
+    host.end_job(third_job);
     assert_eq!(host.state(fourth_job), Some(State::Sched));
     // When q2 is no longer a virtual queue, its jobs do not count in q1.
     let fifth_job = host.submit(job(7, "A", 0)).unwrap();
