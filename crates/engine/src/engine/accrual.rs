@@ -18,8 +18,8 @@ const MAX_ENDED: usize = 200_000;
 pub(in crate::engine) fn record_start(shared: &mut Shared, id: JobId) -> Option<Effect> {
     let job = shared.ledger.job(id).filter(|job| job.phase == Phase::Run)?;
     job.association()?;
-    let counted = make_usage_job(shared, id, job)?;
-    log_bad_record(shared.standing.usages.started(&counted))
+    let usage_job = make_usage_job(shared, id, job)?;
+    log_bad_record(shared.standing.usages.started(&usage_job))
 }
 
 /// If the R of a running job has no start, counts the usage of the job from `start` on, in seconds since the epoch.
@@ -45,10 +45,10 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
         shared.ended.restart_query();
         return None;
     }
-    let counted = make_usage_job(shared, id, job)?;
-    let done = shared.standing.usages.ended(&counted, shared.now);
-    if done.is_ok() && shared.settings.remember {
-        shared.news.note_ended(counted, shared.now);
+    let usage_job = make_usage_job(shared, id, job)?;
+    let result = shared.standing.usages.ended(&usage_job, shared.now);
+    if result.is_ok() && shared.settings.remember {
+        shared.news.note_ended(usage_job, shared.now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -56,13 +56,13 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
     {
         shared.standing.usages.evict_ended_in_association_of(id, shared.now, half_life);
     }
-    log_bad_record(done)
+    log_bad_record(result)
 }
 
 /// Records the end of a job whose end no callback reported. The present time counts as the end. The ledger may have dropped the job before.
 pub(in crate::engine) fn record_unreported_end(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let known = shared.ledger.job(id).cloned();
-    let logged = known.and_then(|job| record_end(shared, id, &job));
+    let last_record = shared.ledger.job(id).cloned();
+    let logged = last_record.and_then(|job| record_end(shared, id, &job));
     logged
         .into_iter()
         .chain(log_bad_record(shared.standing.usages.record_end_of_running(id, shared.now)))

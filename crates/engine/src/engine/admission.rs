@@ -48,8 +48,8 @@ pub(super) fn admit_job(
         Admission::Broken(_) => return Err(Pending::Unavailable),
         Admission::Waiting { .. } | Admission::Attached(_) => {}
     }
-    let named = job.bank.as_ref().map(|b| b.as_str());
-    let Some(association) = job.association().or_else(|| shared.book.find(job.user, named)) else {
+    let bank_name = job.bank.as_ref().map(|b| b.as_str());
+    let Some(association) = job.association().or_else(|| shared.book.find(job.user, bank_name)) else {
         return Err(pending_reason(shared, id));
     };
     if job.origin == Origin::Submitted

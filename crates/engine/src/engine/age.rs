@@ -58,9 +58,9 @@ pub(super) fn compute_weights(shared: &mut Shared) -> (i64, bool) {
     let weighed_before = shared.weighed.weight(AGE);
     let configured = [(AGE, shared.settings.age_weight), (SIZE, shared.settings.size_weight)];
     let weighed = WeightedFactors::new(shared.weighed.factors(), shared.book.weights(), &configured);
-    let wait = shared.settings.max_wait_behind;
-    shared.weighed = if wait > 0.0 {
-        let guaranteed = age_weight_for_wait(weighed.spread(&shared.book), wait, shared.settings.age_max);
+    let max_wait = shared.settings.max_wait_behind;
+    shared.weighed = if max_wait > 0.0 {
+        let guaranteed = age_weight_for_wait(weighed.spread(&shared.book), max_wait, shared.settings.age_max);
         weighed.with_weight(AGE, weighed.weight(AGE).max(guaranteed))
     } else {
         weighed
@@ -145,14 +145,14 @@ pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
 /// Returns the state of ages.
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
-    let wait = shared.settings.max_wait_behind;
-    let max_wait_behind = (wait > 0.0).then_some(wait);
+    let max_wait = shared.settings.max_wait_behind;
+    let max_wait_behind = (max_wait > 0.0).then_some(max_wait);
     let mut near: Vec<NearJob> = Vec::new();
-    if let Some(wait) = max_wait_behind {
+    if let Some(max_wait) = max_wait_behind {
         near.extend(shared.ledger.jobs().filter_map(|(id, job)| {
             let since = job.eligible.since().filter(|_| matches!(job.phase, Phase::Priority | Phase::Sched));
             let seconds = shared.now - since?;
-            (seconds >= NEAR * wait).then_some(NearJob { id, seconds })
+            (seconds >= NEAR * max_wait).then_some(NearJob { id, seconds })
         }));
     }
     let near_total = near.len();

@@ -32,15 +32,15 @@ pub(super) fn annotate_next_jobs(
     shared: &mut Shared,
     AnnotationSweep(after): AnnotationSweep,
 ) -> (Vec<Effect>, Option<AnnotationSweep>) {
-    let most = shared.batches.annotated;
+    let max_jobs = shared.batches.annotated;
     let waits = |job: &Job| job.is_held() || matches!(job.phase, Phase::Priority | Phase::Sched);
     let jobs: Vec<(JobId, bool)> =
-        shared.ledger.jobs_after(after).take(most).map(|(id, job)| (id, waits(job))).collect();
-    let next = jobs.last().filter(|_| jobs.len() == most).map(|(id, _)| AnnotationSweep(Some(*id)));
+        shared.ledger.jobs_after(after).take(max_jobs).map(|(id, job)| (id, waits(job))).collect();
+    let next_sweep = jobs.last().filter(|_| jobs.len() == max_jobs).map(|(id, _)| AnnotationSweep(Some(*id)));
     let waiting = jobs.iter().filter(|(_, waits)| *waits);
     let mut effects: Vec<Effect> = waiting.filter_map(|(id, _)| make_annotation(shared, *id)).collect();
-    effects.extend(next.map(|_| Effect::Arm(Timer::Slice)));
-    (effects, next)
+    effects.extend(next_sweep.map(|_| Effect::Arm(Timer::Slice)));
+    (effects, next_sweep)
 }
 
 fn format_ordinal(number: usize) -> String {
@@ -66,8 +66,9 @@ pub(super) fn annotation_text(shared: &Shared, id: JobId) -> Option<String> {
     let record = shared.book.association(association)?;
     let index = shared.standing.find(record.user, &record.bank).filter(|_| shared.is_live());
     let rank = index.and_then(|index| find_rank(shared, shared.standing.node(index)?));
-    let place = rank.map_or(String::new(), |rank| format!(", {} of {}", format_ordinal(rank.place), rank.of));
-    Some(format!("{fairshare:.3}{place}"))
+    let rank_text =
+        rank.map_or(String::new(), |rank| format!(", {} of {}", format_ordinal(rank.place), rank.of));
+    Some(format!("{fairshare:.3}{rank_text}"))
 }
 
 #[cfg(test)]

@@ -52,11 +52,11 @@ impl EndedJobs {
     /// if a push needs earlier jobs.
     pub fn ask_job_list(&mut self, standing: &mut Standing, now: f64) -> Vec<Effect> {
         let since = standing.earliest_watermark(now - standing.reset());
-        let asked = match self.asking {
+        let asked_since = match self.asking {
             QueryProgress::Due | QueryProgress::Unanswered => f64::INFINITY,
             QueryProgress::UnderWay { since, .. } | QueryProgress::Done(since) => since,
         };
-        if since >= asked {
+        if since >= asked_since {
             return Vec::new();
         }
         // The pages begin with the jobs that ended last. Until the query ends, no ended job is evicted: the engine would count a job of a
@@ -108,7 +108,7 @@ impl EndedJobs {
             return vec![Effect::Log(Level::Error, text.to_owned())];
         };
         let (is_full, received) = (jobs.len() >= most, received.saturating_add(jobs.len()));
-        let oldest = jobs.iter().map(|job| job.end).reduce(f64::min);
+        let earliest_end = jobs.iter().map(|job| job.end).reduce(f64::min);
         let mut effects = Vec::new();
         for job in jobs {
             effects.extend(Self::record_ended_job(standing, book, now, job));
@@ -118,9 +118,9 @@ impl EndedJobs {
             return effects;
         }
         // If all jobs of a page ended at the same time, only a larger page reaches earlier jobs.
-        let most = if oldest == before { most.saturating_mul(2) } else { most };
-        self.asking = QueryProgress::UnderWay { since, before: oldest, most, received, silent: 0 };
-        effects.push(Effect::ListEnded { since, before: oldest, most });
+        let most = if earliest_end == before { most.saturating_mul(2) } else { most };
+        self.asking = QueryProgress::UnderWay { since, before: earliest_end, most, received, silent: 0 };
+        effects.push(Effect::ListEnded { since, before: earliest_end, most });
         effects
     }
 
@@ -129,8 +129,8 @@ impl EndedJobs {
         let bank = job.bank.or_else(|| book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
         let usage_job = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
-        let bad = standing.usages.ended(&usage_job, end).err()?;
-        Some(Effect::Log(Level::Error, bad.to_string()))
+        let fault = standing.usages.ended(&usage_job, end).err()?;
+        Some(Effect::Log(Level::Error, fault.to_string()))
     }
 
     fn end_query(&mut self, standing: &mut Standing, since: f64) {

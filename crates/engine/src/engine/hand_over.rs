@@ -96,9 +96,9 @@ pub fn hand_over(view: &View<'_>, after: Option<JobId>, most: usize) -> Option<H
     if view.is_replaying() || view.ledger.has_unread() || !view.recovery.unreadable().is_empty() {
         return None;
     }
-    let concerned =
+    let listed_jobs =
         view.ledger.jobs_after(after).filter(|(_, job)| job.is_held() || would_end_without_hold(view, job));
-    let jobs: Vec<HandedOver> = concerned.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
+    let jobs: Vec<HandedOver> = listed_jobs.take(most).map(|(id, job)| describe_job(view, id, job)).collect();
     let next = jobs.last().filter(|_| jobs.len() == most).map(|job| job.id);
     Some(HandOverPage { jobs, next })
 }
@@ -126,12 +126,13 @@ fn find_fate(view: &View<'_>, job: &Job) -> Fate {
         return Fate::Released;
     }
     let rules = view.ledger.rules();
-    let full = view.limits().exceeded_by_charges(job);
-    let plain = job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
+    let full_holds = view.limits().exceeded_by_charges(job);
+    let plain_holds =
+        job.names.iter(rules).filter(|name| name.use_count == 1).map(|name| name.hold).collect();
     let is_used_up = |hold| job.names.use_count(hold) > 0;
-    if rules.members(full.without(plain)).any(is_used_up) {
+    if rules.members(full_holds.without(plain_holds)).any(is_used_up) {
         Fate::Ended
-    } else if job.names.outstanding().without(plain.and(full)).is_empty() {
+    } else if job.names.outstanding().without(plain_holds.and(full_holds)).is_empty() {
         Fate::Held
     } else {
         Fate::Stranded

@@ -23,7 +23,7 @@ pub(super) fn subscribe_at_creation(
     state: State,
     has_dependencies: bool,
 ) -> Vec<Effect> {
-    let others = match state {
+    let foreign_names = match state {
         State::New => ForeignNames::for_new_job(),
         State::Depend => ForeignNames::with_unknown_names(),
         _ => return Vec::new(),
@@ -31,7 +31,7 @@ pub(super) fn subscribe_at_creation(
     if !has_dependencies {
         return Vec::new();
     }
-    subscribe_to_job(shared, id, others).unwrap_or_default()
+    subscribe_to_job(shared, id, foreign_names).unwrap_or_default()
 }
 
 /// Subscribes to a job that other plugins block, and reads the names of their dependencies from its eventlog.
@@ -94,9 +94,9 @@ pub(super) fn note_dependency(shared: &mut Shared, id: JobId, name: &str, added:
     if shared.ledger.rules().parse(name).is_some() {
         return Vec::new();
     }
-    let Some(others) = shared.subscriptions.names_mut(id) else { return Vec::new() };
-    others.note_name(name, added);
-    let may_go = !added && others.has_no_outstanding_name();
+    let Some(foreign_names) = shared.subscriptions.names_mut(id) else { return Vec::new() };
+    foreign_names.note_name(name, added);
+    let may_go = !added && foreign_names.has_no_outstanding_name();
     let mut effects = update_keepers(shared, id);
     effects.extend(may_go.then(|| hold_if_released(shared, id)).into_iter().flatten());
     effects
@@ -134,18 +134,18 @@ fn hold_if_released(shared: &mut Shared, id: JobId) -> Vec<Effect> {
 /// Subscribes again after a panic, which may have lost the subscription. Flux counts subscriptions, so all earlier ones
 /// are ended first. The eventlog shows the dependencies that other plugins changed meanwhile.
 pub(super) fn renew_subscription(shared: &mut Shared, id: JobId, state: State) -> Vec<Effect> {
-    let others = shared.subscriptions.take_names(id);
+    let foreign_names = shared.subscriptions.take_names(id);
     shared.expirations.remove_job(id);
     if state > State::Depend {
         shared.subscriptions.mark_watched(id);
     }
     let mut effects = vec![Effect::Unsubscribe(id)];
-    let others = match (others, state) {
-        (Some(others), State::New) => others,
+    let foreign_names = match (foreign_names, state) {
+        (Some(foreign_names), State::New) => foreign_names,
         (Some(_), State::Depend) => ForeignNames::with_unknown_names(),
         _ => return effects,
     };
-    shared.subscriptions.restore_names(id, others);
+    shared.subscriptions.restore_names(id, foreign_names);
     effects.push(Effect::Subscribe(id));
     effects
 }

@@ -152,7 +152,8 @@ pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: Job
     let (association, is_blocked) = (job.association(), job.keepers == Keepers::Others);
     shared.ledger.change(id, |job| job.phase = Phase::Depend);
     // With one more job, a limit may be within reach.
-    let asked = association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
+    let eventlog_requests =
+        association.map(|association| recovery.ask_for_unasked_eventlogs(shared, Some(association)));
     let mut effects = if association.is_none() { Vec::new() } else { hold::hold_in_depend(shared, id) };
     if effects.is_empty() && !is_blocked {
         effects.push(shared.due.note_job(Task::WatchBlocked, id));
@@ -160,7 +161,7 @@ pub(super) fn enter_depend(shared: &mut Shared, recovery: &mut Recovery, id: Job
     if shared.ledger.job(id).is_some_and(Job::is_held) {
         effects.extend(annotate::make_annotation(shared, id));
     }
-    effects.extend(asked.into_iter().flatten());
+    effects.extend(eventlog_requests.into_iter().flatten());
     effects
 }
 

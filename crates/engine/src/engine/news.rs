@@ -28,8 +28,8 @@ impl News {
     /// Removes and returns at most `most` stored jobs. Returns `None` if more jobs ended than are stored: then the
     /// snapshot must read [`uncovered`](super::uncovered).
     pub fn take(&mut self, most: usize) -> Option<Vec<Ended>> {
-        let many = self.ended.len().min(most);
-        (!self.too_many).then(|| self.ended.drain(..many).collect())
+        let count = self.ended.len().min(most);
+        (!self.too_many).then(|| self.ended.drain(..count).collect())
     }
 
     /// Drops the stored jobs. Called when a new snapshot begins, because that snapshot reads all ended jobs with

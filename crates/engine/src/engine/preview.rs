@@ -20,8 +20,8 @@ const MOST_NAMED: usize = 100;
 
 impl Move {
     fn distance(&self) -> (usize, u32) {
-        let ([from, to], [place, next]) = (self.priority, self.place);
-        (place.abs_diff(next), from.abs_diff(to))
+        let ([priority_now, priority_then], [place_now, place_then]) = (self.priority, self.place);
+        (place_now.abs_diff(place_then), priority_now.abs_diff(priority_then))
     }
 }
 
@@ -29,8 +29,8 @@ impl Engine {
     /// Returns the effects of committing the staged push at `now`, with the `most` largest moves. Fails with the reason if the push would
     /// be rejected.
     pub fn preview(&self, now: f64, most: usize) -> Result<Preview, String> {
-        let next = self.commit_to_copy(now)?;
-        let (generation, difference) = (self.view().generation(), next.shared.book.latest());
+        let copy = self.commit_to_copy(now)?;
+        let (generation, difference) = (self.view().generation(), copy.shared.book.latest());
         let changes = PushChanges { generation, is_dry_run: true, difference };
         let mut preview = Preview { changes, ..Preview::default() };
         let mut moves = Vec::new();
@@ -40,21 +40,21 @@ impl Engine {
                 let urgency = self.shared.posted.urgency(id).unwrap_or(URGENCY_DEFAULT);
                 // If users take turns, every priority depends on all jobs. So the comparison leaves the turns out.
                 let without_turns = |engine: &Engine| priority_without_turns(&engine.view(), job, urgency);
-                let from = without_turns(self)
+                let priority_now = without_turns(self)
                     .filter(|_| self.shared.settings.interleave)
                     .unwrap_or(posted.posted.priority);
-                let to = without_turns(&next).unwrap_or(from);
+                let priority_then = without_turns(&copy).unwrap_or(priority_now);
                 moves.push(Move {
                     id,
                     user: job.user,
                     bank: self.view().bank_of(job.association()),
                     queue: job.queue.clone(),
-                    priority: [from, to],
+                    priority: [priority_now, priority_then],
                     place: [0, 0],
                 });
             } else if job.association().is_none()
                 && job.origin == Origin::Submitted
-                && let Some(reason) = rejection_of_job(&next.view(), job)
+                && let Some(reason) = rejection_of_job(&copy.view(), job)
             {
                 preview.rejected.push(RejectedJob { id, user: job.user, reason });
             }
@@ -69,7 +69,7 @@ impl Engine {
         moves.sort_by(|a, b| b.distance().cmp(&a.distance()).then(a.id.cmp(&b.id)));
         moves.truncate(most);
         preview.moves = moves;
-        let removed = next.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
+        let removed = copy.shared.book.removed().filter(|(id, _)| self.shared.book.is_in_force(*id));
         let removed = removed.map(|(id, association)| RemovedAssociation {
             user: association.user,
             bank: association.bank.clone(),
@@ -85,19 +85,19 @@ impl Engine {
 
     /// Returns the records that a push in one part would change. Fails with the reason if the push would be rejected.
     pub fn difference(&self, policy: Policy, site: SitePart) -> Result<Difference, String> {
-        let mut next = self.copy_without_jobs(self.shared.now);
-        let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
+        let mut copy = self.copy_without_jobs(self.shared.now);
+        let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
         check_rejection(&open.push_policy(shared, recovery, refresh, policy, site))?;
-        Ok(next.shared.book.latest())
+        Ok(copy.shared.book.latest())
     }
 
     /// Returns an engine without jobs in which the staged push is committed, with fair-shares as of `now`.
     fn commit_to_copy(&self, now: f64) -> Result<Engine, String> {
-        let mut next = self.copy_without_jobs(now);
-        let Engine { shared, site: open, recovery, refresh, .. } = &mut next;
+        let mut copy = self.copy_without_jobs(now);
+        let Engine { shared, site: open, recovery, refresh, .. } = &mut copy;
         check_rejection(&open.commit_push(shared, recovery, refresh))?;
-        next.shared.standing.refresh(now);
-        Ok(next)
+        copy.shared.standing.refresh(now);
+        Ok(copy)
     }
 
     /// Returns an engine with the same configuration, but without jobs.
@@ -107,14 +107,14 @@ impl Engine {
             factors: self.shared.weighed.factors(),
             batches: self.shared.batches,
         };
-        let mut next = Engine::with_tables(self.shared.owner, tables);
-        next.shared.now = now;
-        next.shared.book = self.shared.book.clone();
-        next.shared.standing = self.shared.standing.clone();
-        next.shared.settings = self.shared.settings.clone();
-        (next.shared.ages, next.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
-        next.site = self.site.clone();
-        next
+        let mut copy = Engine::with_tables(self.shared.owner, tables);
+        copy.shared.now = now;
+        copy.shared.book = self.shared.book.clone();
+        copy.shared.standing = self.shared.standing.clone();
+        copy.shared.settings = self.shared.settings.clone();
+        (copy.shared.ages, copy.shared.site_nodes) = (self.shared.ages, self.shared.site_nodes);
+        copy.site = self.site.clone();
+        copy
     }
 }
 

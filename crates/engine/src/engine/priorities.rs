@@ -14,19 +14,19 @@ const MEMO_STEP: f64 = 1e-9;
 pub(super) fn note_answer(shared: &mut Shared, id: JobId, urgency: i64, made: &Explanation) {
     let Some(job) = shared.ledger.job(id) else { return };
     let Some(association) = job.association() else { return };
-    let now = priority_context(shared, id, job, association);
+    let context = priority_context(shared, id, job, association);
     let is_new = shared.posted.get(id).is_none_or(|(_, posted)| posted.association != association);
     let fairshare = if is_new { shared.fairshare(association) } else { None };
     let queue = shared.queues.scheduler_queue(job.queue.as_ref());
-    shared.posted.store_answer(id, queue, urgency, (association, fairshare), made, &now);
+    shared.posted.store_answer(id, queue, urgency, (association, fairshare), made, &context);
 }
 
 /// Stores the current priority of a pending job as posted by id, and returns it; `None` if that priority is posted already.
 pub(super) fn note_post(shared: &mut Shared, id: JobId) -> Option<Explanation> {
     let current = shared.current_priority(id)?;
     let (_, before) = shared.posted.get(id)?;
-    let now = priority_context(shared, id, shared.ledger.job(id)?, before.association);
-    shared.posted.store_post(id, &current, &now).then_some(current)
+    let context = priority_context(shared, id, shared.ledger.job(id)?, before.association);
+    shared.posted.store_post(id, &current, &context).then_some(current)
 }
 
 /// If the fair-share of an association has changed or `always` is true, computes the current priorities of its next pending jobs: at most

@@ -27,9 +27,9 @@ pub(super) fn store_queue_states(
     states: Vec<(Option<QueueName>, QueueTold)>,
 ) -> Vec<Effect> {
     let is_unanswered = !states.is_empty() && states.iter().all(|(_, state)| state.is_stopped.is_none());
-    let known = states.iter().filter(|(_, state)| state.is_stopped.is_some());
+    let answered = states.iter().filter(|(_, state)| state.is_stopped.is_some());
     let parents: Vec<_> =
-        known.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
+        answered.filter_map(|(queue, state)| Some((queue.clone()?, state.parent.clone()))).collect();
     let stopped = states.into_iter().filter_map(|(queue, state)| Some((queue, state.is_stopped?)));
     let changed = stopped.filter(|(queue, is_stopped)| shared.ledger.set_stopped(queue.clone(), *is_stopped));
     let changed: BTreeSet<Option<QueueName>> = changed.map(|(queue, _)| queue).collect();

@@ -108,14 +108,14 @@ impl ReleaseScan {
     pub(super) fn release_all(&mut self, shared: &mut Shared, recovery: &mut Recovery) -> Vec<Effect> {
         shared.due.take_later_scans();
         // Before the scans: an association whose eventlogs must be read first gets no scan.
-        let asked = recovery.ask_where_limits_moved(shared);
+        let eventlog_requests = recovery.ask_where_limits_moved(shared);
         let to_hold = recovery.end_push(shared, |_| true);
         shared.ledger.recompute_all_places();
         let held = shared.ledger.associations_with_held().map(|association| (association, Line::All));
         let held: Vec<_> = held.collect();
         let mut effects = self.scan_associations(shared, recovery, held);
         effects.extend(to_hold.into_iter().map(|association| Effect::Then(Step::ReplayRead(association))));
-        effects.extend(asked);
+        effects.extend(eventlog_requests);
         effects
     }
 

@@ -159,8 +159,8 @@ fn attach_jobs(shared: &mut Shared, recovery: &mut Recovery, waiting: Vec<JobId>
     let (mut effects, mut replayed) = (Vec::new(), Vec::new());
     for id in waiting {
         let Some(job) = shared.ledger.job(id) else { continue };
-        let found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
-        let Some(association) = found else { continue };
+        let association_found = shared.book.find(job.user, job.bank.as_ref().map(|b| b.as_str()));
+        let Some(association) = association_found else { continue };
         let is_owner = shared.is_owner(job.user);
         let was_passed_over = job.admission == (Admission::Waiting { was_passed_over: true });
         if is_owner && was_passed_over && shared.unpriced.contains(&id) {
@@ -224,14 +224,14 @@ fn apply_weights(shared: &mut Shared, recovery: &Recovery, refresh: &mut Refresh
 
 /// Returns the log line about users of a bank that share a user id.
 fn shared_ids_text(SharedIds { leaves, example: (name, user, bank), counts_in }: &SharedIds) -> String {
-    let more = match leaves - 1 {
+    let suffix = match leaves - 1 {
         0 => String::new(),
         1 => "; 1 more user shares an id like that".to_owned(),
-        more => format!("; {more} more users share an id like that"),
+        suffix => format!("; {suffix} more users share an id like that"),
     };
     format!(
         "{name} and {counts_in} have user id {user} in bank {bank}: jobs of that id go by the last record, that of \
-         {counts_in}{more}"
+         {counts_in}{suffix}"
     )
 }
 
@@ -301,12 +301,12 @@ pub(super) fn apply_settings(
 
 /// Counts all jobs by the present rules for limits on running jobs. The new counts hold no job; a release scan follows.
 fn count_by_new_rules(shared: &mut Shared) -> Vec<Effect> {
-    let other = |(id, job): (JobId, &Job)| {
+    let find_changed = |(id, job): (JobId, &Job)| {
         let rule = running_limits(shared, job.queue.as_ref());
         (job.running != rule).then_some((id, rule))
     };
-    let others: Vec<(JobId, RunningLimits)> = shared.ledger.jobs().filter_map(other).collect();
-    for (id, rule) in others {
+    let changed_jobs: Vec<(JobId, RunningLimits)> = shared.ledger.jobs().filter_map(find_changed).collect();
+    for (id, rule) in changed_jobs {
         shared.ledger.change(id, |job| job.running = rule);
     }
     shared.scan_all_held_later()

@@ -25,8 +25,8 @@ impl Engine {
         effects.extend(keepers::watch_blocked(&mut self.shared));
         // Which eventlogs to read must be known before any job is released.
         let replayed = self.recovery.finish_replay(&mut self.shared);
-        let due = self.shared.due.take_later_scans();
-        effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due));
+        let due_scans = self.shared.due.take_later_scans();
+        effects.extend(self.release.scan_associations(&mut self.shared, &mut self.recovery, due_scans));
         effects.extend(self.recovery.scan_where_unread_left(&mut self.shared));
         effects.extend(self.release.scan_noted(&mut self.shared, &mut self.recovery));
         effects.extend(replayed);

@@ -75,8 +75,8 @@ pub(super) fn ask_next_unmoved(shared: &mut Shared) -> Vec<Effect> {
         }
         shared.unmoved.order = order_jobs(shared, &shared.unmoved.jobs);
     }
-    let next = std::iter::from_fn(|| shared.unmoved.take_next()).take(shared.batches.unmoved);
-    let mut effects: Vec<Effect> = next.map(Effect::AskUrgency).collect();
+    let next_jobs = std::iter::from_fn(|| shared.unmoved.take_next()).take(shared.batches.unmoved);
+    let mut effects: Vec<Effect> = next_jobs.map(Effect::AskUrgency).collect();
     effects.extend(shared.unmoved.timer());
     effects
 }
@@ -92,8 +92,8 @@ pub(super) fn order_jobs(shared: &Shared, jobs: &BTreeSet<JobId>) -> Vec<JobId> 
     let mut keyed: Vec<(bool, u32, u64)> = jobs
         .iter()
         .map(|id| {
-            let made = shared.ledger.job(*id).and_then(|job| shared.explain(*id, job, job.urgency));
-            let priority = made.map_or(0, |made| made.priority);
+            let explanation = shared.ledger.job(*id).and_then(|job| shared.explain(*id, job, job.urgency));
+            let priority = explanation.map_or(0, |explanation| explanation.priority);
             match priority > PRIORITY_MAX / 2 {
                 true => (true, !priority, id.0),
                 false => (false, priority, !id.0),

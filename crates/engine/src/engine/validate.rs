@@ -39,11 +39,11 @@ impl ValidatedJobs {
 /// Returns the text that rejects a name that is too long. Without data, no other check limits its length.
 fn long_name_rejection(facts: &JobFacts<'_>) -> Option<String> {
     let names = [("bank", facts.bank), ("queue", facts.queue), ("project", facts.project)];
-    let (what, length) = names
+    let (key, length) = names
         .into_iter()
-        .filter_map(|(what, name)| Some((what, name?.len())))
+        .filter_map(|(key, name)| Some((key, name?.len())))
         .find(|(_, length)| *length > MAX_NAME_BYTES)?;
-    Some(format!("{what}: a name of {length} bytes; no name has more than {MAX_NAME_BYTES}"))
+    Some(format!("{key}: a name of {length} bytes; no name has more than {MAX_NAME_BYTES}"))
 }
 
 /// Returns the text that rejects the job, or `None` if it is accepted.
@@ -64,11 +64,12 @@ pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<
     }
     let unknown_queue = facts.queue.filter(|q| shared.book.queue(q).is_none());
     if let Some(queue) = unknown_queue.filter(|_| shared.book.config().deny_unknown_queues) {
-        let theirs = association.queues.iter().filter(|queue| shared.book.queue(queue.as_str()).is_some());
-        let theirs: Vec<_> = theirs.collect();
-        let yours = match theirs.is_empty() {
+        let known_queues =
+            association.queues.iter().filter(|queue| shared.book.queue(queue.as_str()).is_some());
+        let known_queues: Vec<_> = known_queues.collect();
+        let yours = match known_queues.is_empty() {
             true => String::new(),
-            false => format!("; yours: {}", join_names(&theirs)),
+            false => format!("; yours: {}", join_names(&known_queues)),
         };
         return Some(format!(
             "queue \"{queue}\" is unknown to flux-accounting and deny-unknown-queues is enabled{yours}"
@@ -139,8 +140,8 @@ fn find_fitting_bank<'a>(
     facts: &JobFacts<'_>,
     fits: impl Fn(AssociationId, &Association) -> bool,
 ) -> Option<&'a BankName> {
-    let mut others = shared.book.associations_of(facts.user).take(MAX_NAMED_BANKS);
-    let (_, record) = others.find(|(other, record)| {
+    let mut other_banks = shared.book.associations_of(facts.user).take(MAX_NAMED_BANKS);
+    let (_, record) = other_banks.find(|(other, record)| {
         *other != id
             && record.active
             && shared.forbidden_queue(*other, facts.queue).is_none()

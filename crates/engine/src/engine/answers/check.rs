@@ -79,7 +79,7 @@ fn sum_running(view: &View<'_>) -> Running {
 
 /// Recounts all live jobs, and compares the result with the counters in use.
 pub fn check(view: &View<'_>) -> Check {
-    let named = |(id, what)| {
+    let make_drift = |(id, what)| {
         let association = view.book.association(id)?;
         Some(Drift { userid: association.user, bank: association.bank.clone(), what })
     };
@@ -88,7 +88,7 @@ pub fn check(view: &View<'_>) -> Check {
         waiting: view.ledger.waiting().values().flatten().count(),
         associations: view.book.len(),
         running: sum_running(view),
-        drift: view.ledger.drift().into_iter().filter_map(named).collect(),
+        drift: view.ledger.drift().into_iter().filter_map(make_drift).collect(),
         overruled: None,
     }
 }

@@ -196,7 +196,7 @@ fn add_freeing_jobs(
             view.limits().jobs_counted_in_scope(association, target, queue, MOST_VISITED)
         }
     };
-    let mut left = hold.used;
+    let mut remaining = hold.used;
     for (id, by) in jobs {
         let Some(other) = view.ledger.job(id) else { continue };
         let amount = stage.amount_taken(other, measure, is_stopped);
@@ -206,8 +206,8 @@ fn add_freeing_jobs(
         }
         hold.frees_total += 1;
         let by = by.map(|by| by.max(now));
-        left = if by.is_some() { left.saturating_sub(amount) } else { left };
-        if !hold.is_shared() && hold.latest.is_none() && left.saturating_add(hold.needed) <= hold.cap {
+        remaining = if by.is_some() { remaining.saturating_sub(amount) } else { remaining };
+        if !hold.is_shared() && hold.latest.is_none() && remaining.saturating_add(hold.needed) <= hold.cap {
             hold.latest = by;
         }
         if hold.frees.len() < MOST_NAMED {

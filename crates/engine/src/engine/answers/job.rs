@@ -321,20 +321,20 @@ fn describe_weight_change(view: &View<'_>, changes: Changes) -> Note {
     let factors = view.weighed.all().enumerate();
     let names: Vec<&str> =
         factors.filter(|(place, _)| changes.has_weight(*place)).map(|(_, (factor, _))| factor.name).collect();
-    let by = match names.iter().any(|name| [AGE, SIZE].contains(name)) {
+    let origin = match names.iter().any(|name| [AGE, SIZE].contains(name)) {
         true => "a push or the configuration",
         false => "a push",
     };
     let text = match names.as_slice() {
-        [name] => format!("{by} changed the weight of factor {name}"),
-        names => format!("{by} changed the weights of factors {}", names.join(", ")),
+        [name] => format!("{origin} changed the weight of factor {name}"),
+        names => format!("{origin} changed the weights of factors {}", names.join(", ")),
     };
     note("weight", text)
 }
 
 fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
-    let by = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
-    if by == 0 {
+    let difference = i64::from(priced.exact.priority) - i64::from(priced.posted.priority);
+    if difference == 0 {
         return None;
     }
     // `View::live_snapshot` would visit every job, and one request asks about many jobs.
@@ -352,7 +352,7 @@ fn explain_lag(view: &View<'_>, id: JobId, priced: &PricedJob) -> Option<Lag> {
     } else {
         note("same-order", format!("the order of the first {depth} jobs of the queue is the same"))
     };
-    Some(Lag { by, reason })
+    Some(Lag { by: difference, reason })
 }
 
 /// Describes that the current priority changed after the last posting, and when the next posting comes.

@@ -168,9 +168,9 @@ fn knows_bank(view: &View<'_>, bank: &str) -> bool {
 
 /// Returns the ids of candidates in ascending order, and true if there are no others.
 fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
-    let comes = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
+    let is_after = |id: &JobId| wanted.after.is_none_or(|after| *id > after);
     if let Some(ids) = &wanted.ids {
-        let mut ids: Vec<JobId> = ids.iter().copied().filter(comes).collect();
+        let mut ids: Vec<JobId> = ids.iter().copied().filter(is_after).collect();
         ids.sort_unstable();
         ids.dedup();
         return (ids, true);
@@ -187,18 +187,18 @@ fn list_candidates(view: &View<'_>, wanted: &JobsWanted) -> (Vec<JobId>, bool) {
             // such id are dropped.
             let mut last_complete = None::<JobId>;
             let mut add = |ids: &mut dyn Iterator<Item = JobId>| {
-                let part: Vec<JobId> = ids.take(wanted.most + 1).collect();
-                if part.len() > wanted.most {
+                let first_ids: Vec<JobId> = ids.take(wanted.most + 1).collect();
+                if first_ids.len() > wanted.most {
                     is_all = false;
-                    let end = part.last().copied();
+                    let end = first_ids.last().copied();
                     last_complete = match (last_complete, end) {
                         (Some(former), Some(end)) => Some(former.min(end)),
                         (former, end) => former.or(end),
                     };
                 }
-                found.extend(part);
+                found.extend(first_ids);
             };
-            add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(comes));
+            add(&mut view.ledger.waiting().get(&user).into_iter().flatten().copied().filter(is_after));
             for (id, _) in view.book.all_associations_of(user) {
                 add(&mut view.ledger.accounts().jobs_before_sched(id, wanted.after));
                 add(&mut view.posted.pending_of(id, wanted.after));

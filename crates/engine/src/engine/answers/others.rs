@@ -44,8 +44,8 @@ impl Keeper {
 /// Parses the name of a dependency on another job. Returns that job, the awaited action in words, and the scheme that
 /// users write in the jobspec.
 fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> {
-    let (what, id) = name.split_once('=')?;
-    let (does, scheme) = match what {
+    let (condition, id) = name.split_once('=')?;
+    let (awaited_action, scheme) = match condition {
         "after-start" => ("start", "after"),
         "after-finish" => ("end", "afterany"),
         "after-success" => ("end successfully", "afterok"),
@@ -53,13 +53,13 @@ fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> 
         "after-except" => ("end with an exception", "afterexcept"),
         _ => return None,
     };
-    Some((JobId::parse(id)?, does, scheme))
+    Some((JobId::parse(id)?, awaited_action, scheme))
 }
 
 /// Describes a dependency that another plugin added.
 fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
-    let at = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
-    let (cause, text) = match (at, parse_awaited_job(name)) {
+    let begin_time = name.strip_prefix(BEGIN_TIME).and_then(|time| time.parse().ok());
+    let (cause, text) = match (begin_time, parse_awaited_job(name)) {
         (Some(_), _) => ("begin-time", "its begin time has not come".to_owned()),
         (None, Some((id, does, scheme))) => {
             let state = describe_state(view, id);
@@ -71,7 +71,7 @@ fn describe_dependency(view: &View<'_>, name: &str) -> Keeper {
         }
         (None, None) => ("dependency", format!("another plugin blocks it: {name}")),
     };
-    Keeper { name: Some(name.to_owned()), at, ..Keeper::plain(cause, text) }
+    Keeper { name: Some(name.to_owned()), at: begin_time, ..Keeper::plain(cause, text) }
 }
 
 /// Describes the present state of a job.

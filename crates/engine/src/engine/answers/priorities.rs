@@ -58,8 +58,11 @@ pub struct ListedPriority {
 pub fn priorities(view: &View<'_>, wanted: JobSelection, now: f64) -> PrioritiesPage {
     let is_page = wanted.ids.is_none();
     let ids = wanted.ids.unwrap_or_else(|| view.pending_after(wanted.after, wanted.most));
-    let next = ids.last().copied().filter(|_| is_page && ids.len() == wanted.most);
-    PrioritiesPage { jobs: ids.into_iter().filter_map(|id| list_priorities(view, id, now)).collect(), next }
+    let next_page = ids.last().copied().filter(|_| is_page && ids.len() == wanted.most);
+    PrioritiesPage {
+        jobs: ids.into_iter().filter_map(|id| list_priorities(view, id, now)).collect(),
+        next: next_page,
+    }
 }
 
 fn list_priorities(view: &View<'_>, id: JobId, now: f64) -> Option<ListedPriorities> {

@@ -160,8 +160,8 @@ pub(super) fn foresee_release(view: &View<'_>, id: JobId, job: &Job, holds: &[Ho
     let jobs = || counted.iter().map(|(id, _)| *id).chain(rivals.iter().copied()).chain([id]);
     let excerpt = || view.ledger.excerpt(association, jobs());
     // The jobs that were left out must be known to end later. Jobs with an unknown end come last.
-    let last = view.ledger.accounts().counted_jobs(association).next_back();
-    let are_known = !is_cut || last.is_some_and(|(_, by)| by.is_some());
+    let last_to_end = view.ledger.accounts().counted_jobs(association).next_back();
+    let are_known = !is_cut || last_to_end.is_some_and(|(_, by)| by.is_some());
     let mut visits = MOST_VISITS;
     let latest = (are_known && job.is_held())
         .then(|| Bounds::new(&view.book, association, id, excerpt(), &counted, now))

@@ -268,7 +268,8 @@ pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading
 pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> StandingsPage {
     let is_bank = |record: &Association| wanted.bank.as_ref().is_none_or(|bank| record.bank.as_str() == bank);
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));
-    let comes = |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
+    let is_after =
+        |record: &Association| after.is_none_or(|after| (record.user, record.bank.as_str()) > after);
     let mut page = StandingsPage::default();
     let (mut siblings, mut limits) = (0, 0);
     let mut add = |id, record: &Association| {
@@ -291,7 +292,7 @@ pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> Standin
             let mut own = view
                 .book
                 .all_associations_of(user)
-                .filter(|(id, record)| is_bank(record) && comes(record) && shown(*id));
+                .filter(|(id, record)| is_bank(record) && is_after(record) && shown(*id));
             while own.next().is_some_and(|(id, record)| add(id, record)) {}
         }
         None => {
@@ -370,11 +371,11 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     queues.sort_unstable();
     queues.dedup();
     for queue in queues {
-        let of_queue = view.limits().limits_in_records(id, Some(queue));
+        let queue_limits = view.limits().limits_in_records(id, Some(queue));
         let is_shown =
             |limit: &LimitShown| limit.cap.is_some() || limit.used > Some(0) || limit.reserved > Some(0);
-        let of_queue = of_queue.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
-        shown.extend(of_queue.map(|holding| show(holding, Some(queue))).filter(is_shown));
+        let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
+        shown.extend(queue_limits.map(|holding| show(holding, Some(queue))).filter(is_shown));
     }
     // The use of a bank's limit reveals the use by other users.
     let is_open =

@@ -419,9 +419,9 @@ impl PostedPriorities {
 
     /// Returns the present weights. Priorities with the same weights share them.
     fn share_weighing(&mut self, now: &PriorityContext) -> Arc<Weighing> {
-        let same =
+        let has_same_weights =
             |known: &&Arc<Weighing>| known.zero == now.zero && known.weighed.has_equal_weights(&now.weighed);
-        if let Some(known) = self.weighing.as_ref().filter(same) {
+        if let Some(known) = self.weighing.as_ref().filter(has_same_weights) {
             return Arc::clone(known);
         }
         let new = Arc::new(Weighing { weighed: now.weighed, zero: now.zero });

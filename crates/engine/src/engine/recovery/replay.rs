@@ -160,14 +160,15 @@ impl Recovery {
         };
         let rules = shared.ledger.rules();
         let mut effects = Vec::from_iter(start);
-        let (ours, foreign): (Vec<_>, Vec<_>) =
+        let (our_names, foreign): (Vec<_>, Vec<_>) =
             history.into_iter().partition(|(name, _)| rules.parse(name).is_some());
         // The names that callbacks reported since then are stored already, and may be newer than this eventlog.
         effects.extend(note_foreign(shared, id, &foreign));
         if knowledge != Knowledge::Known {
             shared.ledger.change(id, |job| {
-                let ours = ours.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
-                ours.for_each(|(name, added)| job.names.replay(name, added));
+                let our_names =
+                    our_names.iter().filter_map(|(text, added)| Some((rules.parse(text)?, *added)));
+                our_names.for_each(|(name, added)| job.names.replay(name, added));
             });
             effects.extend(self.mark_known(shared, id));
         }
@@ -240,13 +241,13 @@ impl Recovery {
         let Some(names) = names else { return vec![Effect::Arm(Timer::Retry)] };
         let Some(knowledge) = shared.ledger.job(id).map(|job| job.knowledge) else { return Vec::new() };
         let rules = shared.ledger.rules();
-        let ours: Vec<HoldName> = names.iter().filter_map(|name| rules.parse(name)).collect();
+        let our_names: Vec<HoldName> = names.iter().filter_map(|name| rules.parse(name)).collect();
         let foreign = names.into_iter().filter(|name| rules.parse(name).is_none());
         let foreign: Vec<(String, bool)> = foreign.map(|name| (name, true)).collect();
         self.unreadable.remove(&id);
         let mut effects = note_foreign(shared, id, &foreign);
         if knowledge != Knowledge::Known {
-            let names = HoldNames::from_outstanding(rules, ours, shared.now);
+            let names = HoldNames::from_outstanding(rules, our_names, shared.now);
             shared.ledger.change(id, |job| job.names = names);
             effects.extend(self.mark_known(shared, id));
         }

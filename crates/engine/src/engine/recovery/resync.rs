@@ -97,15 +97,15 @@ impl Recovery {
         if self.resync.due.is_empty() {
             return None;
         }
-        let rest = self.resync.due.len().saturating_sub(SLICE);
-        let slice = self.resync.due.split_off(rest);
+        let rest_len = self.resync.due.len().saturating_sub(SLICE);
+        let slice = self.resync.due.split_off(rest_len);
         self.resync.in_hand.clone_from(&slice);
-        if rest == 0 {
+        if rest_len == 0 {
             self.replay.is_due = true;
             // The panic may have lost the end of a push.
             self.half_pushed.clear();
         }
-        Some((slice, rest == 0))
+        Some((slice, rest_len == 0))
     }
 
     /// Notes that Flux has answered the lookup of a job.

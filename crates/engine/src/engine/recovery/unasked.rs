@@ -23,9 +23,9 @@ impl Recovery {
         shared: &mut Shared,
         of: Option<AssociationId>,
     ) -> Vec<Effect> {
-        let from = of.map(|association| (association, None));
-        let keys = match &from {
-            Some(from) => self.unasked.range(from..),
+        let first_key = of.map(|association| (association, None));
+        let keys = match &first_key {
+            Some(first_key) => self.unasked.range(first_key..),
             None => self.unasked.range(..),
         };
         let keys = keys.map(|(key, _)| key).take_while(|key| of.is_none_or(|of| key.0 == of));

@@ -62,8 +62,8 @@ fn post_cost(pending: usize) -> usize {
 /// Returns the time that Flux's loop takes to post `touches` priorities, in microseconds. Measured with the same script: 9 ms with 1,000
 /// pending jobs, 89 ms with 10,000, 500 ms with 30,000, and 15 us for each priority.
 fn loop_cost(pending: usize, touches: usize) -> usize {
-    let each = (pending / 3_000).saturating_add(8);
-    pending.saturating_mul(each).saturating_add(touches.saturating_mul(15))
+    let cost_per_job = (pending / 3_000).saturating_add(8);
+    pending.saturating_mul(cost_per_job).saturating_add(touches.saturating_mul(15))
 }
 
 #[cfg(test)]

@@ -83,12 +83,12 @@ impl Refresh {
         let Stage::Posting(Posts { unpriced, to_post }) = &mut self.stage else {
             return Vec::new();
         };
-        let asked: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
-        let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked.len())).collect();
+        let asked_jobs: Vec<JobId> = unpriced.drain(..unpriced.len().min(most)).collect();
+        let batch: Vec<JobId> = to_post.drain(..to_post.len().min(most - asked_jobs.len())).collect();
         let (all_asked, is_done) = (unpriced.is_empty(), unpriced.is_empty() && to_post.is_empty());
         // If posts take so long that the loop is not allowed, Flux serves other requests between them.
-        let posts = if flux_loop.is_short(0) { 0 } else { asked.len() + batch.len() };
-        let mut effects: Vec<Effect> = asked.into_iter().map(Effect::AskUrgency).collect();
+        let posts = if flux_loop.is_short(0) { 0 } else { asked_jobs.len() + batch.len() };
+        let mut effects: Vec<Effect> = asked_jobs.into_iter().map(Effect::AskUrgency).collect();
         if all_asked && std::mem::take(&mut self.pushed) {
             effects.push(Effect::Then(Step::ReleaseAll));
         }
@@ -124,8 +124,8 @@ impl Refresh {
         if before.is_none() {
             *count += 1;
         }
-        let known = before.map_or(0, |last| last.touched);
-        *touched += self.posting.touched.saturating_sub(known) as u64;
+        let known_posts = before.map_or(0, |last| last.touched);
+        *touched += self.posting.touched.saturating_sub(known_posts) as u64;
         self.last = Some(self.posting);
         if shared.settings.annotate {
             self.stage = Stage::AnnotationSweep(AnnotationSweep::default());
@@ -168,9 +168,9 @@ pub(in crate::engine) fn budget(posted: &PostedPriorities, settings: &Settings, 
 /// Continues the search for jobs without a priority. Returns these jobs if all jobs were searched, or if so many were found that Flux's
 /// loop has to ask. Otherwise returns the search, to be continued.
 pub(super) fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result<Vec<JobId>, UnpricedSearch> {
-    let mut looked = 0;
+    let mut visited = 0;
     for (id, job) in shared.ledger.jobs_after(at.after).take(shared.batches.sought) {
-        (looked, at.after) = (looked + 1, Some(id));
+        (visited, at.after) = (visited + 1, Some(id));
         if needs_loop(shared, id, job) {
             at.found.push(id);
         }
@@ -178,7 +178,7 @@ pub(super) fn search_unpriced(shared: &Shared, mut at: UnpricedSearch) -> Result
             return Ok(at.found);
         }
     }
-    if looked < shared.batches.sought { Ok(at.found) } else { Err(at) }
+    if visited < shared.batches.sought { Ok(at.found) } else { Err(at) }
 }
 
 /// Returns true if Flux's loop has to ask about a job for another reason than a stale priority.

@@ -360,6 +360,6 @@ impl Refresh {
 }
 
 fn is_small_site(shared: &Shared) -> bool {
-    let (cells, running, ended) = shared.standing.usages.counts();
-    cells + running + ended <= SMALL
+    let (entries, running, ended) = shared.standing.usages.counts();
+    entries + running + ended <= SMALL
 }

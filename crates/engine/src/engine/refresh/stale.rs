@@ -103,11 +103,11 @@ impl Refresh {
     /// Returns true if a job that Flux asks about in the loop of a refresh keeps its posted priority.
     pub(in crate::engine) fn keeps_posted(&self, shared: &Shared, id: JobId, urgency: i64) -> bool {
         let is_pending = || shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);
-        let same = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
+        let has_same_urgency = |(_, posted): (PendingJob, &Posted)| i64::from(posted.urgency) == urgency;
         self.touching.as_ref().is_some_and(|touching| !touching.jobs.contains(&id))
             && is_pending()
             && !shared.unpriced.contains(&id)
-            && shared.posted.get(id).is_some_and(same)
+            && shared.posted.get(id).is_some_and(has_same_urgency)
     }
 }
 

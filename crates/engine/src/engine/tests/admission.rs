@@ -18,9 +18,10 @@ fn make_site() -> Host {
     a.def_project = Some("own".into());
     let mut disabled = association(8, "A");
     disabled.active = false;
-    let mut small = queue("q1");
-    small.max_nodes_per_assoc = Limit(4);
-    let mut host = Host::with_data(vec![record(a, "A"), record(disabled, "A")], vec![small, queue("q2")]);
+    let mut small_queue = queue("q1");
+    small_queue.max_nodes_per_assoc = Limit(4);
+    let mut host =
+        Host::with_data(vec![record(a, "A"), record(disabled, "A")], vec![small_queue, queue("q2")]);
     host.send_event(Event::Projects(vec!["p1".into(), "other".into()]));
     host
 }
@@ -63,12 +64,13 @@ fn a_rejection_names_its_cause() {
 
 #[test]
 fn a_rejection_names_the_alternatives() {
-    let mut first = association(7, "A");
-    first.max_active_jobs = Limit(1);
-    let second = association(7, "B");
-    let mut third = association(7, "C");
-    third.active = false;
-    let records = vec![record(first, "A"), record(second, "A"), record(third, "A")];
+    let mut first_association = association(7, "A");
+    first_association.max_active_jobs = Limit(1);
+    let second_association = association(7, "B");
+    let mut third_association = association(7, "C");
+    third_association.active = false;
+    let records =
+        vec![record(first_association, "A"), record(second_association, "A"), record(third_association, "A")];
     let mut host = Host::with_data(records, vec![]);
     for (job, text) in [
         (
@@ -96,9 +98,9 @@ fn unknown_queues_are_rejected_if_the_site_denies_them() {
     assert_eq!(host.submit(HostJob::new(7).queue("lost")), Err(text.to_owned()));
     assert!(host.submit(HostJob::new(7)).is_ok());
     // The message must not suggest a queue that the site does not have.
-    let mut own = association(9, "A");
-    own.queues = ["gone", "q2", "lost"].map(Into::into).into();
-    host.send_event(Event::Associations(vec![record(own, "A")]));
+    let mut own_association = association(9, "A");
+    own_association.queues = ["gone", "q2", "lost"].map(Into::into).into();
+    host.send_event(Event::Associations(vec![record(own_association, "A")]));
     assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("yours: q1", "yours: q2")));
     host.send_event(Event::Queues(vec![queue("q1")]));
     assert_eq!(host.submit(HostJob::new(9).queue("lost")), Err(text.replace("; yours: q1", "")));
@@ -147,8 +149,9 @@ fn a_job_without_bank_and_project_gets_the_defaults() {
 fn a_priority_uses_the_jobs_queue_and_bank() {
     let mut special = queue("q1");
     special.priority = 3;
-    let rich = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A"), rich], vec![special, queue("q2")]);
+    let rich_record = AssociationRecord { fairshare: 0.25, ..record(association(7, "B"), "A") };
+    let mut host =
+        Host::with_data(vec![record(association(7, "A"), "A"), rich_record], vec![special, queue("q2")]);
     host.send_event(Event::Banks(vec![("B".into(), 2.5)]));
     host.send_event(Event::Weights(vec![("bank".to_owned(), 100)]));
     let plain = host.submit(HostJob::new(7)).unwrap();
@@ -215,10 +218,10 @@ fn a_job_without_data_is_neither_held_nor_counted() {
 /// In flux-accounting's push, the owner's record comes last, after the reprioritize. So this record must start a release scan.
 #[test]
 fn an_owners_held_job_is_released_when_the_owners_record_comes() {
-    let narrow = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
+    let narrow_queue = || Queue { max_running_jobs: Limit(1), ..queue("q1") };
     let own = || Event::Associations(vec![record(association(OWNER.0, "me"), "me")]);
     let mut host = Host::new();
-    host.send_event(Event::Queues(vec![narrow()]));
+    host.send_event(Event::Queues(vec![narrow_queue()]));
     host.send_event(own());
     let mut jobs = Vec::new();
     for _ in 0..3 {
@@ -228,7 +231,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     assert_eq!(host.names(jobs[2]), ["max-run-jobs-queue"]);
     host.replay_jobs(true, Engine::with_small_batches());
     host.end_job(jobs[0]);
-    host.send_event(Event::Queues(vec![narrow()]));
+    host.send_event(Event::Queues(vec![narrow_queue()]));
     host.send_event(Event::Associations(vec![record(association(7, "A"), "A")]));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.state(jobs[1]), Some(State::Depend), "the owner's record has not come");
@@ -240,7 +243,7 @@ fn an_owners_held_job_is_released_when_the_owners_record_comes() {
     // If the owner is the only user, the owner's record also comes first, before the queues. It must release no job then.
     host.start_job(jobs[1]);
     host.replay_jobs(true, Engine::with_small_batches());
-    for event in [own(), Event::Queues(vec![narrow()]), Event::Reprioritize, own()] {
+    for event in [own(), Event::Queues(vec![narrow_queue()]), Event::Reprioritize, own()] {
         host.send_event(event);
         assert_eq!(host.state(jobs[2]), Some(State::Depend), "the other job runs");
     }
@@ -255,9 +258,9 @@ fn the_project_of_a_job_without_data_is_checked_after_an_update() {
     let mut host = Host::new();
     let id = host.submit(HostJob { project: Some("secret".to_owned()), ..HostJob::new(7) }).unwrap();
     host.send_event(Event::Projects(vec!["p1".into(), "secret".into()]));
-    let mut own = association(7, "A");
-    own.projects = ["p1"].map(Into::into).into();
-    host.send_event(Event::Associations(vec![record(own, "A")]));
+    let mut own_association = association(7, "A");
+    own_association.projects = ["p1"].map(Into::into).into();
+    host.send_event(Event::Associations(vec![record(own_association, "A")]));
     host.force_update(id, Some("q1".to_owned()), None);
     host.send_event(Event::Reprioritize);
     let text = "project \"secret\" not valid for user; valid projects for user: p1";
@@ -311,9 +314,9 @@ fn a_removed_association_keeps_its_live_jobs() {
 #[test]
 fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
     let mut host = make_site();
-    let mut narrow = association(7, "A");
-    narrow.max_running_jobs = Limit(0);
-    host.send_event(Event::Associations(vec![record(narrow, "A")]));
+    let mut narrow_association = association(7, "A");
+    narrow_association.max_running_jobs = Limit(0);
+    host.send_event(Event::Associations(vec![record(narrow_association, "A")]));
     let id = host.submit(HostJob::new(7)).unwrap();
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "B"), "B")]));
@@ -335,10 +338,13 @@ fn a_held_job_without_association_is_released_by_an_update_to_a_valid_bank() {
 fn the_owners_synthetic_record_keeps_an_active_default_bank() {
     let synthetic = || Event::Associations(vec![record(association(OWNER.0, "root"), "root")]);
     for (active, default) in [(true, "A"), (false, "root")] {
-        let mut own = association(OWNER.0, "A");
-        own.active = active;
+        let mut own_association = association(OWNER.0, "A");
+        own_association.active = active;
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(own, "A"), record(association(7, "A"), "A")]));
+        engine.handle(
+            NOW,
+            Event::Associations(vec![record(own_association, "A"), record(association(7, "A"), "A")]),
+        );
         engine.handle(NOW, synthetic());
         assert_eq!(engine.book().default_bank(OWNER).map(|b| b.as_str()), Some(default));
         assert!(engine.book().find(OWNER, Some("root")).is_some());

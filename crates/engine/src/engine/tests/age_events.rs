@@ -360,9 +360,9 @@ fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
     host.engine.handle(host.now, Event::Gone(JobId(9)));
     let shown = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((shown.max_wait_behind, shown.site_nodes), (Some(40.0 * HOUR), Some(SITE_NODES)));
-    let near: Vec<JobId> = shown.near.iter().map(|job| job.id).collect();
+    let near_jobs: Vec<JobId> = shown.near.iter().map(|job| job.id).collect();
     assert_eq!(
-        (near, shown.near_total),
+        (near_jobs, shown.near_total),
         (submitted[..2].to_vec(), 2),
         "jobs that have waited at least three quarters of 40 hours"
     );

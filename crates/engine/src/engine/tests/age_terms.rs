@@ -122,7 +122,7 @@ fn the_terms_show_an_age_whose_weight_is_0() {
 }
 
 #[test]
-fn the_size_term_is_the_part_of_the_sites_nodes_that_a_job_requests() {
+fn the_size_term_is_the_fraction_of_the_sites_nodes_that_a_job_requests() {
     let mut host = make_site(Settings { size_weight: 1_000, ..Settings::default() });
     for (nodes, term) in [(1, 125), (4, 500), (SITE_NODES, 1_000), (SITE_NODES * 3, 1_000)] {
         let id = host.submit(HostJob::new(7).size(nodes, nodes)).unwrap();
@@ -186,7 +186,7 @@ fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     }
 }
 
-/// Two sizes of the part of a queue that a refresh sorts: all jobs, and the first five.
+/// A refresh sorts all jobs of a queue, or only the first five.
 const ORDERED: [Batches; 2] = [FEW, Batches { ordered: 5, posted: 6, ..FEW }];
 
 #[test]

@@ -131,9 +131,9 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
     }
     // The answer contains a removed association as long as it has jobs.
     let id = host.submit(HostJob::new(7).bank("B")).unwrap();
-    let mut less = accounts();
-    less.associations.retain(|it| it.association.bank.as_str() == "A");
-    host.send_event(Event::Policy(less, SitePart::default()));
+    let mut less_accounts = accounts();
+    less_accounts.associations.retain(|it| it.association.bank.as_str() == "A");
+    host.send_event(Event::Policy(less_accounts, SitePart::default()));
     let flags_of_7 = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(7)), bank: None, after: None, most: 9, open: Open::Own };
@@ -153,9 +153,13 @@ fn a_standing_contains_the_levels_of_the_tree_and_pages_contain_all_associations
 
 #[test]
 fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
-    let mut own = association(7, "A");
-    own.max_sched_jobs = Limit(0);
-    let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
+    let mut own_association = association(7, "A");
+    own_association.max_sched_jobs = Limit(0);
+    let records = vec![
+        record(own_association, "A"),
+        record(association(7, "B"), "A"),
+        record(association(8, "A"), "A"),
+    ];
     let mut host = Host::with_data(records, Vec::new());
     for _ in 0..2 {
         host.submit(HostJob::new(7)).unwrap();
@@ -183,9 +187,10 @@ fn a_page_ends_at_the_requested_number_of_associations_or_held_jobs() {
 
 #[test]
 fn a_standing_contains_the_limits_with_their_use() {
-    let own = Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
+    let own_association =
+        Association { max_running_jobs: Limit(2), max_active_jobs: Limit(9), ..association(7, "A") };
     let capped = Queue { max_nodes_per_assoc: Limit(6), ..queue("q1") };
-    let mut host = Host::with_data(vec![record(own, "A")], vec![capped, queue("q2")]);
+    let mut host = Host::with_data(vec![record(own_association, "A")], vec![capped, queue("q2")]);
     let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
     host.start_job(running_job);
     host.submit(HostJob::new(7).queue("q2")).unwrap();
@@ -227,8 +232,8 @@ fn a_standing_contains_the_limits_with_their_use() {
 
 #[test]
 fn the_statistics_contain_the_jobs_by_state_and_by_limit() {
-    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let mut host = Host::with_data(vec![record(own, "A")], vec![queue("q1")]);
+    let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let mut host = Host::with_data(vec![record(own_association, "A")], vec![queue("q1")]);
     let running_job = host.submit(HostJob::new(7).queue("q1").size(2, 3)).unwrap();
     host.start_job(running_job);
     for _ in 0..2 {
@@ -312,8 +317,12 @@ fn a_place_counts_the_pending_jobs_of_the_scheduler_queue() {
 
 #[test]
 fn a_list_of_jobs_contains_the_requested_jobs() {
-    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let records = vec![record(own, "A"), record(association(7, "B"), "A"), record(association(8, "A"), "A")];
+    let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let records = vec![
+        record(own_association, "A"),
+        record(association(7, "B"), "A"),
+        record(association(8, "A"), "A"),
+    ];
     let mut host = Host::with_data(records, vec![queue("q1"), queue("q2")]);
     let first_job = host.submit(HostJob::new(7)).unwrap();
     host.start_job(first_job);
@@ -446,24 +455,24 @@ fn a_preview_and_its_commit_report_the_same_difference() {
     let difference =
         |host: &Host, policy: &Accounts| host.engine.difference(policy.clone(), SitePart::default()).unwrap();
     let nothing = difference(&host, &accounts());
-    let mut less = accounts();
-    less.associations.pop();
-    assert_ne!(difference(&host, &less), nothing);
+    let mut less_accounts = accounts();
+    less_accounts.associations.pop();
+    assert_ne!(difference(&host, &less_accounts), nothing);
     host.send_event(Event::PolicyBegin { keeps_config: false });
     assert!(host.engine.view().missing_array().is_some_and(|what| !what.is_empty() && what != "xyzzy"));
     let part = crate::accounts::PolicyPart {
         parents: Vec::new(),
         limits: Vec::new(),
-        associations: Some(less.associations.clone()),
-        queues: Some(less.queues.clone()),
-        projects: Some(less.projects.clone()),
-        banks: Some(less.banks.clone()),
-        weights: Some(less.weights.clone()),
-        config: less.config.into(),
+        associations: Some(less_accounts.associations.clone()),
+        queues: Some(less_accounts.queues.clone()),
+        projects: Some(less_accounts.projects.clone()),
+        banks: Some(less_accounts.banks.clone()),
+        weights: Some(less_accounts.weights.clone()),
+        config: less_accounts.config.into(),
     };
     host.send_event(Event::PolicyPart(part, SitePart::default()));
     assert_eq!(host.engine.view().missing_array(), None);
-    let wanted = difference(&host, &less);
+    let wanted = difference(&host, &less_accounts);
     assert_eq!(host.engine.preview(host.now, 1).unwrap().changes.difference, wanted);
     host.send_event(Event::PolicyCommit);
     assert_eq!(host.engine.view().latest_difference(), wanted);

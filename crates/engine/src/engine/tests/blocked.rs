@@ -87,10 +87,10 @@ fn foreign_dependencies_are_known_after_a_reload() {
     host.remove_dependency(unblocked_job, "begin-time:1");
     // The eventlog adds the name a second time. Flux ignores a name that was removed once.
     host.jobs.get_mut(&unblocked_job).unwrap().log.push(("begin-time:1".to_owned(), true));
-    let mut limited = association(7, "A");
-    limited.max_running_jobs = Limit(1);
+    let mut limited_association = association(7, "A");
+    limited_association.max_running_jobs = Limit(1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
     host.replay_jobs(true, engine);
     let later_job = submit(&mut host, 1);
     host.end_job(job_a);
@@ -177,10 +177,10 @@ fn a_job_with_an_undeclared_dependency_gets_no_name_from_each_job_that_ends() {
 fn an_undeclared_dependency_and_its_end_are_known_after_a_replay() {
     for is_reload in [true, false] {
         let (mut host, running_job, blocked_job) = host_with_undeclared_dependency();
-        let mut limited = association(7, "A");
-        limited.max_running_jobs = Limit(1);
+        let mut limited_association = association(7, "A");
+        limited_association.max_running_jobs = Limit(1);
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
         host.replay_jobs(is_reload, engine);
         let later_job = submit(&mut host, 1);
         assert!(
@@ -228,9 +228,9 @@ fn a_blocked_job_that_no_limit_holds_is_judged_when_it_is_unblocked() {
 
 #[test]
 fn dependents_of_one_job_do_not_all_pass_the_cap_of_their_queue() {
-    let mut full = queue("q1");
-    full.max_nodes_per_assoc = Limit(1);
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full]);
+    let mut full_queue = queue("q1");
+    full_queue.max_nodes_per_assoc = Limit(1);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue]);
     let four_job =
         [(); 4].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:K")).unwrap());
     for id in four_job {
@@ -303,10 +303,10 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
     let blocked_job = host.submit(HostJob::new(7).blocked_by("license 0")).unwrap();
     host.unreadable.insert(blocked_job);
     for life in 1..4 {
-        let mut limited = association(7, "A");
-        limited.max_sched_jobs = Limit(1);
+        let mut limited_association = association(7, "A");
+        limited_association.max_sched_jobs = Limit(1);
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
         host.replay_jobs(false, engine);
         let running_job = submit(&mut host, 1);
         // The running job has the headroom, so the blocked job gets a new name. The model host refuses a name that was removed once.

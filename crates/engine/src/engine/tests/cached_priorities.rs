@@ -204,8 +204,8 @@ fn a_priority_is_computed_again_after_the_urgency_changed_and_changed_back() {
 #[test]
 fn a_priority_is_computed_again_after_an_update() {
     let (mut host, id) = make_site();
-    let moved = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
-    host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved)));
+    let moved_facts = HostJob { queue: Some("q2".to_owned()), ..host.jobs[&id].clone() };
+    host.engine.handle(host.now, Event::Updated(Host::facts(id, &moved_facts)));
     check_cached_priority(&host.engine, host.now, id, 16);
     host.engine.handle(host.now, Event::PriorityGet(id, 16));
     assert_eq!(host.engine.view().priced(id).unwrap().posted.priority, 80_000);

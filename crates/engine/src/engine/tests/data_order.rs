@@ -114,10 +114,10 @@ fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobI
         host.unreadable.insert(held_job);
     }
     host.has_job_list = has_job_list;
-    let mut limited = association(7, "A");
-    limited.max_sched_jobs = Limit(1);
+    let mut limited_association = association(7, "A");
+    limited_association.max_sched_jobs = Limit(1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
     host.replay_jobs(true, engine);
     (host, second_job, held_job)
 }
@@ -160,10 +160,10 @@ fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     assert_eq!(host.names(held_job), ["begin-time:1"], "the limit no longer holds the job");
     // Flux does not accept the name without a suffix again.
     host.unreadable.insert(held_job);
-    let mut limited = association(7, "A");
-    limited.max_sched_jobs = Limit(1);
+    let mut limited_association = association(7, "A");
+    limited_association.max_sched_jobs = Limit(1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
     host.replay_jobs(true, engine);
     let second_job = submit(&mut host, 1);
     // Only the present dependencies are known, so the engine must use a name that was never used.
@@ -177,7 +177,7 @@ fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
 #[test]
 fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
     let unlimited = UNLIMITED.0;
-    // The limit on running jobs, the limit on nodes, the number of jobs in SCHED, and the number of eventlogs read.
+    // Each row has the limit on running jobs, the limit on nodes, the number of jobs in SCHED, and the number of eventlogs read.
     for (max_running, max_nodes, jobs, read) in [
         (unlimited, unlimited, 5, 0),
         (7, unlimited, 5, 0),
@@ -190,10 +190,11 @@ fn eventlogs_are_read_only_if_a_limit_is_within_reach() {
         for _ in 0..jobs {
             submit(&mut host, 1);
         }
-        let mut limited = association(7, "A");
-        (limited.max_running_jobs, limited.max_nodes) = (Limit(max_running), Limit(max_nodes));
+        let mut limited_association = association(7, "A");
+        (limited_association.max_running_jobs, limited_association.max_nodes) =
+            (Limit(max_running), Limit(max_nodes));
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
         host.requested_reads = 0;
         host.replay_jobs(true, engine);
         assert_eq!(host.requested_reads, read, "running {max_running}, nodes {max_nodes}, {jobs} jobs");
@@ -207,10 +208,10 @@ fn an_association_is_scanned_when_its_own_eventlogs_are_read() {
     host.start_job(running_job[0]);
     host.start_job(running_job[1]);
     let held_job = submit(&mut host, 1);
-    let mut other = association(8, "A");
-    other.max_running_jobs = Limit(0);
-    let both = || vec![record(association(7, "A"), "A"), record(other.clone(), "A")];
-    host.send_event(Event::Associations(vec![record(other.clone(), "A")]));
+    let mut other_association = association(8, "A");
+    other_association.max_running_jobs = Limit(0);
+    let both = || vec![record(association(7, "A"), "A"), record(other_association.clone(), "A")];
+    host.send_event(Event::Associations(vec![record(other_association.clone(), "A")]));
     let foreign_job = host.submit(HostJob::new(8)).unwrap();
     let mut engine = Engine::with_small_batches();
     host.oracle.apply_event(&Event::Associations(both()));
@@ -302,10 +303,10 @@ fn an_owners_job_ends_if_no_record_of_its_bank_comes() {
 #[test]
 fn an_owners_synthetic_record_allows_every_queue() {
     let owner = OWNER.0;
-    let mut one = association(owner, "me");
-    one.queues = [].into();
+    let mut one_association = association(owner, "me");
+    one_association.queues = [].into();
     let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1")]);
-    host.send_event(Event::Associations(vec![record(one, "me")]));
+    host.send_event(Event::Associations(vec![record(one_association, "me")]));
     assert!(host.submit(HostJob::new(owner).queue("q1")).is_ok());
     // A record of another user without queues allows no queue.
     let mut none = association(8, "A");
@@ -331,9 +332,9 @@ fn records_release_no_job_before_the_reprioritize() {
 fn half_of_a_push_releases_and_holds_no_job() {
     for is_reload in [true, false] {
         // One job may run in queue q1. The association itself has no limit.
-        let mut one = queue("q1");
-        one.max_running_jobs = Limit(1);
-        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one.clone()]);
+        let mut one_queue = queue("q1");
+        one_queue.max_running_jobs = Limit(1);
+        let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_queue.clone()]);
         let job = || HostJob::new(7).queue("q1");
         let running_job = host.submit(job()).unwrap();
         host.start_job(running_job);
@@ -348,7 +349,7 @@ fn half_of_a_push_releases_and_holds_no_job() {
             assert_eq!(host.names(id), ["max-run-jobs-queue"], "reload {is_reload}");
         }
         assert_eq!(host.names(free_job), ["begin-time:9999"]);
-        host.send_event(Event::Queues(vec![one]));
+        host.send_event(Event::Queues(vec![one_queue]));
         host.send_event(Event::Reprioritize);
         let states = held.map(|id| host.state(id));
         assert_eq!(states, [Some(State::Depend); 3], "reload {is_reload}");
@@ -365,7 +366,7 @@ fn half_of_a_push_releases_and_holds_no_job() {
 
 #[test]
 fn the_project_of_a_job_is_checked_when_the_data_come() {
-    // The project at submission, the project after an update before the data come, and whether that project is valid.
+    // Each row has the project at submission, the project after an update before the data come, and whether the second project is valid.
     for (first, project, is_valid) in
         [("*", "*", true), ("secret", "secret", false), ("*", "secret", false), ("secret", "*", true)]
     {

@@ -29,9 +29,9 @@ fn why_suggests_no_smaller_job_when_the_limit_is_full() {
     assert!(answer.helps.iter().all(|help| help.code != "smaller"), "{:?}", answer.helps);
 }
 
-/// The parts would be divided by the total usage, which is 0 here.
+/// The fractions would divide by the total usage, which is 0 here.
 #[test]
-fn the_usage_parts_are_0_when_the_total_usage_is_0() {
+fn the_usage_fractions_are_0_when_the_total_usage_is_0() {
     let host = live_host(Policy::FairTree);
     let stats = crate::engine::answers::stats(
         &host.engine.view(),

@@ -66,8 +66,8 @@ fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
 #[test]
 fn an_unanswered_request_is_repeated_until_12_are_unanswered() {
     let mut engine = Engine::with_small_batches();
-    let first = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
-    assert!(arms_retry(&first), "only the timer can repeat an unanswered request");
+    let first_effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves())));
+    assert!(arms_retry(&first_effects), "only the timer can repeat an unanswered request");
     for tried in 1..=12 {
         for fired in 1..12 {
             let effects = engine.handle(NOW, Event::Timer(Timer::Retry));
@@ -102,8 +102,8 @@ fn a_query_of_ended_jobs_that_never_completes_is_given_up() {
         let refused = engine.handle(NOW, Event::Ended(None));
         let gives_up = refused.iter().any(|effect| matches!(effect, Effect::Log(..)));
         assert_eq!(gives_up, tried == 12, "{tried}");
-        let next = engine.handle(NOW, Event::Timer(Timer::Retry));
-        assert_eq!(page_requests(&next).len(), usize::from(!gives_up), "{tried}");
+        let next_effects = engine.handle(NOW, Event::Timer(Timer::Retry));
+        assert_eq!(page_requests(&next_effects).len(), usize::from(!gives_up), "{tried}");
     }
 }
 
@@ -120,8 +120,12 @@ fn each_page_of_ended_jobs_has_a_full_minute_of_its_own() {
         assert_eq!(page_requests(&effects).len(), 1, "the next page");
     }
     engine.handle(NOW, Event::Ended(Some(Vec::new())));
-    let after = engine.handle(NOW, Event::Timer(Timer::Retry));
-    assert_eq!((page_requests(&after), arms_retry(&after)), (Vec::new(), false), "all pages have come");
+    let after_effects = engine.handle(NOW, Event::Timer(Timer::Retry));
+    assert_eq!(
+        (page_requests(&after_effects), arms_retry(&after_effects)),
+        (Vec::new(), false),
+        "all pages have come"
+    );
     assert_eq!(engine.view().live_snapshot().ended, 3_000);
 }
 

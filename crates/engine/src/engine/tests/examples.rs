@@ -13,9 +13,12 @@ pub fn make_site(change: impl FnOnce(&mut Association)) -> Host {
 }
 
 pub fn site_of_fairshare(fairshare: f64, change: impl FnOnce(&mut Association)) -> Host {
-    let mut one = association(7, "A");
-    change(&mut one);
-    Host::with_data(vec![AssociationRecord { fairshare, ..record(one, "A") }], vec![queue("q1"), queue("q2")])
+    let mut one_association = association(7, "A");
+    change(&mut one_association);
+    Host::with_data(
+        vec![AssociationRecord { fairshare, ..record(one_association, "A") }],
+        vec![queue("q1"), queue("q2")],
+    )
 }
 
 pub fn submit(host: &mut Host, nodes: u64) -> JobId {
@@ -179,9 +182,9 @@ fn a_small_job_overtakes_one_that_does_not_fit() {
 
 #[test]
 fn a_queue_holds_only_its_own_jobs() {
-    let mut full = queue("q1");
-    full.max_running_jobs = Limit(1);
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full, queue("q2")]);
+    let mut full_queue = queue("q1");
+    full_queue.max_running_jobs = Limit(1);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![full_queue, queue("q2")]);
     let job_a = host.submit(HostJob::new(7).queue("q1")).unwrap();
     host.start_job(job_a);
     let job_b = host.submit(HostJob::new(7).queue("q1")).unwrap();
@@ -202,9 +205,9 @@ fn a_raised_limit_counts_at_the_next_reprioritize() {
     let job_a = submit(&mut host, 1);
     host.start_job(job_a);
     let job_b = submit(&mut host, 1);
-    let mut more = association(7, "A");
-    more.max_running_jobs = Limit(2);
-    host.send_event(Event::Associations(vec![record(more, "A")]));
+    let mut more_association = association(7, "A");
+    more_association.max_running_jobs = Limit(2);
+    host.send_event(Event::Associations(vec![record(more_association, "A")]));
     assert_eq!(host.state(job_b), Some(State::Depend));
     host.send_event(Event::Reprioritize);
     assert_eq!(host.state(job_b), Some(State::Sched));
@@ -220,9 +223,9 @@ fn a_replay_restores_names_and_reservations() {
             let (job_b, job_c) = (submit(&mut host, 1), submit(&mut host, 1));
             host.end_job(job_a);
             assert_eq!((host.state(job_b), host.state(job_c)), (Some(State::Sched), Some(State::Depend)));
-            let mut limited = association(7, "A");
-            limited.max_running_jobs = Limit(1);
-            let push = Event::Associations(vec![record(limited, "A")]);
+            let mut limited_association = association(7, "A");
+            limited_association.max_running_jobs = Limit(1);
+            let push = Event::Associations(vec![record(limited_association, "A")]);
             let mut engine = crate::engine::Engine::new(super::site::OWNER);
             if data_first {
                 engine.handle(NOW, push.clone());
@@ -276,9 +279,9 @@ fn a_reservation_survives_a_reload_if_no_other_job_is_held() {
         let freed_job = submit(&mut host, 1);
         host.end_job(job_a);
         assert_eq!(host.state(freed_job), Some(State::Sched));
-        let mut limited = association(7, "A");
-        limited.max_running_jobs = Limit(1);
-        let data = || Event::Associations(vec![record(limited.clone(), "A")]);
+        let mut limited_association = association(7, "A");
+        limited_association.max_running_jobs = Limit(1);
+        let data = || Event::Associations(vec![record(limited_association.clone(), "A")]);
         let mut engine = Engine::with_small_batches();
         if with_data {
             engine.handle(NOW, data());

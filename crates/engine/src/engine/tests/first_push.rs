@@ -51,30 +51,30 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
 #[test]
 fn a_job_waits_for_an_association_that_comes_later_in_the_push() {
     let (mut host, id) = unblock_during_push(HostJob::new(7).bank("B"), vec![p1_record("A")]);
-    let mut lacking = host.clone();
+    let mut lacking_host = host.clone();
     host.send_event(Event::Associations(vec![p1_record("B")]));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    lacking.send_event(Event::Reprioritize);
-    assert_eq!((lacking.state(id), lacking.exceptions.len()), (None, 1));
+    lacking_host.send_event(Event::Reprioritize);
+    assert_eq!((lacking_host.state(id), lacking_host.exceptions.len()), (None, 1));
 }
 
 /// The instance owner's record comes after the reprioritize, so the engine must not end the owner's job there.
 #[test]
 fn a_job_of_the_owner_waits_longer_than_the_push() {
-    let own = HostJob::new(OWNER.0).bank("O");
-    let (mut host, id) = unblock_during_push(own, vec![p1_record("A")]);
+    let own_facts = HostJob::new(OWNER.0).bank("O");
+    let (mut host, id) = unblock_during_push(own_facts, vec![p1_record("A")]);
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Priority), 0));
-    let mut lacking = host.clone();
+    let mut lacking_host = host.clone();
     host.send_event(Event::Associations(vec![record(association(OWNER.0, "O"), "O")]));
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    lacking.now += 5.0;
-    lacking.fire_retry_timer();
+    lacking_host.now += 5.0;
+    lacking_host.fire_retry_timer();
     assert_eq!(
-        (lacking.state(id), lacking.exceptions.len()),
+        (lacking_host.state(id), lacking_host.exceptions.len()),
         (None, 1),
         "the owner has no record in that bank"
     );

@@ -23,7 +23,8 @@ fn strict() -> Event<'static> {
     Event::Settings(running_limit_settings(RunningLimits::Strict, &[]))
 }
 
-/// Running limits are strict, and one job may run. Returns a job with urgency 0 and the next job, for which the headroom is reserved.
+/// Returns a host with strict running limits where one job may run, a job with urgency 0, and the next job, for which the headroom is
+/// reserved.
 fn submit_resting_and_reserved() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     host.send_event(strict());
@@ -95,11 +96,11 @@ fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
 /// A refresh posts priorities of pending jobs. With a priority above 0, Flux would schedule the held job.
 #[test]
 fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
-    let mut all = accounts();
-    let of_bank = all.associations.iter_mut().filter(|it| it.association == association(7, "B"));
+    let mut all_accounts = accounts();
+    let of_bank = all_accounts.associations.iter_mut().filter(|it| it.association == association(7, "B"));
     of_bank.for_each(|it| it.association.max_sched_jobs = Limit(1));
     let mut host = Host::new();
-    host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, leaves())));
+    host.send_event(Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves())));
     let [_, running_job, pends, moved_job] =
         ["B", "A", "A", "A"].map(|bank| host.submit(HostJob::new(7).bank(bank)).unwrap());
     // This job takes precedence over the other jobs of user 7.
@@ -365,8 +366,8 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
     }
 }
 
-/// Bank B allows one running job, and a job of user 8 runs there. Returns the host, with a job of user 7 that moved to bank B and is held
-/// in SCHED at priority 0.
+/// Returns a host where bank B allows one running job, the running job of user 8 in B, and a job of user 7 that moved to B and is held in
+/// SCHED at priority 0.
 fn host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {

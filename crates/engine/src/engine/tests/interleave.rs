@@ -21,12 +21,12 @@ const POLICIES: [Policy; 5] =
 fn make_site(policy: Policy, interleave: bool, usages: &[f64]) -> Host {
     let mut host = Host::new();
     let users = || (10..).take(usages.len());
-    let mut all = accounts();
-    all.associations = users().map(|user| record(association(user, "A"), "A")).collect();
+    let mut all_accounts = accounts();
+    all_accounts.associations = users().map(|user| record(association(user, "A"), "A")).collect();
     let leaves = users().zip(usages).map(|(user, usage)| leaf(user, "A", *usage, 0.0)).collect();
     host.engine.batches = Batches { ordered: 1_000_000, posted: 1_000_000, ..FEW };
     host.send_event(Event::Settings(Settings { interleave, ..Settings::default() }));
-    host.send_event(Event::Policy(all, tree(policy, NOW, leaves)));
+    host.send_event(Event::Policy(all_accounts, tree(policy, NOW, leaves)));
     host
 }
 

@@ -12,7 +12,7 @@ use crate::standing::{Bank, Leaf, SitePart};
 use fairshare::{Policy, Shares};
 
 #[test]
-fn a_level_without_shares_and_usage_has_no_parts() {
+fn a_level_without_shares_and_usage_has_no_fractions() {
     let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
@@ -35,9 +35,9 @@ fn standings_show_200_of_very_many_siblings() {
     // The later a user is by name, the lower is the usage, and the better the rank.
     let leaves =
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
-    let mut all = accounts();
-    all.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
-    host.send_event(Event::Policy(all, SitePart { rule, banks, associations: leaves.collect() }));
+    let mut all_accounts = accounts();
+    all_accounts.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
+    host.send_event(Event::Policy(all_accounts, SitePart { rule, banks, associations: leaves.collect() }));
     // The table contains each user with the best of the siblings that the answer shows.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
@@ -55,16 +55,16 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
     let banks: Vec<String> = (0..14).map(|number| format!("bank{number:02}")).collect();
     let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks: mut above, .. } = tree(Policy::FairTree, host.now, Vec::new());
-    let mut pushed = accounts();
+    let mut pushed_accounts = accounts();
     let mut leaves = Vec::new();
     for name in &banks {
         above.push(Bank { name: name.as_str().into(), ..above[1].clone() });
         for user in (7..8).chain(1000..1300) {
-            pushed.associations.push(record(association(user, name), "A"));
+            pushed_accounts.associations.push(record(association(user, name), "A"));
             leaves.push(leaf(user, name, f64::from(user), 0.0));
         }
     }
-    host.send_event(Event::Policy(pushed, SitePart { rule, banks: above, associations: leaves }));
+    host.send_event(Event::Policy(pushed_accounts, SitePart { rule, banks: above, associations: leaves }));
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
@@ -111,11 +111,11 @@ fn a_page_of_standings_ends_when_its_limits_are_many() {
 fn only_siblings_that_compete_have_a_value() {
     let mut host = live_host(Policy::FairTree);
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
-    let mut pushed = accounts();
-    pushed.associations.push(record(association(9, "A"), "A"));
+    let mut pushed_accounts = accounts();
+    pushed_accounts.associations.push(record(association(9, "A"), "A"));
     let inactive = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), inactive, leaf(7, "B", 1.0, 0.0)];
-    host.send_event(Event::Policy(pushed, SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(pushed_accounts, SitePart { rule, banks, associations: leaves }));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;

@@ -242,7 +242,7 @@ fn the_memo_has_the_fair_share_of_the_posted_priority() {
         [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     let first = host.jobs[&waits].priority;
     host.start_job(running_job);
-    // The running job puts user 7 behind user 8.
+    // The usage of the running job gives user 7 a lower fair-share than user 8.
     host.advance_and_refresh(30.0);
     assert_ne!(host.jobs[&waits].priority, first);
     for id in [waits, behind] {

@@ -293,7 +293,7 @@ impl Oracle {
         }
     }
 
-    /// Whether Flux will not schedule the job, because its urgency or its priority is 0. The priority is the last one that was computed:
+    /// Returns true if Flux will not schedule the job, because its urgency or its priority is 0. The priority is the last one that was computed:
     /// the posted one, or in DEPEND that of the release.
     fn is_unschedulable(&self, job: &HostJob) -> bool {
         if self.counts_priority_0 && job.urgency != 0 {
@@ -310,7 +310,7 @@ impl Oracle {
         job.urgency == 0 || job.urgency != 31 && score.round() <= 0.0
     }
 
-    /// Whether the current scan released the job, or the job moves from PRIORITY to SCHED for the first time.
+    /// Returns true if the current scan released the job, or the job moves from PRIORITY to SCHED for the first time.
     fn is_released(&self, id: JobId, job: &HostJob) -> bool {
         let is_on_its_way = job.state == State::Priority
             && was_held(job)
@@ -405,7 +405,7 @@ impl Oracle {
     }
 }
 
-/// Whether a limit applies to the queue of the job.
+/// Returns true if a limit applies to the queue of the job.
 fn applies_to_queue_of(limit: &SiteLimit, job: &HostJob) -> bool {
     limit.queue.as_ref().is_none_or(|queue| Some(queue.as_str()) == job.queue.as_deref())
 }

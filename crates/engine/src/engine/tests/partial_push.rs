@@ -117,9 +117,9 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
     let waiting_job = host.submit(HostJob::new(7)).unwrap();
-    let mut one = association(7, "A");
-    one.max_running_jobs = Limit(1);
-    host.send_event(Event::Associations(vec![record(one, "A")]));
+    let mut one_association = association(7, "A");
+    one_association.max_running_jobs = Limit(1);
+    host.send_event(Event::Associations(vec![record(one_association, "A")]));
     let running_job = host.submit(HostJob::new(7)).unwrap();
     host.start_job(running_job);
     let held_job = host.submit(HostJob::new(7)).unwrap();

@@ -16,16 +16,16 @@ pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// Returns, for each of the jobs, whether it is in SCHED and not held there. All jobs must be in SCHED.
+/// Returns for each job whether it may run: the job is in SCHED and not held there. All jobs must be in SCHED.
 pub fn which_may_run(host: &Host, jobs: &[JobId]) -> Vec<bool> {
     assert!(jobs.iter().all(|id| host.state(*id) == Some(Sched)));
     jobs.iter().map(|id| host.jobs[id].is_scheduled()).collect()
 }
 
 fn limited_record(run: i64) -> AssociationRecord {
-    let mut one = association(7, "A");
-    (one.max_running_jobs, one.max_sched_jobs) = (Limit(run), Limit(2));
-    record(one, "A")
+    let mut one_association = association(7, "A");
+    (one_association.max_running_jobs, one_association.max_sched_jobs) = (Limit(run), Limit(2));
+    record(one_association, "A")
 }
 
 /// Checks the counters, and that no job is held without a reason.
@@ -143,9 +143,9 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
 
 #[test]
 fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
-    let mut full = queue("q2");
-    full.max_sched_jobs = Limit(1);
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut full_queue = queue("q2");
+    full_queue.max_sched_jobs = Limit(1);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full_queue]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [job_a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
@@ -164,9 +164,9 @@ fn a_job_is_held_in_sched_after_an_unchecked_update_into_a_full_queue() {
 
 #[test]
 fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
-    let mut full = queue("q2");
-    full.max_sched_jobs = Limit(1);
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full]);
+    let mut full_queue = queue("q2");
+    full_queue.max_sched_jobs = Limit(1);
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![queue("q1"), full_queue]);
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let [a, job_b] = ["q2", "q1"].map(&mut in_queue);
     host.force_update(job_b, Some("q2".to_owned()), Some("A".to_owned()));
@@ -276,9 +276,9 @@ fn a_job_whose_score_rises_from_0_is_held_in_sched_if_running_limits_are_strict_
 fn a_job_that_waits_for_its_first_priority_is_not_shown_as_held() {
     let mut host = Host::new();
     let id = submit(&mut host, 1);
-    let mut full = association(7, "A");
-    full.max_sched_jobs = Limit(0);
-    host.send_event(Event::Associations(vec![record(full, "A")]));
+    let mut full_association = association(7, "A");
+    full_association.max_sched_jobs = Limit(0);
+    host.send_event(Event::Associations(vec![record(full_association, "A")]));
     let held =
         |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).users[0].banks[0].held_jobs.len();
     assert_eq!((host.state(id), held(&host)), (Some(Priority), 0));
@@ -293,10 +293,10 @@ fn a_job_in_sched_that_gets_its_first_association_by_an_update_stays_in_sched() 
     let mut host = make_site(|_| ());
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.jobs.get_mut(&id).unwrap().bank = Some("unknown".to_owned());
-    let mut full = association(7, "A");
-    full.max_sched_jobs = Limit(0);
+    let mut full_association = association(7, "A");
+    full_association.max_sched_jobs = Limit(0);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(full, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(full_association, "A")]));
     host.replay_jobs(true, engine);
     assert_eq!(host.state(id), Some(Sched));
     host.force_update(id, None, Some("A".to_owned()));

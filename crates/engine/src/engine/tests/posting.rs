@@ -15,11 +15,11 @@ use fairshare::{Policy, Shares};
 
 /// Returns a push of the usual data, changed by `change`, with user 9 added to bank A.
 fn push_with_user_9(change: impl FnOnce(&mut Accounts)) -> Event<'static> {
-    let mut all = accounts();
-    all.associations.push(record(association(9, "A"), "A"));
-    change(&mut all);
+    let mut all_accounts = accounts();
+    all_accounts.associations.push(record(association(9, "A"), "A"));
+    change(&mut all_accounts);
     let leaves = leaves().into_iter().chain([leaf(9, "A", 0.0, 0.0)]).collect();
-    Event::Policy(all, tree(Policy::FairTree, NOW, leaves))
+    Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves))
 }
 
 /// Handles a push and returns how often Flux's loop ran for it.
@@ -91,9 +91,10 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     }
 }
 
-/// The data was pushed before the jobs were replayed, so no limit holds them, but Flux has not asked for their priorities since the reload.
+/// The data was pushed before the jobs were replayed, so no limit holds the jobs, but Flux has not asked for their priorities since the
+/// reload.
 #[test]
-fn a_push_prices_jobs_that_flux_has_not_asked_about_since_a_reload() {
+fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload() {
     let mut host = live_host(Policy::FairTree);
     let jobs = [7, 8, 7, 8, 7].map(|user| host.submit(HostJob::new(user)).unwrap());
     let mut engine = Engine::with_batches(SINGLE_POSTS);
@@ -228,14 +229,15 @@ fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_request
     assert_eq!(pauses.collect::<Vec<_>>(), [0.0075]);
 }
 
-/// User 7 may run one job in bank A. Returns a released job in SCHED and a held job. The held job's priority comes from its urgency alone.
+/// Returns a host where user 7 may run one job in bank A, a released job in SCHED, and a held job. The priority of the held job comes from
+/// its urgency alone.
 fn submit_released_and_held(settings: Settings) -> (Host, [JobId; 2]) {
     let mut host = live_host(Policy::Classic);
     host.engine.batches = SINGLE_POSTS;
     host.send_event(Event::Settings(settings));
-    let mut all = accounts();
-    all.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
-    host.send_event(Event::Policy(all, tree(Policy::Classic, NOW, leaves())));
+    let mut all_accounts = accounts();
+    all_accounts.associations.iter_mut().for_each(|one| one.association.max_running_jobs = Limit(1));
+    host.send_event(Event::Policy(all_accounts, tree(Policy::Classic, NOW, leaves())));
     let running_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.start_job(running_job);
     let [freed, held] =
@@ -412,9 +414,9 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
         host.advance_and_refresh(30.0);
         let mut site = tree(Policy::Classic, host.now, leaves());
         site.associations[0].shares = Shares::Count(shares);
-        let mut changed = accounts();
-        changed.weights.push(("fairshare".to_owned(), weight));
-        host.send_event(Event::Policy(changed, site));
+        let mut changed_accounts = accounts();
+        changed_accounts.weights.push(("fairshare".to_owned(), weight));
+        host.send_event(Event::Policy(changed_accounts, site));
         assert_eq!(count_stale(&host), 0, "{weight} {shares}");
     }
 }

@@ -75,9 +75,9 @@ fn a_preview_without_a_tree_uses_the_pushed_fair_shares() {
     for user in [7, 8, 7, 8] {
         host.submit(HostJob::new(user).bank("A")).unwrap();
     }
-    let mut next = accounts();
-    next.associations[1].fairshare = 0.9;
-    stage_push(&mut host, next, SitePart::default());
+    let mut next_accounts = accounts();
+    next_accounts.associations[1].fairshare = 0.9;
+    stage_push(&mut host, next_accounts, SitePart::default());
     let (preview, before, after) = preview_and_commit(&mut host);
     check_preview(&preview, &before, &after);
     assert_eq!((preview.repriced, preview.moved), (2, 4));
@@ -99,9 +99,9 @@ fn a_preview_compares_the_jobs_of_one_scheduler_queue() {
         for (user, queue) in [(7, "q1"), (8, "q2")] {
             host.submit(HostJob::new(user).bank("A").queue(queue)).unwrap();
         }
-        let mut next = accounts();
-        next.associations[1].fairshare = 0.9;
-        stage_push(&mut host, next, SitePart::default());
+        let mut next_accounts = accounts();
+        next_accounts.associations[1].fairshare = 0.9;
+        stage_push(&mut host, next_accounts, SitePart::default());
         let (preview, before, after) = preview_and_commit(&mut host);
         assert_eq!((preview.repriced, preview.moved), (1, moved), "{what}");
         if moved > 0 {
@@ -203,9 +203,9 @@ fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
 #[test]
 fn a_preview_reports_an_invalid_tree() {
     let mut host = live_host(Policy::FairTree);
-    let mut wrong = tree(Policy::FairTree, NOW, leaves());
-    wrong.banks[1].parent = Some("nowhere".into());
-    stage_push(&mut host, accounts(), wrong);
+    let mut wrong_tree = tree(Policy::FairTree, NOW, leaves());
+    wrong_tree.banks[1].parent = Some("nowhere".into());
+    stage_push(&mut host, accounts(), wrong_tree);
     let fault = host.engine.preview(host.now, 10).unwrap_err();
     assert!(fault.contains("nowhere"), "{fault}");
 }

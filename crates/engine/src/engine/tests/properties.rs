@@ -330,8 +330,8 @@ fn run_with_other_plugins(site: Site, ops: &[Op], mut observe: impl FnMut(&Op, &
     world.host.send_event(Event::Reprioritize);
     world.check_counts();
     world.check_no_job_is_stranded();
-    let all: Vec<JobId> = world.host.jobs.keys().copied().collect();
-    all.into_iter().for_each(|id| world.host.end_job(id));
+    let all_jobs: Vec<JobId> = world.host.jobs.keys().copied().collect();
+    all_jobs.into_iter().for_each(|id| world.host.end_job(id));
     world.check_counts();
     assert_eq!(world.host.engine.count_stored_jobs(), []);
     assert!(world.host.engine.book().find(UserId(7), None).is_some());

@@ -30,7 +30,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-/// A site with a running job of user 7, whose usage changes with time, and pending jobs of users 7 and 8.
+/// A host with a running job of user 7, so that the usage of user 7 changes with time, and pending jobs of users 7 and 8.
 struct Site {
     host: Host,
     of_7: JobId,
@@ -70,11 +70,11 @@ impl Site {
 }
 
 #[test]
-fn a_push_is_named_by_the_kind_of_its_change() {
+fn the_reason_names_the_kind_of_change_of_a_push() {
     let q1 = |priority: i64| {
-        let mut changed = queue("q1");
-        changed.priority = priority;
-        changed
+        let mut changed_queue = queue("q1");
+        changed_queue.priority = priority;
+        changed_queue
     };
     assert_eq!(
         Site::new().push(|accounts, _| accounts.queues = vec![q1(7), queue("q2")], &["queue-priority"]),
@@ -106,7 +106,7 @@ fn a_push_is_named_by_the_kind_of_its_change() {
 }
 
 #[test]
-fn several_changes_of_a_push_are_all_named() {
+fn the_reason_names_all_changes_of_a_push() {
     let mut site = Site::new();
     let change = |accounts: &mut Accounts, site: &mut SitePart| {
         let mut changed = queue("q1");
@@ -123,7 +123,7 @@ fn several_changes_of_a_push_are_all_named() {
 }
 
 #[test]
-fn a_refresh_long_after_a_push_of_shares_is_named_usage() {
+fn a_refresh_long_after_a_push_of_shares_has_the_reason_usage() {
     let mut host = live_host(Policy::FairTree);
     let [running_job, of_7, of_8] = [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
     // The push changes shares in bank B, which has no pending jobs, so it changes no fair-share in bank A.
@@ -155,7 +155,7 @@ fn a_push_that_changes_nothing_keeps_the_reason() {
 }
 
 #[test]
-fn a_users_change_of_a_job_is_named() {
+fn the_reason_names_a_users_change_of_a_job() {
     let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(reason_codes(&host, id), ["submitted"]);
@@ -177,7 +177,7 @@ fn a_users_change_of_a_job_is_named() {
 }
 
 #[test]
-fn a_first_priority_is_named_by_how_the_job_came() {
+fn the_reason_of_a_first_priority_names_how_the_job_came() {
     let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     for is_reload in [true, false] {
@@ -187,21 +187,21 @@ fn a_first_priority_is_named_by_how_the_job_came() {
         host.run_until_idle();
         assert_eq!(reason_codes(&host, id), ["loaded"], "reload: {is_reload}");
     }
-    let mut bare = Host::new();
-    let waits = bare.submit(HostJob::new(7).bank("A")).unwrap();
-    bare.send_event(Event::Policy(accounts(), SitePart::default()));
-    bare.run_until_idle();
-    assert_eq!(reason_codes(&bare, waits), ["data"]);
+    let mut bare_host = Host::new();
+    let waits = bare_host.submit(HostJob::new(7).bank("A")).unwrap();
+    bare_host.send_event(Event::Policy(accounts(), SitePart::default()));
+    bare_host.run_until_idle();
+    assert_eq!(reason_codes(&bare_host, waits), ["data"]);
 }
 
 #[test]
-fn a_pushed_fair_share_is_named_without_live_fair_share() {
+fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
     let mut host = Host::new();
     host.send_event(Event::Policy(accounts(), SitePart::default()));
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
-    let mut changed = accounts();
-    changed.associations[0].fairshare = 0.25;
-    host.send_event(Event::Policy(changed.clone(), SitePart::default()));
+    let mut changed_accounts = accounts();
+    changed_accounts.associations[0].fairshare = 0.25;
+    host.send_event(Event::Policy(changed_accounts.clone(), SitePart::default()));
     host.run_until_idle();
     assert_eq!(reason_codes(&host, id), ["fairshare"]);
     assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
@@ -210,19 +210,19 @@ fn a_pushed_fair_share_is_named_without_live_fair_share() {
     host.send_event(Event::Reprioritize);
     host.run_until_idle();
     assert_eq!(reason_codes(&host, id), ["weight"]);
-    let mut own = queue("q1");
-    own.priority = 3;
-    changed.queues = vec![own.clone()];
-    host.send_event(Event::Queues(vec![own]));
+    let mut own_queue = queue("q1");
+    own_queue.priority = 3;
+    changed_accounts.queues = vec![own_queue.clone()];
+    host.send_event(Event::Queues(vec![own_queue]));
     host.send_event(Event::Reprioritize);
     host.run_until_idle();
     assert_eq!(reason_codes(&host, id), ["queue-priority"]);
-    changed.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
-    host.send_event(Event::Policy(changed.clone(), SitePart::default()));
+    changed_accounts.weights = vec![("fairshare".to_owned(), -1), ("queue".to_owned(), 0)];
+    host.send_event(Event::Policy(changed_accounts.clone(), SitePart::default()));
     host.run_until_idle();
     assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["weight".into()], 0));
-    changed.config.zero_score = ZeroScore::Floor;
-    host.send_event(Event::Policy(changed, SitePart::default()));
+    changed_accounts.config.zero_score = ZeroScore::Floor;
+    host.send_event(Event::Policy(changed_accounts, SitePart::default()));
     host.run_until_idle();
     assert_eq!((reason_codes(&host, id), posted_priority(&host, id)), (vec!["zero-score".into()], 1));
     host.send_event(Event::Config(ConfigPatch {
@@ -235,7 +235,7 @@ fn a_pushed_fair_share_is_named_without_live_fair_share() {
 }
 
 #[test]
-fn settings_that_change_priorities_are_named() {
+fn the_reason_names_settings_that_change_priorities() {
     let mut host = live_host(Policy::FairTree);
     let id = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.send_event(Event::Settings(Settings::default()));
@@ -267,7 +267,7 @@ fn settings_that_change_priorities_are_named() {
 
 /// Running limits are strict. When the urgency of the job rises from 0, another job runs, so the job is held until that job ends.
 #[test]
-fn a_job_that_was_held_again_is_named_released() {
+fn a_job_that_was_held_again_has_the_reason_released() {
     let mut host = Host::with_data(vec![one_job_record(7, "A")], vec![queue("q1")]);
     host.send_event(Event::Settings(running_limit_settings(RunningLimits::Strict, &[])));
     let at_urgency_0_job = host.submit(HostJob::new(7)).unwrap();
@@ -284,7 +284,7 @@ fn a_job_that_was_held_again_is_named_released() {
 }
 
 #[test]
-fn the_last_change_before_usage_is_named_too() {
+fn the_answer_also_names_the_last_change_before_usage() {
     let mut site = Site::new();
     site.push(|_, site| site.associations[0].shares = Shares::Count(1000), &["shares"]);
     let shares = site.host.engine.view().priced(site.of_7).unwrap().when;

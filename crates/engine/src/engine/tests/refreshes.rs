@@ -46,8 +46,8 @@ pub fn engine_with_tree(policy: SitePart) -> Engine {
 #[test]
 fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
     for (users, running, turns) in [(3, 0, 0), (4_000, 0, 0), (4_001, 0, 4), (3, 3_997, 0), (3, 3_998, 4)] {
-        let mut all = accounts();
-        all.associations = vec![record(association(10, "A"), "A")];
+        let mut all_accounts = accounts();
+        all_accounts.associations = vec![record(association(10, "A"), "A")];
         let leaves = (10..).take(users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
         let mut engine = Engine::with_small_batches();
         for id in 0..running {
@@ -56,7 +56,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
             let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
             engine.standing.usages.started(&job).unwrap();
         }
-        engine.handle(NOW, Event::Policy(all, tree(Policy::FairTree, NOW, leaves)));
+        engine.handle(NOW, Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves)));
         let mut slices = 0;
         while engine.view().live_snapshot().is_refreshing {
             slices += 1;
@@ -73,8 +73,9 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
 fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associations() {
     let turns = |users: u32, jobs: usize, interleave: bool| {
         let mut host = Host::new();
-        let mut all = accounts();
-        all.associations = (10..10 + users).map(|user| record(association(user, "A"), "A")).collect();
+        let mut all_accounts = accounts();
+        all_accounts.associations =
+            (10..10 + users).map(|user| record(association(user, "A"), "A")).collect();
         let site = || {
             let leaves = (10..10 + users).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
             tree(Policy::Classic, NOW, leaves)
@@ -82,7 +83,7 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
         // One loop posts all priorities, so the counted slices only compute priorities.
         host.engine.batches = Batches { ordered: 20, longest_loop: usize::MAX, ..FEW };
         host.send_event(Event::Settings(Settings { interleave, ..Settings::default() }));
-        host.send_event(Event::Policy(all.clone(), site()));
+        host.send_event(Event::Policy(all_accounts.clone(), site()));
         for job in 0..jobs {
             host.submit(HostJob::new(10 + job as u32 % users)).unwrap();
         }
@@ -91,7 +92,7 @@ fn the_turns_of_a_refresh_depend_on_the_number_of_jobs_and_not_on_their_associat
                 |effect: &Effect| matches!(effect, Effect::Prioritize(..) | Effect::ReprioritizeAll);
             effects.iter().any(is_post)
         };
-        let mut effects = host.engine.handle(NOW, Event::Policy(all, site()));
+        let mut effects = host.engine.handle(NOW, Event::Policy(all_accounts, site()));
         let mut turns = 0;
         while !is_posted(&effects) && host.engine.view().live_snapshot().is_refreshing {
             turns += 1;
@@ -161,9 +162,9 @@ fn the_refresh_timer_runs_only_if_priorities_change_with_time() {
         ("fair-shares change, without refreshes", set(0.0, 0), tree(), None),
     ] {
         let mut engine = Engine::with_small_batches();
-        let first = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
+        let first_effects = engine.handle(NOW, Event::Policy(accounts(), policy.clone()));
         let has_tree = policy.rule.is_some();
-        assert_eq!(armed_refresh(&first), has_tree.then_some(30.0), "{what}: the default");
+        assert_eq!(armed_refresh(&first_effects), has_tree.then_some(30.0), "{what}: the default");
         assert_eq!(armed_refresh(&engine.handle(NOW, Event::Settings(settings))), seconds, "{what}");
         let again = engine.handle(NOW, Event::Policy(accounts(), policy));
         assert_eq!(armed_refresh(&again), None, "{what}: the timer runs already");
@@ -426,12 +427,13 @@ fn a_job_that_flux_no_longer_has_is_removed_from_the_pending_jobs() {
 #[test]
 fn a_query_between_a_large_push_and_its_first_slice_returns_standings_without_ranks() {
     for policy in Policy::ALL {
-        let mut all = accounts();
-        all.associations = (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
+        let mut all_accounts = accounts();
+        all_accounts.associations =
+            (10..).take(4_001).map(|user| record(association(user, "A"), "A")).collect();
         let leaves = (10..).take(4_001).map(|user| leaf(user, "A", f64::from(user), 0.0)).collect();
         let mut engine = Engine::with_small_batches();
         let site = tree(policy, NOW, leaves);
-        let effects = engine.handle(NOW, Event::Policy(all, site));
+        let effects = engine.handle(NOW, Event::Policy(all_accounts, site));
         assert!(effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Slice))), "{policy:?}");
         assert_eq!(
             crate::engine::answers::stats(

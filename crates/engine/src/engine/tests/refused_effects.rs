@@ -12,9 +12,9 @@ use fairshare::Policy;
 
 /// Returns a host with a job in SCHED and a job that is held, because `max_sched_jobs` is 1.
 fn submit_scheduled_and_held() -> (Host, JobId, JobId) {
-    let mut one = association(7, "A");
-    one.max_sched_jobs = Limit(1);
-    let mut host = Host::with_data(vec![record(one, "A")], vec![queue("q1")]);
+    let mut one_association = association(7, "A");
+    one_association.max_sched_jobs = Limit(1);
+    let mut host = Host::with_data(vec![record(one_association, "A")], vec![queue("q1")]);
     let [first, held_job] = [(); 2].map(|()| host.submit(HostJob::new(7)).unwrap());
     assert_eq!(host.names(held_job), ["max-sched-jobs-user-limit"]);
     (host, first, held_job)

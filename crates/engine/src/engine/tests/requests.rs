@@ -36,9 +36,9 @@ fn reads_eventlog(effects: &[Effect]) -> bool {
 /// Returns an engine with a limit of one running job for user 7, and a job of this user that a reload shows in `state`.
 fn replay_job(state: State, change: impl FnOnce(&mut HostJob)) -> (Engine, HostJob) {
     let mut engine = Engine::with_small_batches();
-    let mut one = association(7, "A");
-    one.max_running_jobs = Limit(1);
-    engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
+    let mut one_association = association(7, "A");
+    one_association.max_running_jobs = Limit(1);
+    engine.handle(NOW, Event::Associations(vec![record(one_association, "A")]));
     let mut job = HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
     job.project = Some("*".to_owned());
     change(&mut job);
@@ -123,9 +123,9 @@ fn a_job_in_cleanup_counts_as_running_while_it_has_resources() {
 fn the_eventlog_of_a_job_that_the_engine_validated_is_never_read() {
     let mut host = Host::new();
     host.submit(HostJob::new(7)).unwrap();
-    let mut one = association(7, "A");
-    one.max_running_jobs = Limit(1);
-    let records = || vec![record(one.clone(), "A")];
+    let mut one_association = association(7, "A");
+    one_association.max_running_jobs = Limit(1);
+    let records = || vec![record(one_association.clone(), "A")];
     assert!(!reads_eventlog(&host.engine.handle(NOW, Event::Associations(records()))));
     // The engine has no history of a job that a reload shows before the data come.
     let mut engine = Engine::with_small_batches();
@@ -172,9 +172,9 @@ fn a_job_without_data_may_move_to_an_unknown_bank_without_a_log_line() {
 #[test]
 fn a_rejection_names_the_first_fault_whatever_the_size_of_the_job() {
     let mut engine = Engine::with_small_batches();
-    let mut one = association(7, "A");
-    one.active = false;
-    engine.handle(NOW, Event::Associations(vec![record(one, "A")]));
+    let mut one_association = association(7, "A");
+    one_association.active = false;
+    engine.handle(NOW, Event::Associations(vec![record(one_association, "A")]));
     let job = HostJob::new(7);
     let facts = crate::engine::JobFacts { size: Err(SizeError::NoCore), ..Host::facts(ID, &job) };
     let effects = engine.handle(NOW, Event::Validate(facts));
@@ -291,17 +291,17 @@ fn a_foreign_loop_releases_no_job_before_the_next_turn() {
 fn a_job_past_depend_gets_no_dependency_when_it_moves_to_a_full_queue() {
     for state in [State::Depend, State::Sched] {
         let mut host = make_site(|_| ());
-        let mut full = queue("q2");
-        full.max_sched_jobs = Limit(0);
-        host.send_event(Event::Queues(vec![queue("q1"), full]));
+        let mut full_queue = queue("q2");
+        full_queue.max_sched_jobs = Limit(0);
+        host.send_event(Event::Queues(vec![queue("q1"), full_queue]));
         let job = HostJob::new(7).queue("q1");
         let job = if state == State::Depend { job.blocked_by("afterany:1") } else { job };
         let id = host.submit(job).unwrap();
         assert_eq!(host.state(id), Some(state));
-        let mut moved = host.jobs[&id].clone();
-        moved.queue = Some("q2".to_owned());
-        moved.state = if state == State::Sched { State::Priority } else { state };
-        let effects = host.engine.handle(NOW, Event::Updated(Host::facts(id, &moved)));
+        let mut moved_facts = host.jobs[&id].clone();
+        moved_facts.queue = Some("q2".to_owned());
+        moved_facts.state = if state == State::Sched { State::Priority } else { state };
+        let effects = host.engine.handle(NOW, Event::Updated(Host::facts(id, &moved_facts)));
         let holds = has_effect(&effects, |effect| matches!(effect, Effect::AddDependency(..)));
         assert_eq!(holds, state == State::Depend, "{state:?}");
     }
@@ -316,9 +316,9 @@ fn a_job_that_is_being_released_gets_no_dependency_when_it_moves() {
     host.jobs.remove(&first_job);
     let effects = host.engine.handle(NOW, Event::Inactive(first_job));
     assert!(has_effect(&effects, |effect| matches!(effect, Effect::RemoveDependency(id, _) if *id == held)));
-    let mut moved = host.jobs[&held].clone();
-    moved.queue = Some("q2".to_owned());
-    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(held, &moved)));
+    let mut moved_facts = host.jobs[&held].clone();
+    moved_facts.queue = Some("q2".to_owned());
+    let effects = host.engine.handle(NOW, Event::Updated(Host::facts(held, &moved_facts)));
     assert!(!has_effect(&effects, |effect| matches!(effect, Effect::AddDependency(..))));
 }
 

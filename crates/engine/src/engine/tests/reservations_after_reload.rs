@@ -10,9 +10,9 @@ use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Run, Sched};
 
 fn records(max_running: Limit) -> Event<'static> {
-    let mut one = association(7, "A");
-    one.max_running_jobs = max_running;
-    Event::Associations(vec![record(one, "A")])
+    let mut one_association = association(7, "A");
+    one_association.max_running_jobs = max_running;
+    Event::Associations(vec![record(one_association, "A")])
 }
 
 fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {

@@ -10,7 +10,7 @@ use crate::engine::{Effect, Engine, Event, State, Timer};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-/// Up to this number of jobs get their priorities in Flux's loop. If there are more, `SLICE` jobs get theirs in each turn.
+/// The largest number of jobs that get their priorities in Flux's loop. If there are more, `SLICE` jobs get their priorities in each turn.
 const MAX_IN_LOOP: usize = 4;
 const SLICE: usize = 3;
 

@@ -137,8 +137,8 @@ fn a_failed_lookup_leaves_the_job_unchanged_unless_flux_does_not_have_it() {
     let mut host = make_site(|_| ());
     let id = submit(&mut host, 1);
     send_panic(&mut host, None);
-    let asked = host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    assert_eq!(looked_up_jobs(&asked), [id]);
+    let asked_effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
+    assert_eq!(looked_up_jobs(&asked_effects), [id]);
     let effects = host.engine.refused(Effect::LookUp(id), Refusal::Other("no memory".to_owned()));
     assert!(logs_text(&effects, &format!("job {id}: failed to look it up: no memory")));
     assert!(host.engine.view().has_job(id));
@@ -190,10 +190,10 @@ fn the_engine_waits_for_no_eventlog_after_the_fourth_panic() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let [_, held] = [(); 2].map(|()| submit(&mut host, 1));
     host.never_answered.insert(held);
-    let mut limited = association(7, "A");
-    limited.max_sched_jobs = Limit(1);
+    let mut limited_association = association(7, "A");
+    limited_association.max_sched_jobs = Limit(1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, Event::Associations(vec![record(limited, "A")]));
+    engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
     host.replay_jobs(true, engine);
     assert!(host.engine.ledger().job(held).unwrap().is_unread() && host.engine.ledger().has_unread());
     for _ in 0..4 {
@@ -261,8 +261,8 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     assert_eq!(host.state(second_job), Some(State::Sched));
     assert_no_drift(&host);
     // The same with two blocked jobs, whose dependencies end.
-    let narrow = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
-    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![narrow]);
+    let narrow_queue = Queue { max_nodes_per_assoc: Limit(1), ..queue("q1") };
+    let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![narrow_queue]);
     let jobs = [(); 2].map(|()| host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap());
     host.remove_dependency(jobs[0], "afterany:1");
     host.panics_at = Some(|event| matches!(event, Event::Dependency { .. }));
@@ -292,11 +292,11 @@ fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
 fn a_refresh_that_a_panic_interrupts_starts_again_a_period_later() {
     for (users, refresh) in [(8, 30.0), (5_000, 30.0), (8, 0.0)] {
         let mut host = live_host(Policy::FairTree);
-        let mut all = accounts();
-        all.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
+        let mut all_accounts = accounts();
+        all_accounts.associations.extend((100..100 + users).map(|user| record(association(user, "A"), "A")));
         let many = leaves().into_iter().chain((100..100 + users).map(|user| leaf(user, "A", 1.0, 0.0)));
         host.send_event(Event::Settings(Settings { refresh, ..Settings::default() }));
-        host.send_event(Event::Policy(all, tree(Policy::FairTree, NOW, many.collect())));
+        host.send_event(Event::Policy(all_accounts, tree(Policy::FairTree, NOW, many.collect())));
         let [running_job, mine, other] =
             [7, 7, 8].map(|user| host.submit(HostJob::new(user).bank("A")).unwrap());
         host.start_job(running_job);
@@ -359,8 +359,8 @@ fn pending_requests_are_repeated_after_a_panic() {
         effects.iter().filter(|effect| matches!(effect, Effect::ListEnded { .. })).count()
     };
     let mut engine = Engine::with_small_batches();
-    let pushed = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
-    assert_eq!(asks(&pushed), 1);
+    let pushed_effects = engine.handle(NOW, Event::Policy(accounts(), tree(Policy::FairTree, NOW, leaves())));
+    assert_eq!(asks(&pushed_effects), 1);
     for time in 1..=12 {
         let effects = engine.handle(NOW, Event::Panicked(None));
         let gives_up = logs_text(&effects, "job-list does not answer");

@@ -11,8 +11,8 @@ use crate::ids::{JobId, Limit};
 
 /// Returns a host with user 7 in banks A and B. In bank A, one job may be in SCHED.
 fn make_site() -> Host {
-    let one = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
-    Host::with_data(vec![record(one, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
+    let one_association = Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    Host::with_data(vec![record(one_association, "A"), record(association(7, "B"), "A")], vec![queue("q1")])
 }
 
 fn apply_panic(host: &mut Host) {

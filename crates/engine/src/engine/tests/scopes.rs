@@ -258,9 +258,12 @@ fn the_order_of_held_jobs_follows_a_changed_fair_share() {
 #[test]
 fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
-    let mut narrow = association(8, "A");
-    narrow.max_sched_jobs = Limit(0);
-    host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.9, ..record(narrow, "A") }]));
+    let mut narrow_association = association(8, "A");
+    narrow_association.max_sched_jobs = Limit(0);
+    host.send_event(Event::Associations(vec![AssociationRecord {
+        fairshare: 0.9,
+        ..record(narrow_association, "A")
+    }]));
     let [one_job, two_job] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
     let own_job = host.submit(job(8, "A", 0)).unwrap();
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
@@ -282,13 +285,14 @@ fn no_job_is_overtaken_indefinitely() {
     let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
     let large_job = host.submit(job(7, "B", 4)).unwrap();
-    let small: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let scheduled = |host: &Host| small.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
+    let small_jobs: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let scheduled =
+        |host: &Host| small_jobs.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
     let mut ends = 0;
     while host.state(large_job) == Some(State::Depend) {
         let over_job = running.remove(0);
         host.end_job(over_job);
-        running.extend(small.iter().filter(|id| host.state(**id) == Some(State::Sched)));
+        running.extend(small_jobs.iter().filter(|id| host.state(**id) == Some(State::Sched)));
         running.dedup();
         running.sort_unstable();
         running.dedup();
@@ -297,7 +301,7 @@ fn no_job_is_overtaken_indefinitely() {
     }
     assert_eq!(scheduled(&host) as u64, OVERTAKEN, "exactly `OVERTAKEN` jobs overtook the large job");
     // Jobs that were submitted while the headroom was reserved are released afterwards.
-    assert_eq!(host.state(small[small.len() - 1]), Some(State::Depend));
+    assert_eq!(host.state(small_jobs[small_jobs.len() - 1]), Some(State::Depend));
     host.end_job(large_job);
     let released = host.jobs.values().filter(|job| job.state == State::Sched).count();
     assert_eq!(released, 4);
@@ -349,7 +353,7 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
     assert_settled(&host);
 }
 
-/// Both name the shared limit on GPUs. They name no limit on a resource that the job does not request.
+/// Both texts name the shared limit on GPUs. Neither names a limit on a resource that the job does not request.
 #[test]
 fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
     let mut host =

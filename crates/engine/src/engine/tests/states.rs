@@ -8,8 +8,9 @@ use crate::ids::Limit;
 
 #[test]
 fn each_active_job_counts_in_exactly_one_state() {
-    let own = Association { max_running_jobs: Limit(1), ..association(7, "A") };
-    let mut host = Host::with_data(vec![record(own, "A"), record(association(8, "A"), "A")], Vec::new());
+    let own_association = Association { max_running_jobs: Limit(1), ..association(7, "A") };
+    let mut host =
+        Host::with_data(vec![record(own_association, "A"), record(association(8, "A"), "A")], Vec::new());
     let states = |host: &Host| {
         let stats = crate::engine::answers::stats(
             &host.engine.view(),

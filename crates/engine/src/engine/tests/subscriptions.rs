@@ -70,8 +70,8 @@ fn an_unsubscribed_job_gets_no_dependency_and_goes_to_sched_if_there_is_headroom
     satisfy_dependencies(&mut host, &[blocked_job]);
     assert_eq!(host.state(blocked_job), Some(Sched));
     // An update into a full queue adds no dependency either.
-    let full = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
-    host.send_event(Event::Queues(vec![queue("q1"), full]));
+    let full_queue = crate::accounts::Queue { max_sched_jobs: Limit(0), ..queue("q2") };
+    host.send_event(Event::Queues(vec![queue("q1"), full_queue]));
     let moved_job = submit_dependent(&mut host);
     host.update_job(moved_job, Some("q2"), None).unwrap();
     assert_eq!(host.names(moved_job), [AFTER]);
@@ -117,7 +117,7 @@ fn the_plugin_subscribes_to_a_new_job_when_another_subscription_has_ended() {
 }
 
 #[test]
-fn the_explanation_of_an_unsubscribed_job_is_true() {
+fn the_explanation_of_an_unsubscribed_job_is_correct() {
     let mut host = use_all_subscriptions(|a| a.max_sched_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
     let blocked_job = submit_dependent(&mut host);
@@ -158,7 +158,7 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
 /// releases them as if none did.
 #[test]
 fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
-    let own = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
+    let own_association = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };
     for are_blocked in [true, false] {
         let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
         let first_job = submit(&mut host, 1);
@@ -166,14 +166,15 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
         let held: Vec<JobId> = (0..FEW.subscribed + 3).map(|_| host.submit(undeclared()).unwrap()).collect();
         let last_job = submit(&mut host, 1);
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, Event::Associations(vec![record(own(), "A")]));
+        engine.handle(NOW, Event::Associations(vec![record(own_association(), "A")]));
         host.replay_jobs(true, engine);
         assert_eq!(host.subscribed.len(), FEW.subscribed);
         let keepers = |host: &Host, id: &JobId| host.engine.ledger().job(*id).unwrap().keepers;
-        let beyond: Vec<JobId> = held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
-        assert!(beyond.iter().all(|id| keepers(&host, id) == Keepers::NobodyElse));
+        let beyond_jobs: Vec<JobId> =
+            held.iter().copied().filter(|id| !host.subscribed.contains(id)).collect();
+        assert!(beyond_jobs.iter().all(|id| keepers(&host, id) == Keepers::NobodyElse));
         if !are_blocked {
-            beyond.iter().for_each(|id| host.remove_dependency(*id, AFTER));
+            beyond_jobs.iter().for_each(|id| host.remove_dependency(*id, AFTER));
         }
         host.start_job(first_job);
         if are_blocked {
@@ -183,12 +184,12 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
                 let job = host.engine.ledger().job(*id).unwrap();
                 (job.grant, job.keepers) == (Grant::Blocked, Keepers::Others) && host.names(*id) == [AFTER]
             };
-            assert!(beyond.iter().all(is_blocked));
-            satisfy_dependencies(&mut host, &beyond);
-            assert_eq!(states(&host, &beyond), vec![Priority; beyond.len()]);
+            assert!(beyond_jobs.iter().all(is_blocked));
+            satisfy_dependencies(&mut host, &beyond_jobs);
+            assert_eq!(states(&host, &beyond_jobs), vec![Priority; beyond_jobs.len()]);
             host.start_job(last_job);
         }
-        for id in &beyond {
+        for id in &beyond_jobs {
             assert_eq!(host.state(*id), Some(Sched), "blocked: {are_blocked}");
             host.start_job(*id);
         }
@@ -234,7 +235,7 @@ fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them
         host.end_job(*id);
     }
     assert_no_drift(&host);
-    let others: Vec<JobId> = host.jobs.keys().copied().collect();
-    others.into_iter().for_each(|id| host.end_job(id));
+    let others_jobs: Vec<JobId> = host.jobs.keys().copied().collect();
+    others_jobs.into_iter().for_each(|id| host.end_job(id));
     assert_eq!(host.engine.count_stored_jobs(), []);
 }

@@ -17,7 +17,7 @@ const NINTH: Rule = Rule {
 
 /// The added limit must hold and release jobs as the other limits do.
 #[test]
-fn a_ninth_limit_is_a_row() {
+fn a_ninth_limit_needs_only_a_row_of_the_table() {
     let counters = [RULES.counters, &[NINTH]].concat().leak();
     let tables = Tables { rules: Rules { counters, ..RULES }, ..Tables::default() };
     let mut host = Host::new();
@@ -41,7 +41,7 @@ const THIRD: PerJob = PerJob {
 };
 
 #[test]
-fn a_limit_on_a_single_job_is_a_row() {
+fn a_limit_on_a_single_job_needs_only_a_row_of_the_table() {
     let per_job = [RULES.per_job, &[THIRD]].concat().leak();
     let mut host = Host::new();
     host.engine = make_site(Tables { rules: Rules { per_job, ..RULES }, ..Tables::default() });
@@ -67,7 +67,7 @@ const EVEN: Factor = Factor {
 };
 
 #[test]
-fn a_fifth_factor_is_a_row() {
+fn a_fifth_factor_needs_only_a_row_of_the_table() {
     static FIVE: [Factor; 5] = {
         let [fairshare, queue, bank, urgency, ..] = FACTORS;
         [fairshare, queue, bank, urgency, FIFTH]

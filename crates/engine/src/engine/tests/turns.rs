@@ -139,10 +139,10 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
 /// The engine rejects an update into a full queue for a job past DEPEND. A job in DEPEND can be held there instead.
 #[test]
 fn a_job_in_depend_may_move_to_a_full_queue() {
-    let mut full = queue("q2");
-    full.max_sched_jobs = Limit(1);
+    let mut full_queue = queue("q2");
+    full_queue.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with_data(records, vec![queue("q1"), full]);
+    let mut host = Host::with_data(records, vec![queue("q1"), full_queue]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let id = host.submit(HostJob::new(7).queue("q1").blocked_by("afterany:1")).unwrap();
     assert_eq!(host.update_job(id, Some("q2"), Some("B")), Ok(()));

@@ -17,10 +17,10 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
     c.max_running_jobs = Limit(0);
     let mut d = association(7, "D");
     d.max_sched_jobs = Limit(0);
-    let mut small = queue("q2");
-    small.max_sched_nodes_per_assoc = Limit(1);
+    let mut small_queue = queue("q2");
+    small_queue.max_sched_nodes_per_assoc = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(b, "A"), record(c, "A"), record(d, "A")];
-    let mut host = Host::with_data(records, vec![queue("q1"), small, queue("q3")]);
+    let mut host = Host::with_data(records, vec![queue("q1"), small_queue, queue("q3")]);
     host.submit(HostJob::new(7).bank("B")).unwrap();
     let id = host.submit(HostJob::new(7).queue("q1").size(2, 2)).unwrap();
     let later = "is not allowed; try again later";
@@ -60,10 +60,10 @@ fn an_update_is_checked_against_the_new_queue_or_bank() {
 
 #[test]
 fn an_update_of_queue_and_bank_is_checked_as_one_update() {
-    let mut full = queue("q2");
-    full.max_sched_jobs = Limit(1);
+    let mut full_queue = queue("q2");
+    full_queue.max_sched_jobs = Limit(1);
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with_data(records, vec![queue("q1"), full]);
+    let mut host = Host::with_data(records, vec![queue("q1"), full_queue]);
     host.submit(HostJob::new(7).bank("B").queue("q2")).unwrap();
     let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
     let text = "updating to queue q2 while it is already at max-sched-jobs-queue-limit limit is not allowed; \
@@ -80,9 +80,9 @@ fn an_update_of_queue_and_bank_is_checked_as_one_update() {
 /// A held job needs no check, because the release scan checks it later. A job that stays in its queue was checked before.
 #[test]
 fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
-    let narrow = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
+    let narrow_queue = |name: &str, cap| Queue { max_sched_jobs: Limit(cap), ..queue(name) };
     let records = vec![record(association(7, "A"), "A"), record(association(7, "B"), "A")];
-    let mut host = Host::with_data(records, vec![narrow("q1", 1), narrow("q2", 1)]);
+    let mut host = Host::with_data(records, vec![narrow_queue("q1", 1), narrow_queue("q2", 1)]);
     for bank in ["A", "B"] {
         host.submit(HostJob::new(7).bank(bank).queue("q2")).unwrap();
     }
@@ -93,7 +93,7 @@ fn the_update_of_a_held_job_and_an_update_to_the_same_queue_always_pass() {
         assert_eq!(host.update_job(held_job, Some("q2"), bank), Ok(()), "{bank:?}");
         assert_eq!(host.state(held_job), Some(State::Depend));
     }
-    host.send_event(Event::Queues(vec![narrow("q1", 0)]));
+    host.send_event(Event::Queues(vec![narrow_queue("q1", 0)]));
     assert_eq!(host.update_job(pending_job, Some("q1"), None), Ok(()));
     assert_eq!(host.state(pending_job), Some(State::Sched));
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);

@@ -24,9 +24,9 @@ pub fn timed_job(user: u32, limit: f64) -> HostJob {
 }
 
 pub fn limited_record(running: i64, nodes: i64) -> AssociationRecord {
-    let mut own = association(7, "A");
-    (own.max_running_jobs, own.max_nodes) = (Limit(running), Limit(nodes));
-    record(own, "A")
+    let mut own_association = association(7, "A");
+    (own_association.max_running_jobs, own_association.max_nodes) = (Limit(running), Limit(nodes));
+    record(own_association, "A")
 }
 
 #[test]
@@ -88,9 +88,9 @@ fn an_explanation_names_twenty_of_the_jobs_whose_end_frees_headroom_and_counts_a
 
 #[test]
 fn only_jobs_of_the_same_queue_free_headroom_of_a_queue_limit() {
-    let mut small = queue("q1");
-    small.max_running_jobs = Limit(1);
-    let mut host = Host::with_data(vec![limited_record(9, 99)], vec![small, queue("q2")]);
+    let mut small_queue = queue("q1");
+    small_queue.max_running_jobs = Limit(1);
+    let mut host = Host::with_data(vec![limited_record(9, 99)], vec![small_queue, queue("q2")]);
     let [other_job, own_job] = ["q2", "q1"].map(|name| host.submit(timed_job(7, 100.0).queue(name)).unwrap());
     host.start_job(other_job);
     host.start_job(own_job);
@@ -150,9 +150,9 @@ fn an_explanation_names_what_other_than_limits_blocks_a_job() {
     host.send_event(Event::Reprioritize);
     host.run_until_idle();
     assert_eq!(causes(&host, pending_job), ["score"]);
-    let mut bare = Host::new();
-    let waits = bare.submit(HostJob::new(9)).unwrap();
-    assert_eq!(causes(&bare, waits), ["association"]);
+    let mut bare_host = Host::new();
+    let waits = bare_host.submit(HostJob::new(9)).unwrap();
+    assert_eq!(causes(&bare_host, waits), ["association"]);
 }
 
 #[test]
@@ -241,15 +241,18 @@ pub fn any_jobs() -> impl Strategy<Value = Vec<(bool, u64, usize, u32, Option<u3
     prop::collection::vec(one, 1..24)
 }
 
-/// Returns a host. `limits` are the running jobs, nodes and jobs in SCHED of user 7 in bank A, and the running jobs and nodes of each
+/// Returns a host with `limits`: the running jobs, nodes and jobs in SCHED of user 7 in bank A, and the running jobs and nodes of each
 /// association in queue q1.
 pub fn make_site(limits: [i64; 5]) -> Host {
-    let mut own = association(7, "A");
-    (own.max_running_jobs, own.max_nodes, own.max_sched_jobs) =
+    let mut own_association = association(7, "A");
+    (own_association.max_running_jobs, own_association.max_nodes, own_association.max_sched_jobs) =
         (Limit(limits[0]), Limit(limits[1]), Limit(limits[2]));
-    let mut small = queue("q1");
-    (small.max_running_jobs, small.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
-    Host::with_data(vec![record(own, "A"), record(association(8, "A"), "A")], vec![small, queue("q2")])
+    let mut small_queue = queue("q1");
+    (small_queue.max_running_jobs, small_queue.max_nodes_per_assoc) = (Limit(limits[3]), Limit(limits[4]));
+    Host::with_data(
+        vec![record(own_association, "A"), record(association(8, "A"), "A")],
+        vec![small_queue, queue("q2")],
+    )
 }
 
 /// Submits jobs, and starts those that are to start. Returns the ids of the accepted jobs.

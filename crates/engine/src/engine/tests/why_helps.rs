@@ -10,31 +10,35 @@ use crate::ids::{JobId, Limit};
 
 #[test]
 fn why_suggests_the_steps_that_would_release_a_held_job() {
-    let own = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
-    let small = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
-    let second = |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
+    let own_association = |nodes| Association { max_nodes: Limit(nodes), ..association(7, "A") };
+    let small_queue = Queue { max_nodes_per_assoc: Limit(2), ..queue("q1") };
+    let second_record =
+        |bank: &str| record(Association { active: bank != "off", ..association(7, bank) }, "A");
     let helps =
         |host: &Host, id| explain_job(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
     // The association's own limit holds the job.
-    let mut host =
-        Host::with_data(vec![record(own(4), "A"), second("off")], vec![small.clone(), queue("q2")]);
+    let mut host = Host::with_data(
+        vec![record(own_association(4), "A"), second_record("off")],
+        vec![small_queue.clone(), queue("q2")],
+    );
     let first_job = host.submit(HostJob::new(7).size(3, 3)).unwrap();
     host.start_job(first_job);
     let held_job = host.submit(HostJob { duration: 0.0, ..HostJob::new(7).size(2, 2) }).unwrap();
     assert_eq!(helps(&host, held_job), ["cancel", "smaller"]);
     let one_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
     assert_eq!(helps(&host, one_job), ["smaller"], "the earlier held job would take two of the nodes");
-    let mut alone = host.clone();
-    alone.end_job(held_job);
+    let mut alone_host = host.clone();
+    alone_host.end_job(held_job);
     assert_eq!(
-        helps(&alone, one_job),
+        helps(&alone_host, one_job),
         ["cancel", "smaller"],
         "the job needs all nodes, and all would be free"
     );
-    host.send_event(Event::Associations(vec![second("B")]));
+    host.send_event(Event::Associations(vec![second_record("B")]));
     assert_eq!(helps(&host, held_job), ["cancel", "smaller", "bank"]);
     // The limit of a queue holds the job.
-    let mut host = Host::with_data(vec![record(own(9), "A")], vec![small.clone(), queue("q2")]);
+    let mut host =
+        Host::with_data(vec![record(own_association(9), "A")], vec![small_queue.clone(), queue("q2")]);
     let [first_job, held_job] =
         [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     host.start_job(first_job);
@@ -50,7 +54,7 @@ fn why_suggests_the_steps_that_would_release_a_held_job() {
     assert_eq!(explain_job(&host, first_job).duration, Some(3600.0));
     assert!(!explain_job(&host, first_job).is_held && explain_job(&host, first_job).others.is_empty());
     // `why` does not suggest a queue without a record.
-    let mut host = Host::with_data(vec![record(own(9), "A")], vec![small]);
+    let mut host = Host::with_data(vec![record(own_association(9), "A")], vec![small_queue]);
     let [_, held_job] = [2, 1].map(|nodes| host.submit(HostJob::new(7).queue("q1").size(nodes, 1)).unwrap());
     assert_eq!((host.state(held_job), helps(&host, held_job)), (Some(State::Depend), vec!["cancel".into()]));
 }
@@ -101,10 +105,11 @@ fn why_names_the_reason_for_the_time_of_a_release() {
 fn why_suggests_no_step_that_would_not_help() {
     let helps =
         |host: &Host, id| explain_job(host, id).helps.into_iter().map(|note| note.code).collect::<Vec<_>>();
-    let own = Association { max_nodes: Limit(4), ..association(7, "A") };
-    let full = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
+    let own_association = Association { max_nodes: Limit(4), ..association(7, "A") };
+    let full_association = Association { max_sched_jobs: Limit(0), ..association(7, "B") };
     // The other bank is full, the site has no second queue, and the limit has no headroom.
-    let mut host = Host::with_data(vec![record(own, "A"), record(full, "A")], vec![queue("q1")]);
+    let mut host =
+        Host::with_data(vec![record(own_association, "A"), record(full_association, "A")], vec![queue("q1")]);
     let first_job =
         host.submit(HostJob { limit: Some(100.0), ..HostJob::new(7).queue("q1").size(4, 4) }).unwrap();
     host.start_job(first_job);
@@ -149,8 +154,8 @@ fn why_suggests_no_step_that_would_not_help() {
 fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
-    let own = |run| record(Association { max_running_jobs: Limit(run), ..association(7, "A") }, "A");
-    host.engine.handle(NOW, Event::Associations(vec![own(9_999)]));
+    let own_record = |run| record(Association { max_running_jobs: Limit(run), ..association(7, "A") }, "A");
+    host.engine.handle(NOW, Event::Associations(vec![own_record(9_999)]));
     let run = |host: &mut Host, id: u64| {
         let job = HostJob { state: State::Run, bank: Some("A".to_owned()), duration: 0.0, ..HostJob::new(7) };
         let job = HostJob { started: Some(NOW), ..job };
@@ -158,7 +163,7 @@ fn why_predicts_no_time_if_more_than_a_thousand_jobs_count() {
     };
     (1..=1_000).for_each(|id| run(&mut host, id));
     host.engine.handle(NOW, Event::Timer(Timer::Turn));
-    host.engine.handle(NOW, Event::Associations(vec![own(1_000)]));
+    host.engine.handle(NOW, Event::Associations(vec![own_record(1_000)]));
     let held = HostJob { bank: Some("A".to_owned()), project: Some("*".to_owned()), ..HostJob::new(7) };
     let id = JobId(5_000);
     host.engine.handle(NOW, Event::Validate(Host::facts(id, &held)));
@@ -207,8 +212,8 @@ fn why_suggests_no_bank_that_refuses_the_project() {
 fn why_predicts_no_time_if_the_search_is_too_long() {
     let mut host = Host::new();
     host.engine.handle(NOW, Event::Queues(vec![queue("q1")]));
-    let own = Association { max_nodes: Limit(500), max_cores: Limit(500), ..association(7, "A") };
-    host.engine.handle(NOW, Event::Associations(vec![record(own, "A")]));
+    let own_association = Association { max_nodes: Limit(500), max_cores: Limit(500), ..association(7, "A") };
+    host.engine.handle(NOW, Event::Associations(vec![record(own_association, "A")]));
     let job_in = |state| HostJob {
         state,
         bank: Some("A".to_owned()),
@@ -245,16 +250,17 @@ fn why_predicts_no_time_if_the_search_is_too_long() {
 
 #[test]
 fn a_rejection_names_a_bank_that_would_accept_the_job() {
-    let small = |bank: &str| Association { max_nodes: Limit(2), ..association(7, bank) };
+    let small_association = |bank: &str| Association { max_nodes: Limit(2), ..association(7, bank) };
     for (case, other, is_named) in [
         ("fits", association(7, "B"), true),
-        ("too small", small("B"), false),
+        ("too small", small_association("B"), false),
         ("disabled", Association { active: false, ..association(7, "B") }, false),
         ("not in its queue", Association { queues: [].into(), ..association(7, "B") }, false),
         ("another user", association(8, "B"), false),
         ("not for its project", association_with_project("p"), false),
     ] {
-        let mut host = Host::with_data(vec![record(small("A"), "A"), record(other, "A")], vec![queue("q1")]);
+        let mut host =
+            Host::with_data(vec![record(small_association("A"), "A"), record(other, "A")], vec![queue("q1")]);
         let job = HostJob { project: Some("*".to_owned()), ..HostJob::new(7).queue("q1").size(3, 3) };
         let text = host.submit(job).unwrap_err();
         assert_eq!(text.contains('B'), is_named, "{case}: {text}");
@@ -296,8 +302,8 @@ fn why_names_20_foreign_dependencies_and_counts_all() {
 
 #[test]
 fn why_suggests_no_smaller_job_without_headroom() {
-    let own = Association { max_nodes: Limit(4), ..association(7, "A") };
-    let mut host = Host::with_data(vec![record(own, "A")], vec![queue("q1")]);
+    let own_association = Association { max_nodes: Limit(4), ..association(7, "A") };
+    let mut host = Host::with_data(vec![record(own_association, "A")], vec![queue("q1")]);
     let first_job = host.submit(HostJob::new(7).size(4, 4)).unwrap();
     host.start_job(first_job);
     let held_job = host.submit(HostJob::new(7).size(2, 2)).unwrap();

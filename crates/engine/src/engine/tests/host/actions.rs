@@ -96,7 +96,7 @@ impl Host {
         job.urgency = urgency;
         job.past.push((self.now, Past::Urgency(urgency)));
         if self.subscribed.contains(&id) {
-            // The engine gets the event, so it sorts by the new urgency from now on.
+            // The engine gets the event, so it sorts the job by the new urgency from now on.
             self.jobs.get_mut(&id).unwrap().urgency_at_first = urgency;
             self.run_callback(id, |facts| Event::UrgencyChanged(facts.id, facts.urgency));
         }

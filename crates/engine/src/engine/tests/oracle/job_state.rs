@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Says whether a job of the host is held, released, or on its way to SCHED.
+//! Decides whether a job of the host is held, released, or on its way to SCHED.
 
 use super::super::site::HostJob;
 use super::{Oracle, is_ours};
 use crate::engine::State;
 
 impl Oracle {
-    /// Whether the job is held by our dependencies or in PRIORITY.
+    /// Returns true if the job is held by our dependencies or in PRIORITY.
     pub(super) fn is_held(&self, job: &HostJob) -> bool {
         let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
         is_held || is_held_past_depend(job) && !self.is_half_pushed(job) && self.association(job).is_some()
@@ -18,18 +18,18 @@ impl Oracle {
     }
 }
 
-/// Whether the job was ever held. The engine assumes this for a job whose eventlog cannot be read. The eventlog does not show a hold in
+/// Returns true if the job was ever held. The engine assumes this for a job whose eventlog cannot be read. The eventlog does not show a hold in
 /// PRIORITY, so the host records such holds.
 pub(super) fn was_held(job: &HostJob) -> bool {
     job.was_unreadable || job.was_held_in_priority || job.log.iter().any(|(name, _)| is_ours(name))
 }
 
-/// Whether the job is in PRIORITY with a priority, so that Flux sends it to SCHED.
+/// Returns true if the job is in PRIORITY with a priority, so that Flux sends it to SCHED.
 pub(super) fn is_on_its_way(job: &HostJob) -> bool {
     job.state == State::Priority && job.answered.is_some() && !is_held_past_depend(job)
 }
 
-/// Whether the job is held in SCHED or PRIORITY. Such a job does not count as scheduled.
+/// Returns true if the job is held in SCHED or PRIORITY. Such a job does not count as scheduled.
 pub(super) fn is_held_past_depend(job: &HostJob) -> bool {
     job.is_held_in_sched || job.state == State::Priority && job.lacks_priority && !job.was_sched
 }

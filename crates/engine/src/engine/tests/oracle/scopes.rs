@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::Past;
 
 impl Oracle {
-    /// Whether `bank` is `above` or a bank below it.
+    /// Returns true if `bank` is `above` or a bank below it.
     pub(super) fn is_below(&self, bank: &BankName, above: &BankName) -> bool {
         let mut at = Some(bank);
         while let Some(bank) = at {
@@ -17,7 +17,7 @@ impl Oracle {
         false
     }
 
-    /// Whether a limit applies to the jobs of an association. A limit with a named target replaces the limit on each association, bank or
+    /// Returns true if a limit applies to the jobs of an association. A limit with a named target replaces the limit on each association, bank or
     /// user.
     pub(super) fn applies_to(&self, limit: &SiteLimit, user: UserId, bank: &BankName) -> bool {
         let named = |target: Target| {
@@ -36,7 +36,7 @@ impl Oracle {
         }
     }
 
-    /// Whether the jobs of two associations count together under a limit.
+    /// Returns true if the jobs of two associations count together under a limit.
     pub(super) fn counts_with(
         &self,
         limit: &SiteLimit,
@@ -54,7 +54,7 @@ impl Oracle {
         }
     }
 
-    /// Whether a scan has to skip the job because the eventlog of a job under the same limit is being read.
+    /// Returns true if a scan has to skip the job because the eventlog of a job under the same limit is being read.
     pub(super) fn waits_for_an_eventlog(&self, jobs: &BTreeMap<JobId, HostJob>, job: &HostJob) -> bool {
         let Some(mine) = self.association(job).map(|mine| (mine.user, &mine.bank)) else { return false };
         let on = self
@@ -154,7 +154,7 @@ impl Oracle {
         on.filter(|limit| applies_to_queue_of(limit, job)).collect()
     }
 
-    /// Whether a limit counts the two jobs together.
+    /// Returns true if a limit counts the two jobs together.
     fn is_shared(&self, limit: &SiteLimit, first: &HostJob, other: &HostJob) -> bool {
         let key = |job: &HostJob| self.association(job).map(|of| (of.user, of.bank.clone()));
         let (Some(first), Some(theirs)) = (key(first), key(other)) else { return false };
@@ -176,12 +176,12 @@ impl Oracle {
         }
     }
 
-    /// Whether the job was overtaken often enough for an anti-starvation reservation.
+    /// Returns true if the job was overtaken often enough for an anti-starvation reservation.
     pub(super) fn is_overtaken(&self, id: JobId) -> bool {
         self.overtakes.get(&id).is_some_and(|count| *count >= crate::limits::OVERTAKEN)
     }
 
-    /// Whether an anti-starvation reservation of another job may hold job `id` (plugin 9).
+    /// Returns true if an anti-starvation reservation of another job may hold job `id` (plugin 9).
     ///
     /// - The other job was overtaken (#1), and a limit that both jobs share has no headroom for it (#1, #4).
     /// - Its urgency is not 0, and its queue is not stopped (#3).

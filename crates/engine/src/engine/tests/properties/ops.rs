@@ -155,14 +155,14 @@ pub fn record_with_limits(
     bank: &str,
     [run, active, sched, nodes, cores]: [i64; 5],
 ) -> AssociationRecord {
-    let mut one = association(user, bank);
+    let mut one_association = association(user, bank);
     // -1 would not be a limit but a mark of flux-accounting's test suite.
-    one.max_running_jobs = Limit(run.max(0));
-    one.max_active_jobs = Limit(active * 4);
-    one.max_sched_jobs = Limit(sched);
-    one.max_nodes = Limit(nodes * 2);
-    one.max_cores = Limit(cores * 4);
-    record(one, "A")
+    one_association.max_running_jobs = Limit(run.max(0));
+    one_association.max_active_jobs = Limit(active * 4);
+    one_association.max_sched_jobs = Limit(sched);
+    one_association.max_nodes = Limit(nodes * 2);
+    one_association.max_cores = Limit(cores * 4);
+    record(one_association, "A")
 }
 
 pub fn queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {

@@ -33,9 +33,9 @@ fn a_push_lowers_raises_and_moves_caps() {
 #[test]
 fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
     for (is_given, is_held) in [(true, true), (false, false)] {
-        let mut given = limit(bank("A"), None, "run-gpus", 4);
-        given.cap.is_given = is_given;
-        let mut host = make_site(vec![given]);
+        let mut given_limit = limit(bank("A"), None, "run-gpus", 4);
+        given_limit.cap.is_given = is_given;
+        let mut host = make_site(vec![given_limit]);
         let first_job = host.submit(job(8, "A", 1)).unwrap();
         host.jobs.get_mut(&first_job).unwrap().extra_gpus = 3;
         host.start_job(first_job);
@@ -184,10 +184,10 @@ fn a_full_bank_does_not_delay_jobs_of_other_banks() {
 #[test]
 fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
     let mut host = make_site(Vec::new());
-    let mut one = association(7, "A");
-    one.max_running_jobs = Limit(1);
-    one.max_nodes = UNLIMITED;
-    host.send_event(Event::Associations(vec![record(one, "A")]));
+    let mut one_association = association(7, "A");
+    one_association.max_running_jobs = Limit(1);
+    one_association.max_nodes = UNLIMITED;
+    host.send_event(Event::Associations(vec![record(one_association, "A")]));
     let first_job = host.submit(job(7, "A", 1)).unwrap();
     host.start_job(first_job);
     host.submit(job(7, "A", 1)).unwrap();
@@ -239,7 +239,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
 /// A scan skips associations that share a limit with a job whose eventlog is unread. A scan of them follows when the last eventlog is read.
 #[test]
 fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlogs() {
-    let narrow = || AssociationRecord {
+    let narrow_record = || AssociationRecord {
         association: Association { max_sched_jobs: Limit(0), ..association(7, "A") },
         ..record_with_fairshare(7, "A", 0.2)
     };
@@ -247,7 +247,7 @@ fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlo
         for is_reload in [true, false] {
             let limits = || vec![limit(bank("science"), None, "run-sched-jobs", 1)];
             let mut host = make_site(limits());
-            host.send_event(Event::Associations(vec![narrow()]));
+            host.send_event(Event::Associations(vec![narrow_record()]));
             let running_job = host.submit(job(8, "A", 0)).unwrap();
             host.start_job(running_job);
             let mut others = if is_first { Vec::new() } else { vec![host.submit(job(8, "A", 0)).unwrap()] };

@@ -32,7 +32,7 @@ fn states(host: &Host, ids: &[JobId]) -> Vec<State> {
     ids.iter().filter_map(|id| host.state(*id)).collect()
 }
 
-/// The policy of docs/reference.md: 16 GPUs a user, 96 a bank, 4 for `small`.
+/// The limits are those of docs/reference.md: 16 GPUs per user, 96 per bank, and 4 for bank `small`.
 #[test]
 fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     let mut host = site_with_users_in_b(vec![
@@ -45,9 +45,9 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     let wide_job = host.submit(job(7, "B", 4)).unwrap();
     assert_eq!(host.names(wide_job), ["max-run-sched-gpus-user"]);
     submit_overtaking_jobs(&mut host, || job(7, "A", 1));
-    let others: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
+    let others_jobs: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
     assert_eq!(
-        states(&host, &others),
+        states(&host, &others_jobs),
         [State::Sched; 4],
         "the bank is idle, and the user's limit holds the job"
     );
@@ -69,10 +69,10 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     // job goes.
     host.end_job(large_job);
     assert_eq!(states(&host, &[wide_job, own_job]), [State::Depend, State::Sched]);
-    host.end_job(others[0]);
+    host.end_job(others_jobs[0]);
     let late_job = host.submit(job(9, "B", 1)).unwrap();
     assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(wide_job));
-    others.iter().for_each(|id| host.end_job(*id));
+    others_jobs.iter().for_each(|id| host.end_job(*id));
     assert_eq!(states(&host, &[wide_job, late_job]), [State::Sched, State::Depend]);
     host.end_job(wide_job);
     assert_eq!(host.state(late_job), Some(State::Sched));
@@ -250,16 +250,16 @@ fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(bank("science"), 6)];
     let (mut host, mut running, wide_job) = submit_overtaken(limits, job(7, "A", 4));
-    let mut outside: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
+    let mut outside_jobs: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
     let mut ends = 0;
     while host.state(wide_job) == Some(State::Depend) {
-        for ids in [&mut running, &mut outside] {
+        for ids in [&mut running, &mut outside_jobs] {
             if !ids.is_empty() {
                 host.end_job(ids.remove(0));
             }
         }
         running.push(host.submit(job(8, "A", 1)).unwrap());
-        outside.push(host.submit(job(7, "B", 1)).unwrap());
+        outside_jobs.push(host.submit(job(7, "B", 1)).unwrap());
         ends += 1;
         assert!(ends < 20, "the job starves");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);

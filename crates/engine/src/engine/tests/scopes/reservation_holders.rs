@@ -31,8 +31,11 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     host.end_job(running_job.remove(0));
     let late_job = host.submit(job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "the headroom is reserved");
-    let narrow = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
-    host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
+    let narrow_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
+    host.send_event(Event::Associations(vec![AssociationRecord {
+        fairshare: 0.2,
+        ..record(narrow_association, "A")
+    }]));
     host.end_job(running_job.remove(0));
     assert!(!host.engine.ledger().overtaken().is_headroom_kept_for(large));
     assert_eq!(host.state(late_job), Some(State::Sched));
@@ -47,12 +50,12 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
         vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), Some("q1"), "run-sched-gpus", 2)];
     let mut host = make_site(limits);
     let in_q1_job = host.submit(job(8, "A", 2)).unwrap();
-    let small = || HostJob::new(8).bank("A").queue("q2").gpus(1);
-    let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small()).unwrap()).collect();
+    let small_facts = || HostJob::new(8).bank("A").queue("q2").gpus(1);
+    let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small_facts()).unwrap()).collect();
     let overtaken = host.submit(job(7, "A", 2)).unwrap();
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
-        running.push(host.submit(small()).unwrap());
+        running.push(host.submit(small_facts()).unwrap());
     }
     running.into_iter().for_each(|id| host.end_job(id));
     let later = host.submit(HostJob::new(7).bank("A").queue("q2").gpus(2)).unwrap();
@@ -136,8 +139,11 @@ fn the_job_that_was_overtaken_first_is_released_first() {
 #[test]
 fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
-    let narrow = Association { max_nodes: Limit(3), ..association(7, "A") };
-    host.send_event(Event::Associations(vec![AssociationRecord { fairshare: 0.2, ..record(narrow, "A") }]));
+    let narrow_association = Association { max_nodes: Limit(3), ..association(7, "A") };
+    host.send_event(Event::Associations(vec![AssociationRecord {
+        fairshare: 0.2,
+        ..record(narrow_association, "A")
+    }]));
     let own_job = host.submit(job(7, "A", 0)).unwrap();
     host.start_job(own_job);
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
@@ -158,8 +164,8 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
 fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
     for priorities_change in [false, true] {
         let limits = ["A", "B"].map(|name| limit(bank(name), None, "run-sched-gpus", 4));
-        let own = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
-        let mut host = make_site(limits.into_iter().chain([own]).collect());
+        let own_limit = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
+        let mut host = make_site(limits.into_iter().chain([own_limit]).collect());
         host.send_event(Event::Associations(vec![record_with_fairshare(9, "B", 0.9)]));
         let mut running_job = ["A", "B"].map(|name| {
             let user = if name == "A" { 8 } else { 9 };
