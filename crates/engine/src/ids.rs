@@ -21,6 +21,7 @@ pub type Word = Cow<'static, str>;
 
 /// A Flux job id (RFC 19, 64 bit). A job that was submitted later has a larger id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JobId(pub u64);
 
 impl fmt::Display for JobId {
@@ -31,6 +32,7 @@ impl fmt::Display for JobId {
 
 /// A Unix user id: 0 to 4294967294.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UserId(pub u32);
 
 impl fmt::Display for UserId {
@@ -43,6 +45,7 @@ macro_rules! name_type {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(with = "String"))]
         #[serde(from = "String")]
         pub struct $name(Arc<str>);
 
@@ -111,6 +114,7 @@ name_type!(
 /// The database stores 2147483647 for unlimited, which acts as an ordinary large cap. A negative cap acts like 0. The tools
 /// of the database accept negative caps, so if the plugin rejected a negative cap, no push would succeed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Limit(pub i64);
 
 impl Limit {

@@ -3,14 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::outcome::{Answer, Failure, Outcome};
-use crate::site::facts::facts;
+use crate::site::facts::PolicyFacts;
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::ui::output::{OutputArgs, Report, json_number};
+use crate::ui::output::{Facts, OutputArgs, Report, json_number};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare::{NodeDetail, NodeId, NodeKind, Options, Policy, Ranking, Ties, Tree};
 use fairshare_import::{Claim, Claimant, Quantity, SLURM_FORMULAS};
 
@@ -251,6 +252,43 @@ fn count_leaves(tree: &Tree, bank: NodeId) -> usize {
     leaves
 }
 
+pub(super) const COLUMNS: [Column<'static>; 5] = [
+    column("bank", "Bank", Style::Text),
+    column("user", "User", Style::Text),
+    column("quantity", "Value", Style::Text),
+    column("theirs", "Theirs", Style::Fraction),
+    column("ours", "Ours", Style::Fraction),
+];
+
+/// The members of the JSON document besides the differences.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ImportFacts {
+    #[serde(flatten)]
+    policy: PolicyFacts,
+    #[serde(flatten)]
+    total: Agreement,
+    /// The number of values that agree within the rounding of the other system.
+    within_rounding: usize,
+    /// The number of values that the other system had not computed.
+    not_computed: usize,
+    /// The parts of the input that are not in the tree.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: Vec<String>,
+    /// The agreement of each kind of value.
+    quantities: BTreeMap<String, Agreement>,
+}
+
+/// The number of values that agree.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Agreement {
+    /// The number of values that agree.
+    agree: usize,
+    /// The number of compared values.
+    of: usize,
+}
+
 fn print(
     args: &Args,
     loaded: &Loaded,
@@ -288,17 +326,17 @@ fn print(
     }
     notes.push(describe_rule(best, tried));
 
-    let mut facts = facts(best.policy, &best.options);
-    let quantities: Map<String, Value> = counts
-        .iter()
-        .map(|(quantity, (agree, of))| (quantity.to_string(), serde_json::json!({"agree": agree, "of": of})))
-        .collect();
-    facts.push(("agree", best.count_agreeing().into()));
-    facts.push(("of", of.into()));
-    facts.push(("within_rounding", rounded.into()));
-    facts.push(("not_computed", uncomputed.into()));
-    facts.extend(loaded.notes());
-    facts.push(("quantities", quantities.into()));
+    let agreement = |(quantity, (agree, of)): (&Quantity, &_)| {
+        (quantity.to_string(), Agreement { agree: *agree, of: *of })
+    };
+    let facts = ImportFacts {
+        policy: PolicyFacts::new(best.policy, &best.options),
+        total: Agreement { agree: best.count_agreeing(), of },
+        within_rounding: rounded,
+        not_computed: uncomputed,
+        notes: loaded.notes().to_vec(),
+        quantities: counts.iter().map(agreement).collect(),
+    };
     let number = |number: f64| match json_number(number) {
         Value::String(text) if !args.output.is_table() => Cell::Text(text),
         _ => Cell::Number(number),
@@ -318,18 +356,8 @@ fn print(
     });
     let header = !args.output.is_table() || !different.is_empty();
     let report = Report {
-        facts,
-        rows: Rows {
-            key: "differences",
-            columns: vec![
-                column("bank", "Bank", Style::Text),
-                column("user", "User", Style::Text),
-                column("quantity", "Value", Style::Text),
-                column("theirs", "Theirs", Style::Fraction),
-                column("ours", "Ours", Style::Fraction),
-            ],
-            rows: Box::new(rows),
-        },
+        facts: Facts::new(&facts)?,
+        rows: Rows { key: "differences", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
         notes,
         ..Report::default()
     };

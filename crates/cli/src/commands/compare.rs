@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare compare`: compares ranking policies on the same tree.
 
+use serde::Serialize;
+
 use crate::fingers;
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
-use crate::site::facts::options_json;
+use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, Loaded, Rules, rank};
-use crate::site::moves::{self, Moves, RankedTree, Titles};
-use crate::ui::output::{OutputArgs, Report};
+use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare::{NodeId, NodeKind, Options, Policy, Ranking, Tree};
 
 /// Compare policies on the same tree: gains, losses, and how much the orders differ
@@ -103,14 +105,14 @@ fn compare_two(
         places: (first.to_owned(), second.to_owned()),
         fairshares: (format!("{first} FS"), format!("{second} FS")),
     };
-    let mut facts = vec![("policies", vec![first, second].into()), ("options", options_json(options))];
-    facts.extend(moves.facts());
-    facts.extend(loaded.source_fact());
-    let mut report = moves.report(&titles, facts, limit);
+    let facts = TwoPolicies {
+        policies: [first, second],
+        options: option_values(options),
+        totals: moves.totals(),
+        source: SourceFacts::new(loaded),
+    };
+    let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
     report.before.extend(loaded.head(args.input.source()));
-    if args.output.is_table() {
-        report.hide(moves::FOR_PROGRAMS);
-    }
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
 }
@@ -145,7 +147,6 @@ fn compare_many(
         count(ranked, "association")
     ));
     let policies: Vec<&'static str> = rankings.iter().map(|ranking| ranking.policy().name()).collect();
-    let by_policy = |style| policies.iter().map(move |policy| column(policy, policy, style));
     let rows = list.iter().take(shown).map(|(leaf, places)| {
         let mut row = vec![
             Cell::Text(tree.name(*leaf).to_owned()),
@@ -164,32 +165,58 @@ fn compare_many(
             Some(row)
         },
     );
-    let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
-    let summed = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
-    let mut facts = vec![
-        ("policies", policies.clone().into()),
-        ("options", options_json(options)),
-        ("ranked", ranked.into()),
-    ];
-    facts.extend(loaded.source_fact());
+    let facts = SeveralPolicies {
+        policies: policies.clone(),
+        options: option_values(options),
+        ranked,
+        source: SourceFacts::new(loaded),
+    };
     let report = Report {
-        facts,
+        facts: Facts::new(&facts)?,
         before: loaded.head(args.input.source()).into_iter().collect(),
-        rows: Rows {
-            key: "associations",
-            columns: named.into_iter().chain(by_policy(Style::Count)).collect(),
-            rows: Box::new(rows),
-        },
-        more: Some(Rows {
-            key: "banks",
-            columns: summed.into_iter().chain(by_policy(Style::Mean)).collect(),
-            rows: Box::new(of_bank),
-        }),
+        rows: Rows { key: "associations", columns: association_columns(&policies), rows: Box::new(rows) },
+        more: Some(Rows { key: "banks", columns: bank_columns(&policies), rows: Box::new(of_bank) }),
         notes,
         ..Report::default()
     };
     args.output.print_as(report, Look::WHOLE, progress)?;
     Ok(Answer::Yes)
+}
+
+/// Returns the columns of associations: their place by each policy.
+pub(super) fn association_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
+    let named = [column("user", "User", Style::Text), column("bank", "Bank", Style::Text)];
+    named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Count))).collect()
+}
+
+/// Returns the columns of banks: the mean place by each policy.
+pub(super) fn bank_columns(policies: &[&'static str]) -> Vec<Column<'static>> {
+    let named = [column("bank", "Bank", Style::Text), column("users", "Users", Style::Count)];
+    named.into_iter().chain(policies.iter().map(|policy| column(policy, policy, Style::Mean))).collect()
+}
+
+/// The members of the JSON document besides the rows, for two policies.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct TwoPolicies {
+    policies: [&'static str; 2],
+    options: OptionValues,
+    #[serde(flatten)]
+    totals: MoveTotals,
+    #[serde(flatten)]
+    source: SourceFacts,
+}
+
+/// The members of the JSON document besides the rows, for more policies.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SeveralPolicies {
+    policies: Vec<&'static str>,
+    options: OptionValues,
+    /// The number of ranked associations.
+    ranked: usize,
+    #[serde(flatten)]
+    source: SourceFacts,
 }
 
 /// Returns, by node index, the number of ranked associations below a bank and the sum of their places by each policy.

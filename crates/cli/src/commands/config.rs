@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde_json::{Map, Value, json};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::ui::messages::{remark, say, strip_error_number};
@@ -40,9 +41,20 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The document of `--json`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ConfigDocument<'a> {
+    accepted: bool,
+    faults: &'a [Fault],
+}
+
 /// Why a configuration would be refused.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Fault {
+    #[serde(serialize_with = "serialize_path")]
+    #[cfg_attr(test, schemars(with = "String"))]
     pub(super) file: PathBuf,
     /// The key, as far as it is known; empty for a file that can't be parsed.
     pub(super) key: String,
@@ -57,15 +69,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     let Action::Check = args.action;
     let faults = check(&args.files)?;
     if args.json {
-        let shown: Vec<Value> = faults
-            .iter()
-            .map(|Fault { file, key, value, text, remedy }| {
-                let file = file.to_string_lossy();
-                json!({"file": file, "key": key, "value": value, "text": text, "remedy": remedy})
-            })
-            .collect();
-        let document = json!({"accepted": faults.is_empty(), "faults": shown});
-        say(printable_json(&document.to_string()))?;
+        let document = ConfigDocument { accepted: faults.is_empty(), faults: &faults };
+        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
     } else if faults.is_empty() {
         for file in &args.files {
             say(format_args!("{}: accepted", printable(&file.to_string_lossy())))?;
@@ -78,6 +83,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
     }
     Ok(if faults.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Writes a path that is not UTF-8 with replacement characters, where serde would fail.
+fn serialize_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.to_string_lossy())
 }
 
 /// Reads files and directories as one configuration and returns its faults. Fails if a file can't be read.
@@ -220,6 +230,8 @@ fn merge(to: &mut Map<String, Value>, from: &Map<String, Value>) {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

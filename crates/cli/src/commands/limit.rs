@@ -10,7 +10,7 @@ use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::{Access, Snapshot, StoredLimit};
@@ -292,6 +292,16 @@ fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -
     Ok(())
 }
 
+pub(super) const COLUMNS: [Column<'static>; 7] = [
+    column("scope", "Scope", Style::Text),
+    column("name", "Name", Style::Text),
+    column("queue", "Queue", Style::Text),
+    column("measure", "Measure", Style::Text),
+    column("value", "Limit", Style::Count),
+    column("counts", "Counts", Style::Text),
+    column("source", "Source", Style::Text),
+];
+
 fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
     let is_both = limits.iter().any(|listed| listed.source == "config")
         && limits.iter().any(|listed| listed.source != "config");
@@ -309,19 +319,7 @@ fn print(args: &Args, limits: Vec<ListedLimit>) -> std::io::Result<()> {
         ]
     });
     args.output.print(Report {
-        rows: Rows {
-            key: "limits",
-            columns: vec![
-                column("scope", "Scope", Style::Text),
-                column("name", "Name", Style::Text),
-                column("queue", "Queue", Style::Text),
-                column("measure", "Measure", Style::Text),
-                column("value", "Limit", Style::Count),
-                column("counts", "Counts", Style::Text),
-                column("source", "Source", Style::Text),
-            ],
-            rows: Box::new(rows),
-        },
+        rows: Rows { key: "limits", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
         notes,
         ..Report::default()
     })

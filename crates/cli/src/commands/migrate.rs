@@ -13,7 +13,7 @@ use crate::plugin::ask::{InstanceArg, NO_DATA, ask, describe_job_instance};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
 use crate::ui::printable::{count, printable};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::Words;
 use fairshare_client::{Flux, FluxError};
 use fairshare_engine::engine::answers::{HeldJob, Stats};
@@ -251,6 +251,17 @@ fn describe_parked(jobs: usize) -> String {
     }
 }
 
+pub(super) const COLUMNS: [Column<'static>; 5] = [
+    column("id", "JobId", Style::Text),
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("fate", "Under flux-accounting's plugin", Style::Text),
+    column("names", "Held by", Style::Text),
+];
+
+/// The job id in decimal, which only JSON has.
+pub(super) const JOB_ID: Column<'static> = column("id_decimal", "", Style::Text);
+
 fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
     let lost = jobs.iter().filter(|job| is_lost(job)).count();
@@ -271,25 +282,22 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> 
             count(lost, "job")
         ),
     };
-    let rows = jobs.into_iter().map(|job| {
+    let is_json = args.output.json;
+    let rows = jobs.into_iter().map(move |job| {
         let fate = describe_fate(&job).to_owned();
-        vec![
+        let mut cells = vec![
             Cell::Text(words.job(job.id.0)),
             Cell::Text(words.user(job.user.0)),
             job.bank.map_or(Cell::None, |bank| Cell::Text(bank.as_str().to_owned())),
             Cell::Text(fate),
             Cell::Text(job.names.join(",")),
-        ]
+        ];
+        cells.extend(is_json.then(|| Cell::Text(job.id.to_string())));
+        cells
     });
     let rows = Rows {
         key,
-        columns: vec![
-            column("id", "JobId", Style::Text),
-            column("user", "User", Style::Text),
-            column("bank", "Bank", Style::Text),
-            column("fate", "Under flux-accounting's plugin", Style::Text),
-            column("names", "Held by", Style::Text),
-        ],
+        columns: COLUMNS.iter().copied().chain(args.output.json.then_some(JOB_ID)).collect(),
         rows: Box::new(rows),
     };
     let kept = (beyond_help > 0).then(|| {

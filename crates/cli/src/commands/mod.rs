@@ -17,6 +17,8 @@ mod policy;
 mod push;
 mod recount;
 mod report;
+#[cfg(test)]
+mod schemas;
 mod scrub;
 mod show;
 mod simulate;

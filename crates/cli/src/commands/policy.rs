@@ -2,14 +2,15 @@
 //! `flux fairshare policy`: shows or changes the ranking policy of the site.
 
 use clap::ArgAction;
+use serde::Serialize;
 
 use crate::fingers;
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::{Rules, Wait, file_failure};
 use crate::ui::messages::remark;
-use crate::ui::output::{OutputArgs, Report};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::output::{Facts, OutputArgs, Report};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use fairshare::{Options, Policy};
 use fairshare_accounting::store::{Access, SitePolicy, Snapshot};
@@ -101,6 +102,21 @@ fn check_policy(args: &Args, snapshot: &Snapshot<'_>, site: &SitePolicy) -> Resu
     }
 }
 
+pub(super) const COLUMNS: [Column<'static>; 4] = [
+    column("name", "Option", Style::Text),
+    column("value", "Value", Style::Text),
+    column("default", "Default", Style::Text),
+    column("applies", "Applies", Style::Flag),
+];
+
+/// The members of the JSON document besides the options.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct SiteFacts {
+    /// The ranking policy of the site.
+    policy: &'static str,
+}
+
 fn print(args: &Args, site: &SitePolicy) -> std::io::Result<()> {
     let defaults = Options::default().settings();
     let rows = site.options.settings().into_iter().zip(defaults).map(|((name, value), (_, default))| {
@@ -112,18 +128,9 @@ fn print(args: &Args, site: &SitePolicy) -> std::io::Result<()> {
         ]
     });
     args.output.print(Report {
-        facts: vec![("policy", site.policy.name().into())],
+        facts: Facts::new(&SiteFacts { policy: site.policy.name() })?,
         before: vec![format!("The site's policy is {}.", site.policy)],
-        rows: Rows {
-            key: "options",
-            columns: vec![
-                column("name", "Option", Style::Text),
-                column("value", "Value", Style::Text),
-                column("default", "Default", Style::Text),
-                column("applies", "Applies", Style::Text),
-            ],
-            rows: Box::new(rows),
-        },
+        rows: Rows { key: "options", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
         ..Report::default()
     })
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare recount`: recounts all usage from the records and compares it with the stored usage.
 
+use serde::Serialize;
+
 use crate::clock::{now, parse_instant};
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::figures::{Unit, date};
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::figures::{Unit, date, rfc3339};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::pipeline::{Difference, Recount};
 use fairshare_accounting::store::Access;
 
@@ -61,6 +63,33 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
+pub(super) const COLUMNS: [Column<'static>; 6] = [
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("stored", "Stored", Style::Usage(Unit::Unknown)),
+    column("recounted", "Recounted", Style::Usage(Unit::Unknown)),
+    column("difference", "Difference", Style::Usage(Unit::Unknown)),
+    column("due", "Due", Style::Flag),
+];
+
+/// The members of the JSON document besides the differences.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct RecountFacts {
+    /// The number of job records that count.
+    counted: usize,
+    /// Of these, records that count in the default bank of their user.
+    in_default_bank: usize,
+    /// The number of records that cannot be read.
+    unreadable: usize,
+    /// The number of records of users without an association.
+    without_association: usize,
+    /// The end of the oldest record in seconds since the epoch.
+    records_since: Option<f64>,
+    /// `records_since` by RFC 3339.
+    records_since_time: Option<String>,
+}
+
 fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> {
     let ledger = &recount.plan.ledger;
     let mut rows = Vec::new();
@@ -108,23 +137,17 @@ fn print(args: &Args, recount: &Recount, half_life: f64) -> Result<(), Failure> 
         if args.write { "was corrected" } else { "differs; nothing was written" }
     ));
     args.output.print(Report {
-        facts: vec![
-            ("counted", tally.counted.into()),
-            ("in_default_bank", tally.in_default_bank.into()),
-            ("unreadable", tally.unreadable_count.into()),
-            ("without_association", tally.waiting.into()),
-            ("records_since", recount.records_since.into()),
-        ],
+        facts: Facts::new(&RecountFacts {
+            counted: tally.counted,
+            in_default_bank: tally.in_default_bank,
+            unreadable: tally.unreadable_count,
+            without_association: tally.waiting,
+            records_since: recount.records_since,
+            records_since_time: recount.records_since.and_then(rfc3339),
+        })?,
         rows: Rows {
             key: "differences",
-            columns: vec![
-                column("user", "User", Style::Text),
-                column("bank", "Bank", Style::Text),
-                column("stored", "Stored", Style::Usage(Unit::Unknown)),
-                column("recounted", "Recounted", Style::Usage(Unit::Unknown)),
-                column("difference", "Difference", Style::Usage(Unit::Unknown)),
-                column("due", "Due", Style::Text),
-            ],
+            columns: COLUMNS.to_vec(),
             rows: Box::new(rows.into_iter().take(limit).map(|(user, bank, one)| {
                 vec![
                     user,

@@ -3,9 +3,11 @@
 
 use std::collections::HashSet;
 
+use serde::Serialize;
+
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
-use crate::site::facts::facts;
+use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
 use crate::site::names::{no_user, parts_of};
 use crate::site::stale::count_stale;
@@ -13,7 +15,7 @@ use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
 use crate::ui::messages::remark;
 use crate::ui::order::Order;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Look, Rows, Style};
@@ -89,6 +91,19 @@ pub(crate) struct Args {
     output: OutputArgs,
 }
 
+/// The members of the JSON document besides the nodes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ShowFacts {
+    #[serde(flatten)]
+    policy: PolicyFacts,
+    /// The number of stored fair-shares that differ from those shown; missing if none are stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stale: Option<usize>,
+    #[serde(flatten)]
+    source: SourceFacts,
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
     let order = Order::parse(&args.sort).map_err(|text| Failure::Message(format!("--sort: {text}")))?;
     let mut progress = Progress::start();
@@ -131,13 +146,11 @@ pub(super) fn run(args: &Args) -> Outcome {
     let give_up = if args.columns.is_empty() { columns::GIVE_UP } else { &[] };
     // Only a database stores fair-shares, and only a database has a pace.
     let stale = loaded.pace.map(|_| count_stale(tree, &ranking, stored));
-    let mut facts = facts(policy, &options);
-    facts.extend(stale.map(|stale| ("stale", stale.into())));
-    facts.extend(loaded.notes());
-    facts.extend(loaded.source_fact());
+    let facts =
+        ShowFacts { policy: PolicyFacts::new(policy, &options), stale, source: SourceFacts::new(&loaded) };
     let head = loaded.head(args.input.source()).filter(|_| !args.output.no_header);
     let report = Report {
-        facts,
+        facts: Facts::new(&facts)?,
         rows: Rows {
             key: "nodes",
             columns: chosen.iter().map(|chosen| chosen.column).collect(),

@@ -3,16 +3,18 @@
 
 use std::io::{IsTerminal, Write, stderr};
 
+use serde::Serialize;
+
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::database::DatabaseArg;
-use crate::site::facts::facts;
+use crate::site::facts::PolicyFacts;
 use crate::site::input::{PolicyArg, Rules, Wait};
 use crate::site::mending;
 use crate::site::stale::ROUNDING;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::store::{Access, SitePolicy};
 
@@ -95,6 +97,24 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
+pub(super) const COLUMNS: [Column<'static>; 5] = [
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("stored", "Stored", Style::Fraction),
+    column("fairshare", "FairShare", Style::Fraction),
+    column("change", "Change", Style::Change),
+];
+
+/// The members of the JSON document besides the moves.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct UpdateFacts {
+    #[serde(flatten)]
+    policy: PolicyFacts,
+    /// The number of ranked associations.
+    ranked: usize,
+}
+
 fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
     let Ranked { tree, ranking, changes } = ranked;
     let digits = changes.len();
@@ -122,21 +142,13 @@ fn print_moves(args: &Args, ranked: &mut Ranked) -> std::io::Result<()> {
         "{moves} of {} would change, {unmoved} would not ({digits} of these only gain digits); nothing was written",
         count(ranking.ranked(), "association")
     ));
-    let mut facts = facts(ranking.policy(), ranking.options());
-    facts.push(("ranked", ranking.ranked().into()));
+    let facts = UpdateFacts {
+        policy: PolicyFacts::new(ranking.policy(), ranking.options()),
+        ranked: ranking.ranked(),
+    };
     args.output.print(Report {
-        facts,
-        rows: Rows {
-            key: "moves",
-            columns: vec![
-                column("user", "User", Style::Text),
-                column("bank", "Bank", Style::Text),
-                column("stored", "Stored", Style::Fraction),
-                column("fairshare", "FairShare", Style::Fraction),
-                column("change", "Change", Style::Change),
-            ],
-            rows: Box::new(rows),
-        },
+        facts: Facts::new(&facts)?,
+        rows: Rows { key: "moves", columns: COLUMNS.to_vec(), rows: Box::new(rows) },
         notes,
         ..Report::default()
     })

@@ -5,17 +5,18 @@ use clap::ValueEnum;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
+use serde::Serialize;
 
 use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::figures::Unit;
+use crate::ui::figures::{Unit, rfc3339};
 use crate::ui::messages::remark;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
 use fairshare_accounting::store::Access;
@@ -152,36 +153,18 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
         total.cores / HOUR,
         total.gpus / HOUR
     ));
-    let (key, title) = match by {
-        report::By::Association | report::By::User => ("user", "User"),
-        report::By::Bank => ("bank", "Bank"),
-        report::By::Project => ("project", "Project"),
-        report::By::Day => ("day", "Day"),
-    };
     let pair = by == report::By::Association;
-    let mut columns = vec![column(key, title, Style::Text)];
-    if pair {
-        columns.push(column("bank", "Bank", Style::Text));
-    }
-    columns.extend([
-        column("jobs", "Jobs", Style::Count),
-        column("node_hours", "NodeHours", Style::Usage(Unit::Unknown)),
-        column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
-        column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
-        column("part", "Part", Style::Fraction),
-        column("bar", "", Style::Bar(BAR)),
-    ]);
     let hours = |used: &Used| [used.nodes, used.cores, used.gpus].map(|seconds| Cell::Number(seconds / HOUR));
     args.output.print(Report {
-        facts: vec![
-            ("jobs", total.jobs.into()),
-            ("node_hours", (total.nodes / HOUR).into()),
-            ("core_hours", (total.cores / HOUR).into()),
-            ("gpu_hours", (total.gpus / HOUR).into()),
-        ],
+        facts: Facts::new(&UsageTotals {
+            jobs: total.jobs,
+            node_hours: total.nodes / HOUR,
+            core_hours: total.cores / HOUR,
+            gpu_hours: total.gpus / HOUR,
+        })?,
         rows: Rows {
             key: "usage",
-            columns,
+            columns: columns(by),
             rows: Box::new(lines.into_iter().take(limit).map(move |((name, bank), used)| {
                 let mut row = vec![Cell::Text(name)];
                 if pair {
@@ -198,6 +181,42 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
         notes,
         ..Report::default()
     })
+}
+
+/// The totals of the jobs in the interval. Hours do not decay.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct UsageTotals {
+    /// The number of jobs.
+    jobs: usize,
+    /// Nodes times hours.
+    node_hours: f64,
+    /// Cores times hours.
+    core_hours: f64,
+    /// GPUs times hours.
+    gpu_hours: f64,
+}
+
+/// Returns the columns of the usage in an interval, by `by`.
+pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
+    let mut columns = match by {
+        report::By::Association => {
+            vec![column("user", "User", Style::Text), column("bank", "Bank", Style::Text)]
+        }
+        report::By::User => vec![column("user", "User", Style::Text)],
+        report::By::Bank => vec![column("bank", "Bank", Style::Text)],
+        report::By::Project => vec![column("project", "Project", Style::Text)],
+        report::By::Day => vec![column("day", "Day", Style::Text)],
+    };
+    columns.extend([
+        column("jobs", "Jobs", Style::Count),
+        column("node_hours", "NodeHours", Style::Usage(Unit::Unknown)),
+        column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
+        column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
+        column("part", "Part", Style::Fraction),
+        column("bar", "", Style::Bar(BAR)),
+    ]);
+    columns
 }
 
 /// Returns the number of rows to show.
@@ -266,31 +285,52 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         format_moment(bins_of.start(-1), zone)
     ));
     args.output.print(Report {
-        facts: vec![
-            ("half_life", settings.half_life.into()),
-            ("decay_factor", settings.decay.into()),
-            ("next_boundary", bins_of.start(-1).into()),
-        ],
+        facts: Facts::new(&PeriodFacts {
+            half_life: settings.half_life,
+            half_life_seconds: settings.half_life,
+            decay_factor: settings.decay,
+            next_boundary: bins_of.start(-1),
+            next_boundary_time: rfc3339(bins_of.start(-1)),
+        })?,
         rows: Rows {
             key: "periods",
-            columns: vec![
-                column("user", "User", Style::Text),
-                column("bank", "Bank", Style::Text),
-                column("period", "Period", Style::Count),
-                column("from", "From", Style::Text),
-                column("to", "To", Style::Text),
-                column("usage", "Usage", Style::Usage(Unit::Unknown)),
-                column("part", "Part", Style::Fraction),
-                column("bar", "", Style::Bar(BAR)),
-                column("decays", "Decays", Style::Text),
-                column("forgotten", "Expires", Style::Text),
-            ],
+            columns: PERIOD_COLUMNS.to_vec(),
             rows: Box::new(rows.into_iter().take(limit)),
         },
         notes,
         ..Report::default()
     })?;
     Ok(Answer::Yes)
+}
+
+/// The columns of the usage by period.
+pub(super) const PERIOD_COLUMNS: [Column<'static>; 10] = [
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("period", "Period", Style::Count),
+    column("from", "From", Style::Text),
+    column("to", "To", Style::Text),
+    column("usage", "Usage", Style::Usage(Unit::Unknown)),
+    column("part", "Part", Style::Fraction),
+    column("bar", "", Style::Bar(BAR)),
+    column("decays", "Decays", Style::Text),
+    column("forgotten", "Expires", Style::Text),
+];
+
+/// The decay of usage.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct PeriodFacts {
+    /// The length of a period in seconds.
+    half_life: f64,
+    /// The same number as `half_life`.
+    half_life_seconds: f64,
+    /// The factor by which usage is multiplied at each period boundary.
+    decay_factor: f64,
+    /// The next period boundary in seconds since the epoch.
+    next_boundary: f64,
+    /// `next_boundary` by RFC 3339.
+    next_boundary_time: Option<String>,
 }
 
 fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {

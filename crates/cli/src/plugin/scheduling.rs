@@ -22,6 +22,7 @@ const MOST_QUEUES: usize = 100;
 
 /// What Flux reports about a pending job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct StartFacts {
     /// When the scheduler expects the job to start, in seconds since the epoch.
     pub(crate) estimated_start: Option<f64>,

@@ -1,23 +1,82 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The ranking policy and its options in JSON documents.
+//! Members that several JSON documents share: the ranking policy with its options, and the source of the numbers.
 
-use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 
+use serde::Serialize;
+
+use super::input::{Loaded, Source};
+use crate::ui::figures::rfc3339;
 use fairshare::{Options, Policy};
 
-/// Returns the keys `policy` and `options` of a JSON document.
-pub(crate) fn facts(policy: Policy, options: &Options) -> Vec<(&'static str, Value)> {
-    vec![("policy", policy.name().into()), ("options", options_json(options))]
+/// The ranking policy and its options.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct PolicyFacts {
+    /// The name of the ranking policy.
+    policy: &'static str,
+    /// The options of the ranking policy.
+    options: OptionValues,
 }
 
-/// Returns the options as a JSON object, with numbers as JSON numbers.
-pub(crate) fn options_json(options: &Options) -> Value {
-    let value = |text: String| text.parse::<f64>().map_or_else(|_| Value::from(text), Value::from);
-    Value::Object(
-        options
-            .settings()
-            .into_iter()
-            .map(|(name, text)| (name.to_owned(), value(text)))
-            .collect::<Map<_, _>>(),
-    )
+impl PolicyFacts {
+    pub(crate) fn new(policy: Policy, options: &Options) -> PolicyFacts {
+        PolicyFacts { policy: policy.name(), options: option_values(options) }
+    }
+}
+
+/// Options by name.
+pub(crate) type OptionValues = BTreeMap<&'static str, OptionValue>;
+
+/// The value of an option.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub(crate) enum OptionValue {
+    Number(f64),
+    Text(String),
+}
+
+/// Returns the options by name.
+pub(crate) fn option_values(options: &Options) -> OptionValues {
+    let value = |text: String| text.parse().map_or_else(|_| OptionValue::Text(text), OptionValue::Number);
+    options.settings().into_iter().map(|(name, text)| (name, value(text))).collect()
+}
+
+/// Where the numbers of a document come from. Both members are missing if they come from a file of another system.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct SourceFacts {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<UsageSource>,
+    /// The parts of the input that are not in the tree.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    notes: Vec<String>,
+}
+
+/// The source of usages.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UsageSource {
+    /// `plugin` or `database`.
+    from: &'static str,
+    /// The time of the usages in seconds since the epoch.
+    as_of: Option<f64>,
+    /// `as_of` by RFC 3339.
+    as_of_time: Option<String>,
+}
+
+impl SourceFacts {
+    pub(crate) fn new(loaded: &Loaded) -> SourceFacts {
+        let source =
+            |from, as_of: Option<f64>| UsageSource { from, as_of, as_of_time: as_of.and_then(rfc3339) };
+        SourceFacts {
+            source: match loaded.source {
+                Source::Document => None,
+                Source::Plugin { now } => Some(source("plugin", Some(now))),
+                Source::Database { counted } => Some(source("database", counted)),
+            },
+            notes: loaded.notes().to_vec(),
+        }
+    }
 }

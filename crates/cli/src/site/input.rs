@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use strum::VariantNames;
 
 use super::database::{DatabaseArg, Found};
@@ -421,16 +420,6 @@ impl Loaded {
         }
     }
 
-    /// Returns the key `source` of a JSON document: where the numbers come from, and the time of the usages.
-    pub(crate) fn source_fact(&self) -> Option<(&'static str, Value)> {
-        let (from, as_of) = match self.source {
-            Source::Document => return None,
-            Source::Plugin { now } => ("plugin", Some(now)),
-            Source::Database { counted } => ("database", counted),
-        };
-        Some(("source", json!({"from": from, "as_of": as_of})))
-    }
-
     /// Returns the name of the source for error messages: `path`, or "the plugin".
     pub(crate) fn place<'a>(&self, path: &'a Path) -> &'a Path {
         if matches!(self.source, Source::Plugin { .. }) { Path::new("the plugin") } else { path }
@@ -449,10 +438,9 @@ impl Loaded {
         self.document.undecided.is_some()
     }
 
-    /// Returns the key `notes` of a JSON document, if parts of the input are not in the tree.
-    pub(crate) fn notes(&self) -> Option<(&'static str, Value)> {
-        let notes = &self.document.notes;
-        (!notes.is_empty()).then(|| ("notes", Value::from(notes.clone())))
+    /// Returns the notes on parts of the input that are not in the tree.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.document.notes
     }
 
     /// Returns the message for a bank that is not in the tree.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Compares two rankings: how many places each association gains or loses, and the sums per bank.
 
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::ui::figures::number;
-use crate::ui::output::Report;
+use crate::ui::output::{Facts, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare::tau::kendall_tau;
@@ -64,22 +64,17 @@ impl<'a> Moves<'a> {
     }
 
     /// Returns the totals for JSON documents.
-    pub(crate) fn facts(&self) -> Vec<(&'static str, Value)> {
-        vec![
-            ("ranked", self.list.len().into()),
-            ("winners", self.winners.into()),
-            ("losers", self.losers.into()),
-            ("kendall_tau", self.tau.map_or(Value::Null, Value::from)),
-        ]
+    pub(crate) fn totals(&self) -> MoveTotals {
+        MoveTotals {
+            ranked: self.list.len(),
+            winners: self.winners,
+            losers: self.losers,
+            kendall_tau: self.tau,
+        }
     }
 
     /// Returns the report with at most `limit` winners and `limit` losers. `titles` names the columns of the two rankings.
-    pub(crate) fn report<'r>(
-        &'r self,
-        titles: &'r Titles,
-        facts: Vec<(&'static str, Value)>,
-        limit: Option<usize>,
-    ) -> Report<'r> {
+    pub(crate) fn report<'r>(&'r self, titles: &'r Titles, facts: Facts, limit: Option<usize>) -> Report<'r> {
         let shown: Vec<&Move> = match limit {
             None => self.list.iter().collect(),
             Some(limit) => {
@@ -132,7 +127,6 @@ impl<'a> Moves<'a> {
 
     fn move_cells(&self, moved: &Move) -> Vec<Cell> {
         let RankedTree { tree, ranking } = self.after;
-        let rank = |rank: Option<u32>| rank.map_or(Cell::None, |rank| Cell::Count(rank.into()));
         let was = |value: fn(&Ranking, NodeId) -> Option<f64>| {
             moved.before.and_then(|was| value(self.before.ranking, was))
         };
@@ -144,8 +138,6 @@ impl<'a> Moves<'a> {
             if moved.places.0.is_some() { Cell::Gain(moved.gain) } else { Cell::None },
             was(Ranking::fairshare).into(),
             ranking.fairshare(moved.after).into(),
-            rank(moved.before.and_then(|was| self.before.ranking.rank(was))),
-            rank(ranking.rank(moved.after)),
         ]
     }
 
@@ -179,18 +171,31 @@ impl<'a> Moves<'a> {
                 ]
             })
         });
-        Rows {
-            key: "banks",
-            columns: vec![
-                column("bank", "Bank", Style::Text),
-                column("users", "Users", Style::Count),
-                column("winners", "Gain", Style::Count),
-                column("losers", "Lose", Style::Count),
-                column("change", "Places", Style::Count),
-            ],
-            rows: Box::new(rows),
-        }
+        Rows { key: "banks", columns: BANK_COLUMNS.to_vec(), rows: Box::new(rows) }
     }
+}
+
+/// The columns of the sums below each bank.
+pub(crate) const BANK_COLUMNS: [Column<'static>; 5] = [
+    column("bank", "Bank", Style::Text),
+    column("users", "Users", Style::Count),
+    column("winners", "Gain", Style::Count),
+    column("losers", "Lose", Style::Count),
+    column("change", "Places", Style::Count),
+];
+
+/// The totals of all moves.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct MoveTotals {
+    /// The number of associations that the second ranking ranks.
+    ranked: usize,
+    /// The number of associations that gain places.
+    winners: usize,
+    /// The number of associations that lose places.
+    losers: usize,
+    /// Kendall's tau of the two orders: 1 for the same order, -1 for the reverse; null if all are tied.
+    kendall_tau: Option<f64>,
 }
 
 /// The sums of the moves below a bank.
@@ -222,13 +227,11 @@ pub(crate) struct Titles {
     pub(crate) fairshares: (String, String),
 }
 
-/// Columns that only JSON and CSV have. Ranks count from the end.
-pub(crate) const FOR_PROGRAMS: &[&str] = &["rank_first", "rank_second"];
-
 /// Columns that a table leaves out if it is too wide.
 pub(crate) const GIVE_UP: &[&str] = &["fairshare_first", "fairshare_second"];
 
-fn move_columns(titles: &Titles) -> Vec<Column<'_>> {
+/// Returns the columns of associations.
+pub(crate) fn move_columns(titles: &Titles) -> Vec<Column<'_>> {
     vec![
         column("user", "User", Style::Text),
         column("bank", "Bank", Style::Text),
@@ -237,7 +240,5 @@ fn move_columns(titles: &Titles) -> Vec<Column<'_>> {
         column("change", "Change", Style::Count),
         column("fairshare_first", &titles.fairshares.0, Style::Fraction),
         column("fairshare_second", &titles.fairshares.1, Style::Fraction),
-        column("rank_first", "", Style::Count),
-        column("rank_second", "", Style::Count),
     ]
 }

@@ -34,7 +34,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
     (column("bank", "Bank", Style::Text), "the bank, or the association's bank", bank),
     (column("parent", "Parent", Style::Text), "the parent bank", parent),
     (column("user", "User", Style::Text), "the user", user),
-    (column("shares", "Shares", Style::Count), "raw shares, or \"parent\"", shares),
+    (column("shares", "Shares", Style::Shares), "raw shares, or \"parent\"", shares),
     (
         column("norm_shares", "NormShares", Style::Fraction),
         "shares as a part of the site's (of the siblings' shares under rank policies)",
@@ -88,7 +88,7 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
         "below its share, above its share, even, or has no (own) shares",
         |node| Served::from_detail(&node.detail).map_or(Cell::None, |served| text_cell(served.into())),
     ),
-    (column("active", "Active", Style::Text), "whether the association is active, and so ranked", active),
+    (column("active", "Active", Style::Flag), "whether the association is active, and so ranked", active),
     (column("depth", "Depth", Style::Count), "levels below the root", |node| Cell::Count(node.depth as u64)),
     (
         column("bar", "Usage|Share", Style::Bar(BAR)),
@@ -96,6 +96,12 @@ const COLUMNS: [(Column<'static>, &str, Value); 24] = [
         bar,
     ),
 ];
+
+/// Returns all columns with their texts for the man page.
+#[cfg(test)]
+pub(crate) fn described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
+    COLUMNS.iter().map(|(column, about, _)| (*column, *about))
+}
 
 /// Width of a bar, in cells.
 const BAR: usize = 20;

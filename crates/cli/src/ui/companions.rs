@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Adds readable forms to the plugin's answers in JSON: times by RFC 3339 next to seconds since the epoch, and job ids as strings.
 
+#[cfg(test)]
+use serde_json::json;
 use serde_json::{Map, Value};
 
 use super::figures::rfc3339;
@@ -49,6 +51,39 @@ fn list_companions(members: &Map<String, Value>, f58: &dyn Fn(u64) -> String) ->
                 added.insert(format!("{key}_decimal"), id.to_string().into());
             }
             _ => {}
+        }
+    }
+    added
+}
+
+/// Adds the companions of the properties to each object in a schema.
+#[cfg(test)]
+pub(crate) fn add_companion_schemas(schema: &mut Value) {
+    match schema {
+        Value::Array(values) => values.iter_mut().for_each(add_companion_schemas),
+        Value::Object(members) => {
+            members.values_mut().for_each(add_companion_schemas);
+            if let Some(Value::Object(properties)) = members.get_mut("properties") {
+                let added = companion_schemas(properties);
+                properties.extend(added);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the schemas of the companions of properties.
+#[cfg(test)]
+fn companion_schemas(properties: &Map<String, Value>) -> Map<String, Value> {
+    let text = |about: String| json!({"type": ["string", "null"], "description": about});
+    let mut added = Map::new();
+    for key in properties.keys() {
+        if TIMES.contains(&key.as_str()) || (key == "by" && properties.contains_key("amount")) {
+            added.insert(format!("{key}_time"), text(format!("`{key}` by RFC 3339.")));
+        }
+        if JOBS.contains(&key.as_str()) {
+            added.insert(format!("{key}_f58"), text(format!("`{key}` as Flux shows it.")));
+            added.insert(format!("{key}_decimal"), text(format!("`{key}` in decimal.")));
         }
     }
     added

@@ -4,20 +4,20 @@
 use std::io::{self, IsTerminal, Write, stdout};
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::figures::Unit;
 use super::pager::Paper;
 use super::printable::{printable, printable_json};
 use super::progress::Progress;
-use super::rows::{Cell, Look, Rows, Style};
+use super::rows::{Cell, Column, Look, Rows, Style};
 use super::screen::{Screen, ScreenArgs};
 use super::table::Table;
 
 /// The result of a command: facts and rows.
 pub(crate) struct Report<'a> {
     /// Keys of the JSON document besides the rows. The other formats show them in [`Report::notes`] only.
-    pub(crate) facts: Vec<(&'static str, Value)>,
+    pub(crate) facts: Facts,
     pub(crate) rows: Rows<'a>,
     /// More rows of another kind, for tables and JSON.
     pub(crate) more: Option<Rows<'a>>,
@@ -33,7 +33,7 @@ impl Default for Report<'_> {
     fn default() -> Self {
         let rows = Rows { key: "rows", columns: Vec::new(), rows: Box::new(std::iter::empty()) };
         Report {
-            facts: Vec::new(),
+            facts: Facts::default(),
             rows,
             more: None,
             before: Vec::new(),
@@ -43,15 +43,17 @@ impl Default for Report<'_> {
     }
 }
 
-impl Report<'_> {
-    /// Removes the columns `keys`.
-    pub(crate) fn hide(&mut self, keys: &'static [&'static str]) {
-        let hidden: Vec<bool> = self.rows.columns.iter().map(|column| keys.contains(&column.key)).collect();
-        self.rows.columns.retain(|column| !keys.contains(&column.key));
-        let rows = std::mem::replace(&mut self.rows.rows, Box::new(std::iter::empty()));
-        self.rows.rows = Box::new(rows.map(move |row| {
-            row.into_iter().zip(&hidden).filter(|(_, hidden)| !**hidden).map(|(cell, _)| cell).collect()
-        }));
+/// The members of a JSON document besides the rows.
+#[derive(Default)]
+pub(crate) struct Facts(pub(crate) Map<String, Value>);
+
+impl Facts {
+    /// Takes the members of a struct.
+    pub(crate) fn new(facts: &impl Serialize) -> io::Result<Facts> {
+        match serde_json::to_value(facts)? {
+            Value::Object(members) => Ok(Facts(members)),
+            other => Err(io::Error::other(format!("{other} is not an object"))),
+        }
     }
 }
 
@@ -161,7 +163,7 @@ impl Output for Table<'_> {
 impl Output for Json {
     fn print(&self, report: Report<'_>, mut progress: Progress, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{")?;
-        for (key, value) in &report.facts {
+        for (key, value) in &report.facts.0 {
             write!(out, "\"{key}\": ")?;
             out.write_all(printable_json(&serde_json::to_string(value)?).as_bytes())?;
             out.write_all(b", ")?;
@@ -182,7 +184,9 @@ fn write_json_rows(rows: Rows<'_>, progress: &mut Progress, out: &mut dyn Write)
         out.write_all(separator.as_bytes())?;
         separator = ",\n";
         out.write_all(b"{")?;
-        for (index, (cell, column)) in row.iter().zip(&rows.columns).enumerate() {
+        let is_drawing = |column: &Column<'_>| matches!(column.style, Style::Bar(_));
+        let cells = row.iter().zip(&rows.columns).filter(|(_, column)| !is_drawing(column));
+        for (index, (cell, column)) in cells.enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(out, "{comma}\"{}\": ", column.key)?;
             write_json_cell(cell, out)?;

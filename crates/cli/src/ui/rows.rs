@@ -47,7 +47,13 @@ impl From<Shares> for Cell {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     Text,
+    /// Yes or no.
+    Flag,
+    /// A time: a text in tables, seconds since the epoch in the other formats.
+    Time,
     Count,
+    /// A number of shares, or `parent`.
+    Shares,
     /// A number that identifies something, without commas.
     Id,
     /// Six decimals, as in sshare.

@@ -188,7 +188,7 @@ impl<'a> Table<'a> {
             blanks += gap;
             gap = GAP;
             let pad = room.saturating_sub(cell.width as usize);
-            let left = matches!(column.style, Style::Text | Style::Bar(_));
+            let left = matches!(column.style, Style::Text | Style::Flag | Style::Time | Style::Bar(_));
             if !left {
                 blanks += pad;
             }
@@ -383,7 +383,8 @@ fn shrink_names(
 ) {
     while *whole > room {
         let names = columns.iter().zip(shown).zip(widths.iter_mut());
-        let names = names.filter(|((column, shown), _)| **shown && column.style == Style::Text);
+        let names =
+            names.filter(|((column, shown), _)| **shown && matches!(column.style, Style::Text | Style::Time));
         let Some(widest) = names.map(|(_, width)| width).max() else { break };
         if *widest <= shortest {
             break;

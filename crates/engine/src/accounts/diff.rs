@@ -29,6 +29,7 @@ pub struct Policy {
 
 /// The numbers of added, changed and removed records of a kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct ChangeCounts {
     /// New records.
@@ -81,6 +82,7 @@ pub struct TreeChange {
 
 /// The number of changes of the configuration, which has a fixed set of switches and settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ConfigChanges {
     /// The number of changed switches and settings of the tree.
     pub changed: usize,
@@ -88,6 +90,7 @@ pub struct ConfigChanges {
 
 /// The differences of a push, except the differences of associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Others {
     /// Changes of the queues.
@@ -119,6 +122,7 @@ impl Others {
 
 /// The differences of a push. The first four numbers count associations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
     /// New associations.
     pub added: usize,

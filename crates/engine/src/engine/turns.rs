@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 /// The turn of a job among the jobs of its association.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {
     /// The number of the job in its association; the first is 1.
     pub number: usize,

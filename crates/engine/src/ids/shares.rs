@@ -6,15 +6,17 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// The form of shares in JSON.
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
-enum JsonShares {
+pub(crate) enum JsonShares {
     Count(u64),
     Word(Parent),
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-enum Parent {
+pub(crate) enum Parent {
     Parent,
 }
 

@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 /// A factor times its weight, for one job. In answers, the type `Name` is [`Word`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Term<Name = &'static str> {
     /// The name of the factor.
     pub name: Name,

@@ -6,11 +6,13 @@ mod jobspec;
 mod tests;
 mod text;
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
 use crate::plugin::scheduling::QueueState;
+use crate::ui::companions::add_companions;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
 use crate::ui::pager::Paper;
@@ -18,6 +20,7 @@ use crate::ui::screen::{Screen, ScreenArgs};
 use crate::ui::teller::Teller;
 use crate::ui::words::{Words, userid};
 use fairshare_engine::engine::answers::CheckedJob;
+use fairshare_engine::ids::f58;
 use jobspec::{SubmitArgs, apply_defaults};
 use text::{describe, refusal_by_queue};
 
@@ -110,20 +113,30 @@ impl Question<'_> {
 }
 
 /// Prints the plugin's answer with the user's name and the parts of the answer that are Flux's.
+/// The members of the JSON document besides the plugin's answer.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct CheckedByFlux {
+    user: String,
+    /// Why Flux itself would reject the job; null if it would not.
+    rejection_by_flux: Option<String>,
+    /// Whether the queue is started; null if unknown.
+    queue_started: Option<bool>,
+}
+
 fn print_json(
     mut document: Value,
     user: String,
     refusal: Option<String>,
     queue: &QueueState,
 ) -> Result<(), Failure> {
-    let own = [
-        ("user", json!(user)),
-        ("rejection_by_flux", json!(refusal)),
-        ("queue_started", json!(queue.is_started)),
-    ];
-    if let Value::Object(members) = &mut document {
-        members.extend(own.map(|(key, value)| (key.to_owned(), value)));
+    let own = CheckedByFlux { user, rejection_by_flux: refusal, queue_started: queue.is_started };
+    if let (Value::Object(members), Value::Object(own)) =
+        (&mut document, serde_json::to_value(own).map_err(failure)?)
+    {
+        members.extend(own);
     }
+    add_companions(&mut document, &f58);
     let mut out = Paper::plain();
     write_pretty(&document, &mut out)?;
     Ok(out.finish()?)

@@ -7,7 +7,8 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, state_of};
@@ -17,9 +18,9 @@ use crate::plugin::installed::load_command;
 use crate::plugin::{live_tree, standing};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::store::PolicyData;
 use fairshare_engine::engine::answers::{PushChanges, Standings};
 use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
@@ -163,6 +164,28 @@ fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+pub(super) const COLUMNS: [Column<'static>; 6] = [
+    column("kind", "Kind", Style::Text),
+    column("name", "Name", Style::Text),
+    column("field", "Field", Style::Text),
+    column("database", "Database", Style::Text),
+    column("plugin", "Plugin", Style::Text),
+    column("flux", "Flux", Style::Text),
+];
+
+/// The members of the JSON document besides the differences.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct DiffFacts<'a> {
+    differs: bool,
+    /// The generation of the plugin's data.
+    generation: u64,
+    /// The changes that a push would make.
+    push: &'a PushChanges,
+    /// The number of differing records of each kind whose fields are not listed.
+    unlisted: &'a BTreeMap<&'a str, usize>,
+}
+
 fn print(
     args: &Args,
     changes: &PushChanges,
@@ -195,25 +218,9 @@ fn print(
     }
     let nothing = "The database, the plugin and the queues of Flux's configuration agree.".to_owned();
     let cell = |text: Option<String>| text.map_or(Cell::None, Cell::Text);
-    let columns = if differs || !args.output.is_table() {
-        vec![
-            column("kind", "Kind", Style::Text),
-            column("name", "Name", Style::Text),
-            column("field", "Field", Style::Text),
-            column("database", "Database", Style::Text),
-            column("plugin", "Plugin", Style::Text),
-            column("flux", "Flux", Style::Text),
-        ]
-    } else {
-        Vec::new()
-    };
+    let columns = if differs || !args.output.is_table() { COLUMNS.to_vec() } else { Vec::new() };
     args.output.print(Report {
-        facts: vec![
-            ("differs", differs.into()),
-            ("generation", changes.generation.into()),
-            ("push", json!(changes)),
-            ("unlisted", json!(unlisted)),
-        ],
+        facts: Facts::new(&DiffFacts { differs, generation: changes.generation, push: changes, unlisted })?,
         before: if differs { Vec::new() } else { vec![nothing] },
         rows: Rows {
             key: "differences",

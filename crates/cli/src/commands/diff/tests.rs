@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 
+use serde_json::json;
+
 use super::*;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::{ConfigRecord, PolicyData};

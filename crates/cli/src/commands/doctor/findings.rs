@@ -28,6 +28,7 @@ const CLOCK: f64 = 60.0;
 
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Weight {
     /// Users or jobs are affected.
@@ -38,6 +39,7 @@ pub(super) enum Weight {
 
 /// One kind of problem.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Finding {
     /// The name that `doctor --json` reports.
     pub code: &'static str,

@@ -5,10 +5,12 @@ mod findings;
 mod instance;
 mod refusals;
 
-use serde_json::json;
+use std::path::Path;
+
+use serde::Serialize;
 
 use super::push::Push;
-use crate::outcome::{Answer, Failure, Outcome};
+use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::InstanceArg;
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
@@ -45,6 +47,14 @@ pub(crate) struct Args {
     json: bool,
 }
 
+/// The document of `--json`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct DoctorDocument<'a> {
+    database: &'a Path,
+    findings: &'a [Finding],
+}
+
 pub(super) fn run(args: &Args) -> Outcome {
     let now = figures::now();
     let stale = args.stale * 3600.0;
@@ -67,7 +77,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     findings.sort_by_key(|finding| finding.weight);
     let wants = findings.iter().any(|finding| finding.weight == Weight::Action);
     if args.json {
-        say(printable_json(&json!({"database": args.database.path(), "findings": findings}).to_string()))?;
+        let document = DoctorDocument { database: args.database.path(), findings: &findings };
+        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
     } else {
         print(args, &findings)?;
     }

@@ -21,25 +21,31 @@ const COLUMNS: [(Column<'static>, char, &str); 21] = [
     (column("priority", "Priority", Style::Count), 'Y', "the posted priority"),
     (column("place", "Place", Style::Signed), ' ', "its place in its scheduler queue by posted priority"),
     (column("place_of", "Of", Style::Count), ' ', "the number of jobs with a place in that queue"),
-    (column("estimated_start", "Start", Style::Text), ' ', "when the scheduler expects it to start"),
-    (column("queue_stopped", "Stopped", Style::Text), ' ', "whether its queue is stopped"),
+    (column("estimated_start", "Start", Style::Time), ' ', "when the scheduler expects it to start"),
+    (column("queue_stopped", "Stopped", Style::Flag), ' ', "whether its queue is stopped"),
     (column("state", "State", Style::Text), ' ', "depend, priority or sched"),
     (column("urgency", "Urgency", Style::Id), 'N', "the urgency, 0 to 31"),
     (column("nodes", "Nodes", Style::Count), ' ', "requested nodes"),
     (column("cores", "Cores", Style::Count), ' ', "requested cores"),
-    (column("submitted", "Submitted", Style::Text), ' ', "the submit time"),
+    (column("submitted", "Submitted", Style::Time), ' ', "the submit time"),
     (column("sum", "Sum", Style::Term), ' ', "the sum of the terms, before rounding"),
     (column("outcome", "Outcome", Style::Text), ' ', "how the sum became the priority"),
     (column("exact", "Exact", Style::Count), ' ', "the current priority, if it differs from the posted one"),
-    (column("when", "Set", Style::Text), ' ', "when the priority was posted"),
+    (column("when", "Set", Style::Time), ' ', "when the priority was posted"),
     (column("holds", "Held by", Style::Text), ' ', "the limits that hold it now"),
     (
-        column("kept", "Blocked", Style::Text),
+        column("kept", "Blocked", Style::Flag),
         ' ',
         "whether something other than this plugin's limits blocks it",
     ),
     (column("userid", "UserId", Style::Id), ' ', "the user id"),
 ];
+
+/// Returns the fixed columns with their texts for the man page.
+#[cfg(test)]
+pub(in crate::commands) fn described_columns() -> impl Iterator<Item = (Column<'static>, &'static str)> {
+    COLUMNS.iter().map(|(column, _, about)| (*column, *about))
+}
 
 /// The note if a table leaves out a term.
 pub(super) const PARTS: &str = "the terms that are shown do not sum to the priority";

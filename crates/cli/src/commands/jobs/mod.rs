@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare jobs`: the terms of the priorities of pending jobs.
 
-mod columns;
+pub(super) mod columns;
 #[cfg(test)]
 mod tests;
 
 use std::cmp::Ordering;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
@@ -16,7 +17,7 @@ use crate::plugin::scheduling::{StoppedQueues, estimates};
 use crate::ui::figures::rfc3339;
 use crate::ui::messages::remark;
 use crate::ui::order::compare_cells;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, sentence};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
@@ -25,6 +26,7 @@ use crate::ui::words::{Words, caller, userid};
 use columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS, cell};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
+use fairshare_engine::ids::Word;
 
 /// Show the priorities of pending jobs and the terms that they are made of
 ///
@@ -241,7 +243,7 @@ fn build_weights_report<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<
     for column in &mut shown {
         column.style = Style::Term;
     }
-    let mut all = vec![column("jobs", "Jobs", Style::Count)];
+    let mut all = vec![JOBS];
     all.append(&mut shown);
     let rows = page.weighings.iter().enumerate().map(|(at, weights)| {
         let jobs = page.jobs.iter().filter(|row| row.weighing == Some(at)).count();
@@ -249,6 +251,24 @@ fn build_weights_report<'a>(page: &'a JobsPage, columns: &'a Columns) -> Report<
         std::iter::once(Cell::Count(jobs as u64)).chain(weights).collect()
     });
     Report { rows: Rows { key: "weights", columns: all, rows: Box::new(rows) }, ..Report::default() }
+}
+
+/// The members of the JSON document besides the jobs.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct JobsFacts<'a> {
+    /// The time of the answer in seconds since the epoch.
+    now: f64,
+    /// `now` by RFC 3339.
+    now_time: Option<String>,
+    /// The number of pushes.
+    generation: u64,
+    /// Whether fair-share is live.
+    live: bool,
+    /// The names of the terms, in the order in which they are summed.
+    terms: &'a [Word],
+    /// The weights of the terms that made the posted priorities.
+    weighings: &'a [Vec<i64>],
 }
 
 fn build_report<'a>(
@@ -280,20 +300,24 @@ fn build_report<'a>(
         let cells = chosen.iter().map(|chosen| cell(chosen, row, listing, words, is_table));
         cells.chain(companion_cells(row, listing).into_iter().take(companions.len())).collect()
     };
-    let facts = vec![
-        ("now", json!(page.now)),
-        ("now_time", json!(rfc3339(page.now))),
-        ("generation", json!(page.generation)),
-        ("live", json!(page.live)),
-        ("terms", json!(page.terms)),
-        ("weighings", json!(page.weighings)),
-    ];
+    let facts = JobsFacts {
+        now: page.now,
+        now_time: rfc3339(page.now),
+        generation: page.generation,
+        live: page.live,
+        terms: &page.terms,
+        weighings: &page.weighings,
+    };
+    let facts = Facts::new(&facts).map_err(|error| error.to_string())?;
     let rows = Rows { key: "jobs", columns: shown, rows: Box::new(rows.into_iter().map(cells)) };
     Ok(Report { facts, rows, notes, ..Report::default() })
 }
 
+/// The number of jobs with the same weights.
+pub(super) const JOBS: Column<'static> = column("jobs", "Jobs", Style::Count);
+
 /// The keys of a job in JSON that repeat its id and times in other forms.
-const COMPANIONS: &[Column<'static>] = &[
+pub(super) const COMPANIONS: &[Column<'static>] = &[
     column("id_decimal", "", Style::Text),
     column("submitted_time", "", Style::Text),
     column("when_time", "", Style::Text),

@@ -2,7 +2,7 @@
 //! `flux fairshare push`: sends the accounting data to the priority plugin.
 
 mod changes;
-mod parts;
+pub(super) mod parts;
 mod preview;
 
 use std::path::Path;
@@ -16,15 +16,18 @@ use crate::plugin::ask::{InstanceArg, describe_job_instance};
 use crate::site::database::{DatabaseArg, Found};
 use crate::site::input::Wait;
 use crate::site::mending;
+use crate::ui::companions::add_companions;
 use crate::ui::messages::{remark, say};
 use crate::ui::printable::{count, printable_json};
 use fairshare_accounting::pipeline::fairshare::read_checked_tree;
 use fairshare_accounting::store::{Access, PolicyData, Snapshot, StoreError};
 use fairshare_client::{Flux, FluxError, user_name};
 use fairshare_engine::engine::answers::{Preview, PushChanges};
+use fairshare_engine::ids::f58;
 use fairshare_import as formats;
 use fairshare_protocol::document;
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
+use parts::PushDocument;
 
 /// Send the database to the priority plugin
 ///
@@ -80,7 +83,9 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.dry_run {
         let answer = ask(&push, &data)?;
         if args.json {
-            say(printable_json(&serde_json::to_string(&answer).map_err(failure)?))?;
+            let mut document = serde_json::to_value(&answer).map_err(failure)?;
+            add_companions(&mut document, &f58);
+            say(printable_json(&document.to_string()))?;
             return Ok(Answer::Yes);
         }
         say(format_args!("would send {}", summary(&data)))?;
@@ -91,7 +96,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let sent = deliver(&push, &data)?;
     if args.json {
-        say(parts::build_report(&data, sent.owner.as_ref(), sent.changes.as_ref()))?;
+        let document = PushDocument::new(&data, sent.owner.as_ref(), sent.changes.as_ref());
+        say(printable_json(&serde_json::to_string(&document).map_err(failure)?))?;
     } else if args.verbose {
         say(sent.describe(&data))?;
     }

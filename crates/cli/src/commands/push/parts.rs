@@ -2,7 +2,7 @@
 //! Sends a site document in parts. The plugin commits all parts or none, and handles other requests between two parts.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::outcome::{Failure, failure};
 use crate::ui::progress::Progress;
@@ -143,21 +143,41 @@ fn describe_refusal(error: &FluxError) -> Failure {
     Failure::Message(format!("nothing was accepted: {error}{hint}"))
 }
 
-/// Returns the document of `--json`: the records that were sent, and the changes.
-pub(crate) fn build_report(
-    data: &PolicyData,
-    owner: Option<&AssociationRecord>,
-    changes: Option<&PushChanges>,
-) -> Value {
-    json!({
-        "sent": {
-            "associations": data.associations.len(),
-            "queues": data.queues.len(),
-            "projects": data.projects.len(),
-            "banks": data.banks.len(),
-            "factors": data.priority_factors.len(),
-        },
-        "owner": owner.map(|owner| &owner.bank),
-        "changes": changes,
-    })
+/// The document of `--json`.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct PushDocument<'a> {
+    sent: SentRecords,
+    /// The bank of the instance owner's record, if the database had none and the command added it.
+    owner: Option<&'a str>,
+    /// The changes; null for flux-accounting's plugin.
+    changes: Option<&'a PushChanges>,
+}
+
+/// The number of records that were sent.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct SentRecords {
+    associations: usize,
+    queues: usize,
+    projects: usize,
+    banks: usize,
+    factors: usize,
+}
+
+impl<'a> PushDocument<'a> {
+    pub(super) fn new(
+        data: &PolicyData,
+        owner: Option<&'a AssociationRecord>,
+        changes: Option<&'a PushChanges>,
+    ) -> PushDocument<'a> {
+        let sent = SentRecords {
+            associations: data.associations.len(),
+            queues: data.queues.len(),
+            projects: data.projects.len(),
+            banks: data.banks.len(),
+            factors: data.priority_factors.len(),
+        };
+        PushDocument { sent, owner: owner.map(|owner| owner.bank.as_str()), changes }
+    }
 }

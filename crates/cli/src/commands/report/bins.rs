@@ -30,6 +30,7 @@ pub(super) struct Bins {
 
 /// Usage by bank and period, as the page has it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct BankBins {
     /// When each period began, the present one first.
     from: Vec<Number>,

@@ -29,6 +29,7 @@ const STEPS: [(f64, TimeStep); 4] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub(super) enum TimeStep {
     Hour,
@@ -39,6 +40,7 @@ pub(super) enum TimeStep {
 
 /// Usage by bank over time, as the page has it; the oldest step first.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Course {
     step: TimeStep,
     /// The label of each step, in the time zone of the machine.

@@ -8,23 +8,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::bins::{BankBins, Bins};
 use super::course::Course;
 use super::held::HeldJobs;
 use super::number::Number;
 use super::outlook::{self, Forgetting};
-use crate::site::facts::options_json;
+use crate::site::facts::{OptionValues, option_values};
 use crate::site::input::Loaded;
-use crate::site::moves::{Moves, RankedTree};
+use crate::site::moves::{MoveTotals, Moves, RankedTree};
 use crate::site::stale::count_stale;
-use crate::ui::figures::Unit;
+use crate::ui::figures::{Unit, rfc3339};
 use fairshare::{NodeId, Policy, Ranking, Shares, Tree};
 
 /// The document of the report.
 #[derive(Debug, Serialize)]
-pub(super) struct Document<'a> {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct Document<'a> {
     /// The version of the document's format.
     format: u32,
     program: &'static str,
@@ -35,11 +35,13 @@ pub(super) struct Document<'a> {
     head: Option<String>,
     /// Seconds since the epoch.
     generated: Number,
+    /// `generated` by RFC 3339.
+    generated_time: Option<String>,
     unit: &'static str,
     policy: &'static str,
     /// True if fair-shares are ranks, false if they are values of a formula.
     by_rank: bool,
-    options: Value,
+    options: OptionValues,
     ranked: usize,
     /// Number of stored fair-shares that differ from those shown; `null` if none are stored.
     stale: Option<usize>,
@@ -56,13 +58,15 @@ pub(super) struct Document<'a> {
 
 /// The ranking under a policy, compared with the site's policy.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Compared {
     policy: &'static str,
     #[serde(flatten)]
-    moves: BTreeMap<&'static str, Value>,
+    moves: MoveTotals,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ForgettingDocument {
     /// Continuous decay with this half-life; otherwise usage decays at period boundaries.
     half_life: Option<Number>,
@@ -77,6 +81,7 @@ struct ForgettingDocument {
 
 /// Columns of banks and associations.
 #[derive(Debug, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Nodes<'a> {
     name: Vec<&'a str>,
     /// `null` for `fairshare=parent`.
@@ -90,6 +95,7 @@ struct Nodes<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Banks<'a> {
     #[serde(flatten)]
     nodes: Nodes<'a>,
@@ -99,6 +105,7 @@ struct Banks<'a> {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct Users<'a> {
     #[serde(flatten)]
     nodes: Nodes<'a>,
@@ -145,10 +152,11 @@ impl<'a> Document<'a> {
             source,
             head,
             generated: Number(now.floor()),
+            generated_time: rfc3339(now),
             unit: if loaded.unit == Unit::NodeSeconds { "node-seconds" } else { "" },
             policy: first.policy().name(),
             by_rank: first.policy().is_rank(),
-            options: options_json(&loaded.options),
+            options: option_values(&loaded.options),
             ranked: first.ranked(),
             stale: loaded.pace.map(|_| count_stale(tree, first, &loaded.stored)),
             policies: rankings.iter().map(|ranking| compare_ranking(tree, first, ranking)).collect(),
@@ -181,7 +189,7 @@ impl Forgetting {
 fn compare_ranking(tree: &Tree, first: &Ranking, ranking: &Ranking) -> Compared {
     let side = |ranking| RankedTree { tree, ranking };
     let moves = Moves::new(side(first), side(ranking), Some);
-    Compared { policy: ranking.policy().name(), moves: moves.facts().into_iter().collect() }
+    Compared { policy: ranking.policy().name(), moves: moves.totals() }
 }
 
 fn bank_columns<'a>(tree: &'a Tree, ranking: &Ranking) -> Banks<'a> {

@@ -22,6 +22,7 @@ const LISTED: usize = 1000;
 
 /// The plugin's answer, or the reason why it is missing.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub(super) enum HeldJobs {
     Answer(HeldJobsAnswer),
@@ -31,6 +32,7 @@ pub(super) enum HeldJobs {
 
 /// The held jobs.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct HeldJobsAnswer {
     /// Time of the plugin's answer, in seconds since the epoch.
     when: Number,
@@ -50,8 +52,10 @@ pub(super) struct HeldJobsAnswer {
 
 /// A held job.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct HeldJobRow {
     id: String,
+    id_decimal: String,
     user: String,
     bank: Option<BankName>,
     queue: Option<QueueName>,
@@ -101,6 +105,7 @@ pub(super) fn summarize_jobs(stats: Option<&Stats>, page: &JobsPage, words: &Wor
     let all = stats.map_or(count, |stats| stats.jobs.held);
     let job = |row: &&ListedJob| HeldJobRow {
         id: words.job(row.id.0),
+        id_decimal: row.id.to_string(),
         user: words.user(row.userid.0),
         bank: row.bank.clone(),
         queue: row.queue.clone(),

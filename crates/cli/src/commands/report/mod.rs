@@ -7,7 +7,7 @@
 
 mod bins;
 mod course;
-mod data;
+pub(super) mod data;
 mod held;
 mod number;
 mod outlook;

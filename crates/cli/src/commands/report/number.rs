@@ -5,6 +5,7 @@ use serde::{Serialize, Serializer};
 
 /// A number in the document: integers without a point, others with seven significant digits, and `null` for NaN and infinity.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(with = "Option<f64>"))]
 pub(super) struct Number(pub(super) f64);
 
 impl Serialize for Number {

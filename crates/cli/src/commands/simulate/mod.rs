@@ -3,7 +3,7 @@
 
 mod history;
 mod page;
-mod print;
+pub(super) mod print;
 mod read;
 mod scenarios;
 mod site;
@@ -19,10 +19,8 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-
 use self::history::{History, Size};
-use self::print::{GroupBy, ScenarioResult};
+use self::print::{Extent, GroupBy, ScenarioResult, ScenarioSettings, SimulationFacts};
 use self::scenarios::{Common, Plan, Sweep, combine_sweeps};
 use crate::fingers;
 use crate::html::page::file;
@@ -155,26 +153,29 @@ pub(super) fn run(args: &Args) -> Outcome {
         .into_iter()
         .zip(measured)
         .map(|(Plan { name, values }, measures)| {
-            let settings: Map<String, Value> =
-                values.into_iter().map(|value| (value.key, value.text.into())).collect();
-            ScenarioResult { name, settings: settings.into(), measures }
+            let settings = values.into_iter().map(|value| (value.key, value.text)).collect();
+            ScenarioResult { name, settings, measures }
         })
         .collect();
     let recorded = (waits.0 > 0).then(|| waits.1 / waits.0 as f64);
-    let mut facts = vec![
-        ("trace", json!(args.trace())),
-        ("jobs", json!(jobs)),
-        ("skipped", json!(skipped)),
-        ("nodes", json!(common.nodes)),
-        ("cores", json!(common.cores)),
-        ("cluster_of_instance", json!(is_instance)),
-        ("recorded_wait_mean", json!(recorded)),
-        ("interarrival_mean", json!(means.map(|means| means.between))),
-        ("run_mean", json!(means.map(|means| means.run))),
-        ("cores_mean", json!(means.map(|means| means.cores))),
-        ("job_bytes", json!(Trace::BYTES_PER_JOB)),
-    ];
-    facts.extend(describe_history(&trace));
+    let settings = results
+        .iter()
+        .map(|result| ScenarioSettings { scenario: result.name.clone(), settings: result.settings.clone() });
+    let facts = SimulationFacts {
+        trace: args.trace().to_owned(),
+        jobs,
+        skipped,
+        nodes: common.nodes,
+        cores: common.cores,
+        cluster_of_instance: is_instance,
+        recorded_wait_mean: recorded,
+        interarrival_mean: means.map(|means| means.between),
+        run_mean: means.map(|means| means.run),
+        cores_mean: means.map(|means| means.cores),
+        job_bytes: Trace::BYTES_PER_JOB,
+        extent: Extent::new(&trace),
+        settings: settings.collect(),
+    };
     let mut before = vec![format!(
         "{} on {} with {}{}.",
         count(jobs, "job"),
@@ -192,26 +193,27 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     if let Some(report) = &args.report {
         progress.phase("writing", || 0);
-        let page = page::build_html(&args.title, args.trace(), &results, &facts)?;
+        let page = page::build_html(&args.title, &results, &facts)?;
         file::replace(report, page.as_bytes())
             .map_err(|error| Failure::Message(format!("{}: {error}", report.display())))?;
     }
-    print::print(args.output, args.by, &results, facts, before, progress)?;
+    print::print(args.output, args.by, &results, &facts, before, progress)?;
     Ok(Answer::Yes)
 }
 
-/// Describes a history: users, banks, first and last submission, and core-seconds.
-fn describe_history(trace: &Trace) -> print::Facts {
-    let (jobs, parties) = (trace.jobs(), trace.parties());
-    let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
-    let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
-    vec![
-        ("users", json!(users.len())),
-        ("banks", json!(banks.len())),
-        ("first_submit", json!(jobs.first().map(|job| job.submit))),
-        ("last_submit", json!(jobs.last().map(|job| job.submit))),
-        ("core_seconds", json!(jobs.iter().map(|job| job.run * f64::from(job.cores)).sum::<f64>())),
-    ]
+impl Extent {
+    fn new(trace: &Trace) -> Extent {
+        let (jobs, parties) = (trace.jobs(), trace.parties());
+        let users: HashSet<_> = parties.iter().map(|party| party.user).collect();
+        let banks: HashSet<_> = parties.iter().map(|party| &party.bank).collect();
+        Extent {
+            users: users.len(),
+            banks: banks.len(),
+            first_submit: jobs.first().map(|job| job.submit),
+            last_submit: jobs.last().map(|job| job.submit),
+            core_seconds: jobs.iter().map(|job| job.run * f64::from(job.cores)).sum(),
+        }
+    }
 }
 
 /// Reads the history, and returns it with the cluster on which it is replayed.

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The HTML page of a simulation: the document that `--json` prints, and the script that draws it.
 
-use std::path::Path;
-
 use serde::Serialize;
-use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::print::{Facts, ScenarioResult, build_document};
+use super::print::{ScenarioResult, SimulationFacts, build_document};
 use crate::html::page::Page;
 use crate::html::simulate;
 
@@ -23,17 +20,13 @@ struct Data<'a> {
 /// Returns the page. It has no date and no path, so that the same history makes the same page.
 pub(super) fn build_html(
     title: &str,
-    trace: &Path,
     results: &[ScenarioResult],
-    facts: &Facts,
+    facts: &SimulationFacts,
 ) -> std::io::Result<String> {
-    let name = trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = facts.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     // The page may be published, so it does not show the directory of the trace.
-    let named = |(key, value): &(&'static str, _)| match *key {
-        "trace" => ("trace", json!(name)),
-        key => (key, serde_json::Value::clone(value)),
-    };
-    let simulation = build_document(results, facts.iter().map(named).collect())?;
+    let facts = SimulationFacts { trace: name.into(), ..facts.clone() };
+    let simulation = build_document(results, &facts)?;
     let program = concat!("flux-fairshare ", env!("CARGO_PKG_VERSION"));
     let data = Data { format: 1, program, title, simulation: serde_json::from_slice(&simulation)? };
     Ok(Page { title, body: simulate::BODY, script: simulate::SCRIPT }.html(&serde_json::to_string(&data)?))

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Prints the results of simulations: a row for each scenario, and rows for its banks and job sizes.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
 use clap::ValueEnum;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::ui::figures::number;
-use crate::ui::output::OutputArgs;
-use crate::ui::output::Report;
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use fairshare_simulate::{Group, Measures, Spread};
@@ -28,20 +30,72 @@ const GIVE_UP: &[&str] = &[
 /// The groups of the second table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, strum::AsRefStr)]
 #[strum(serialize_all = "lowercase")]
-pub(super) enum GroupBy {
+pub(in crate::commands) enum GroupBy {
     /// Banks
     Bank,
     /// Sizes, in cores
     Size,
 }
 
-/// Facts about the whole simulation.
-pub(super) type Facts = Vec<(&'static str, Value)>;
+/// The members of the JSON document besides the rows. Times are those of the history; lengths of time are in seconds.
+#[derive(Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct SimulationFacts {
+    /// The file of the history.
+    pub(super) trace: PathBuf,
+    /// The number of replayed jobs.
+    pub(super) jobs: usize,
+    /// The number of jobs without a run time or a size.
+    pub(super) skipped: usize,
+    /// The nodes of the cluster.
+    pub(super) nodes: u64,
+    /// The cores of the cluster.
+    pub(super) cores: u64,
+    /// Whether the Flux instance defines the cluster.
+    pub(super) cluster_of_instance: bool,
+    /// The mean wait in the history.
+    pub(super) recorded_wait_mean: Option<f64>,
+    /// The mean time between two submissions.
+    pub(super) interarrival_mean: Option<f64>,
+    /// The mean run time.
+    pub(super) run_mean: Option<f64>,
+    /// The mean number of cores.
+    pub(super) cores_mean: Option<f64>,
+    /// The memory that a job of the history takes, in bytes.
+    pub(super) job_bytes: usize,
+    #[serde(flatten)]
+    pub(super) extent: Extent,
+    /// The settings of each scenario.
+    pub(super) settings: Vec<ScenarioSettings>,
+}
+
+/// The extent of a history.
+#[derive(Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Extent {
+    pub(super) users: usize,
+    pub(super) banks: usize,
+    /// The time of the first submission.
+    pub(super) first_submit: Option<f64>,
+    /// The time of the last submission.
+    pub(super) last_submit: Option<f64>,
+    /// Cores times seconds of all jobs.
+    pub(super) core_seconds: f64,
+}
+
+/// The settings of a scenario.
+#[derive(Clone, Default, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ScenarioSettings {
+    pub(super) scenario: String,
+    /// The settings that differ between scenarios, by name.
+    pub(super) settings: BTreeMap<String, String>,
+}
 
 /// A scenario and its measures.
 pub(super) struct ScenarioResult {
     pub(super) name: String,
-    pub(super) settings: Value,
+    pub(super) settings: BTreeMap<String, String>,
     pub(super) measures: Measures,
 }
 
@@ -128,7 +182,7 @@ fn spread_columns() -> [Column<'static>; 8] {
     ]
 }
 
-fn scenario_columns() -> Vec<Column<'static>> {
+pub(in crate::commands) fn scenario_columns() -> Vec<Column<'static>> {
     let mut columns = vec![
         column("scenario", "Scenario", Style::Text),
         column("jobs", "Jobs", Style::Count),
@@ -146,7 +200,7 @@ fn scenario_columns() -> Vec<Column<'static>> {
     columns
 }
 
-fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
+pub(in crate::commands) fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
     let mut columns = vec![column("scenario", "Scenario", Style::Text)];
     columns.extend(by.is_none().then(|| column("by", "By", Style::Text)));
     let title = match by {
@@ -165,16 +219,13 @@ fn group_columns(by: Option<GroupBy>) -> Vec<Column<'static>> {
 
 /// Returns the report: the facts, a row for each scenario, and rows for groups. If `by` is `None`, the groups are banks and
 /// sizes; if `people` is false, numbers have full precision.
-fn build_report(
-    results: &[ScenarioResult],
-    mut facts: Facts,
+fn build_report<'a>(
+    results: &'a [ScenarioResult],
+    facts: &SimulationFacts,
     by: Option<GroupBy>,
     people: bool,
-) -> Report<'_> {
+) -> std::io::Result<Report<'a>> {
     let form = Form { people };
-    let settings: Vec<Value> =
-        results.iter().map(|result| json!({"scenario": result.name, "settings": result.settings})).collect();
-    facts.push(("settings", settings.into()));
     let rows = Rows {
         key: "scenarios",
         columns: scenario_columns(),
@@ -185,25 +236,28 @@ fn build_report(
         columns: group_columns(by),
         rows: Box::new(results.iter().flat_map(move |result| form.group_rows(result, by))),
     };
-    Report { facts, rows, more: Some(groups), ..Report::default() }
+    Ok(Report { facts: Facts::new(facts)?, rows, more: Some(groups), ..Report::default() })
 }
 
 /// Returns the JSON document that `--json` prints.
-pub(super) fn build_document(results: &[ScenarioResult], facts: Facts) -> std::io::Result<Vec<u8>> {
-    build_report(results, facts, None, false).into_json()
+pub(super) fn build_document(
+    results: &[ScenarioResult],
+    facts: &SimulationFacts,
+) -> std::io::Result<Vec<u8>> {
+    build_report(results, facts, None, false)?.into_json()
 }
 
 pub(super) fn print(
     output: OutputArgs,
     by: Option<GroupBy>,
     results: &[ScenarioResult],
-    facts: Facts,
+    facts: &SimulationFacts,
     before: Vec<String>,
     progress: Progress,
 ) -> std::io::Result<()> {
     let people = output.is_table();
     let shown = by.or((people).then_some(GroupBy::Bank)).filter(|_| !output.json);
-    let mut report = Report { before, ..build_report(results, facts, shown, people) };
+    let mut report = Report { before, ..build_report(results, facts, shown, people)? };
     if !people && !output.json && by.is_some() {
         report.rows = report.more.take().unwrap_or(report.rows);
     }

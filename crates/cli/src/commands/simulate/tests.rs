@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The page contains the data that `--json` prints, with names as text.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::page;
-use super::print::{ScenarioResult, build_document};
+use super::print::{ScenarioResult, SimulationFacts, build_document};
 use crate::html::page::escape_html;
 use crate::html::page::tests::split_page;
 use fairshare_simulate::{BankShare, Group, Measures, Spread};
@@ -32,11 +30,11 @@ fn named_result(name: &str) -> ScenarioResult {
         jain: None,
         ..Measures::default()
     };
-    ScenarioResult { name: name.to_owned(), settings: json!({ name: name }), measures }
+    ScenarioResult { name: name.to_owned(), settings: [(name.to_owned(), name.to_owned())].into(), measures }
 }
 
-fn make_facts(trace: &str) -> super::print::Facts {
-    vec![("trace", json!(trace)), ("jobs", json!(3)), ("recorded_wait_mean", Value::Null)]
+fn make_facts(trace: &str) -> SimulationFacts {
+    SimulationFacts { trace: trace.into(), jobs: 3, ..SimulationFacts::default() }
 }
 
 #[test]
@@ -44,21 +42,19 @@ fn names_occur_only_in_the_data_block() {
     let all: Vec<ScenarioResult> = NAMES.into_iter().map(named_result).collect();
     let title = "</title><script>\u{202e}&\"}";
     let trace = format!("/home/ann/{}", NAMES[1]);
-    let (inside, around) =
-        split_page(&page::build_html(title, Path::new(&trace), &all, &make_facts(&trace)).expect("a page"));
+    let (inside, around) = split_page(&page::build_html(title, &all, &make_facts(&trace)).expect("a page"));
     assert!(!inside.contains(['<', '>', '&']), "{inside}");
     assert!(!inside.contains("/home/ann"), "where the trace is stays here");
     let data: Value = serde_json::from_str(&inside).expect("JSON");
     assert_eq!((&data["title"], &data["format"]), (&json!(title), &json!(1)));
     // The document that --json prints, except for the directory of the trace.
-    let wanted = build_document(&all, make_facts(NAMES[1])).expect("a document");
+    let wanted = build_document(&all, &make_facts(NAMES[1])).expect("a document");
     assert_eq!(data["simulation"], serde_json::from_slice::<Value>(&wanted).expect("JSON"));
     let groups = data["simulation"]["groups"].as_array().expect("groups");
     assert_eq!(groups.len(), NAMES.len() * (NAMES.len() + 2));
     assert_eq!(groups[0]["wait_p99"], json!("inf"));
     // Except for the data, all pages are equal.
-    let plain =
-        page::build_html("plain", Path::new("x"), &[named_result("y")], &make_facts("x")).expect("a page");
+    let plain = page::build_html("plain", &[named_result("y")], &make_facts("x")).expect("a page");
     assert_eq!(around.replace(&escape_html(title), "plain"), split_page(&plain).1);
 }
 

@@ -177,7 +177,7 @@ fn print_list(args: &Args, standing: &Standings, words: &Words<'_>) -> Result<()
         column("held", "Held", Style::Count),
         column("nodes", "Nodes", Style::Count),
         column("cores", "Cores", Style::Count),
-        column("active", "Active", Style::Text),
+        column("active", "Active", Style::Flag),
         column("userid", "UserId", Style::Id),
     ];
     let report =

@@ -3,11 +3,12 @@
 
 mod state;
 
+use std::collections::BTreeMap;
 use std::io::{Write, stdout};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, describe_job_instance};
@@ -15,14 +16,14 @@ use crate::plugin::installed::load_command;
 use crate::site::database::DatabaseArg;
 use crate::ui::figures::{duration, now, rfc3339};
 use crate::ui::messages::remark;
-use crate::ui::output::{OutputArgs, Report};
+use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
 use crate::ui::progress::Progress;
-use crate::ui::rows::{Cell, Look, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::words::{user_or_id, userid};
 use fairshare_accounting::store::{Access, Database};
 use fairshare_client::{Flux, FluxError};
-use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Snapshot};
+use fairshare_engine::engine::answers::{AssociationSnapshot, Check, Drift, Overruled, Snapshot};
 use fairshare_engine::ids::{Limit, UserId, f58};
 use state::Summary;
 
@@ -314,6 +315,109 @@ fn select_associations<'a>(
     Ok(selected)
 }
 
+/// The columns of the selected associations.
+pub(super) const COLUMNS: [Column<'static>; 14] = [
+    column("user", "User", Style::Text),
+    column("userid", "UserId", Style::Id),
+    column("bank", "Bank", Style::Text),
+    column("fairshare", "FairShare", Style::Fraction),
+    column("running_jobs", "Running", Style::Count),
+    column("max_running_jobs", "of", Style::Count),
+    column("active_jobs", "Active", Style::Count),
+    column("max_active_jobs", "of", Style::Count),
+    column("nodes", "Nodes", Style::Count),
+    column("max_nodes", "of", Style::Count),
+    column("cores", "Cores", Style::Count),
+    column("max_cores", "of", Style::Count),
+    column("held_jobs", "Held", Style::Count),
+    column("active", "May run", Style::Flag),
+];
+
+/// The members of the JSON document besides the selected associations. Before the first push, counts of jobs are null.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct StatusFacts<'a> {
+    plugin: PluginFacts<'a>,
+    /// The number of pushes; null for flux-accounting's plugin.
+    generation: Option<u64>,
+    /// The time of the data in seconds since the epoch.
+    updated: Option<f64>,
+    /// `updated` by RFC 3339.
+    updated_time: Option<String>,
+    /// The age of the data in seconds.
+    age: Option<f64>,
+    /// The same number as `age`.
+    age_seconds: Option<f64>,
+    /// The sender of the last push.
+    pushed_by: Option<String>,
+    pushed_by_userid: Option<UserId>,
+    /// The time of the last sync in seconds since the epoch.
+    last_sync: Option<f64>,
+    /// `last_sync` by RFC 3339.
+    last_sync_time: Option<String>,
+    other_priority_plugins: &'a [String],
+    users: usize,
+    banks: usize,
+    associations: usize,
+    /// The number of inactive associations.
+    inactive: usize,
+    queues: usize,
+    active_jobs: Option<i64>,
+    running_jobs: Option<i64>,
+    /// The nodes of running jobs.
+    nodes: Option<i64>,
+    /// The cores of running jobs.
+    cores: Option<i64>,
+    held_jobs: Option<usize>,
+    /// The number of held jobs by limit.
+    held_by: Option<&'a BTreeMap<String, usize>>,
+    /// The ids of users whose jobs wait for data.
+    waiting_users: &'a [UserId],
+    waiting_jobs: Option<usize>,
+    /// A job whose priority another plugin decided.
+    overruled: Option<OverruledFacts>,
+    /// The recount; null if the plugin has none.
+    check: Option<RecountFacts<'a>>,
+}
+
+/// The loaded plugin.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PluginFacts<'a> {
+    name: &'a str,
+    path: &'a str,
+    version: Option<&'a str>,
+}
+
+/// A job whose priority another plugin decided, with its id as texts.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct OverruledFacts {
+    #[serde(flatten)]
+    overruled: Overruled,
+    job_f58: String,
+    job_decimal: String,
+    /// `since` by RFC 3339.
+    since_time: Option<String>,
+}
+
+impl OverruledFacts {
+    fn new(overruled: Overruled) -> OverruledFacts {
+        let job = overruled.job;
+        let since_time = rfc3339(overruled.since);
+        OverruledFacts { overruled, job_f58: f58(job.0), job_decimal: job.to_string(), since_time }
+    }
+}
+
+/// The result of a recount.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct RecountFacts<'a> {
+    jobs: usize,
+    associations: usize,
+    drift: &'a [Drift],
+}
+
 fn print(
     args: &Args,
     state: &Snapshot,
@@ -346,62 +450,43 @@ fn print(
             Cell::Flag(association.active != 0),
         ]
     });
-    let columns = vec![
-        column("user", "User", Style::Text),
-        column("userid", "UserId", Style::Id),
-        column("bank", "Bank", Style::Text),
-        column("fairshare", "FairShare", Style::Fraction),
-        column("running_jobs", "Running", Style::Count),
-        column("max_running_jobs", "of", Style::Count),
-        column("active_jobs", "Active", Style::Count),
-        column("max_active_jobs", "of", Style::Count),
-        column("nodes", "Nodes", Style::Count),
-        column("max_nodes", "of", Style::Count),
-        column("cores", "Cores", Style::Count),
-        column("max_cores", "of", Style::Count),
-        column("held_jobs", "Held", Style::Count),
-        column("active", "May run", Style::Text),
-    ];
     let has_data = state.generation != Some(0);
-    let known = |value: Value| if has_data { value } else { Value::Null };
     let age = data_time(state).map(|updated| (around.now - updated).max(0.0));
     let last_sync = around.last_sync.as_ref().ok().copied().flatten();
-    let facts = vec![
-        ("plugin", json!({"name": state.name, "path": state.path, "version": state.version})),
-        ("generation", json!(state.generation)),
-        ("updated", json!(state.updated)),
-        ("updated_time", json!(state.updated.and_then(rfc3339))),
-        ("age", json!(age)),
-        ("age_seconds", json!(age)),
-        ("pushed_by", json!(state.pushed_by.map(|user| user_or_id(user.0)))),
-        ("pushed_by_userid", json!(state.pushed_by)),
-        ("last_sync", json!(last_sync)),
-        ("last_sync_time", json!(last_sync.and_then(rfc3339))),
-        ("other_priority_plugins", json!(around.others)),
-        ("users", json!(state.users.len())),
-        ("banks", json!(summary.banks)),
-        ("associations", json!(summary.associations)),
-        ("inactive", json!(summary.inactive)),
-        ("queues", json!(state.queues.len())),
-        ("active_jobs", known(json!(summary.active))),
-        ("running_jobs", known(json!(summary.running))),
-        ("nodes", known(json!(summary.nodes))),
-        ("cores", known(json!(summary.cores))),
-        ("held_jobs", known(json!(summary.held))),
-        ("held_by", known(json!(summary.by_limit))),
-        ("waiting_users", json!(state.waiting_users)),
-        ("waiting_jobs", json!(check.map_or(state.waiting, |check| Some(check.waiting)))),
-        ("overruled", json!(check.and_then(|check| check.overruled))),
-        (
-            "check",
-            check.map_or(
-                Value::Null,
-                |check| json!({"jobs": check.jobs, "associations": check.associations, "drift": check.drift}),
-            ),
-        ),
-    ];
-    let report =
-        Report { facts, rows: Rows { key: "selected", columns, rows: Box::new(rows) }, ..Report::default() };
+    let facts = StatusFacts {
+        plugin: PluginFacts { name: &state.name, path: &state.path, version: state.version.as_deref() },
+        generation: state.generation,
+        updated: state.updated,
+        updated_time: state.updated.and_then(rfc3339),
+        age,
+        age_seconds: age,
+        pushed_by: state.pushed_by.map(|user| user_or_id(user.0)),
+        pushed_by_userid: state.pushed_by,
+        last_sync,
+        last_sync_time: last_sync.and_then(rfc3339),
+        other_priority_plugins: &around.others,
+        users: state.users.len(),
+        banks: summary.banks,
+        associations: summary.associations,
+        inactive: summary.inactive,
+        queues: state.queues.len(),
+        active_jobs: has_data.then_some(summary.active),
+        running_jobs: has_data.then_some(summary.running),
+        nodes: has_data.then_some(summary.nodes),
+        cores: has_data.then_some(summary.cores),
+        held_jobs: has_data.then_some(summary.held),
+        held_by: has_data.then_some(&summary.by_limit),
+        waiting_users: &state.waiting_users,
+        waiting_jobs: check.map_or(state.waiting, |check| Some(check.waiting)),
+        overruled: check.and_then(|check| check.overruled).map(OverruledFacts::new),
+        check: check.map(|check| RecountFacts {
+            jobs: check.jobs,
+            associations: check.associations,
+            drift: &check.drift,
+        }),
+    };
+    let rows = Rows { key: "selected", columns: COLUMNS.to_vec(), rows: Box::new(rows) };
+    let report = Report { facts: Facts::new(&facts)?, rows, ..Report::default() };
     args.output.print_as(report, Look::WHOLE, Progress::none())
 }
 

@@ -5,7 +5,7 @@ mod arguments;
 mod done;
 mod fetch;
 mod steps;
-mod summary;
+pub(super) mod summary;
 mod watch;
 
 use std::io::{IsTerminal, Write, stderr};

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use super::arguments::Args;
 use super::done::Done;
 use super::fetch::Stored;
 use crate::ui::figures::Unit;
-use crate::ui::output::Report;
+use crate::ui::output::{Facts, Report};
 use crate::ui::printable::{count, printable};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{Plan, Tally};
@@ -132,19 +134,12 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
         notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
     }
     notes.push(format!("{}; nothing was stored or sent", summary(args, done)));
-    let facts = done.usage.as_ref().map(|plan| tally_facts(args, &plan.tally)).unwrap_or_default();
+    let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncFacts::new(args, &plan.tally)));
     args.output.print(Report {
-        facts,
+        facts: facts.transpose()?.unwrap_or_default(),
         rows: Rows {
             key: "changes",
-            columns: vec![
-                column("user", "User", Style::Text),
-                column("bank", "Bank", Style::Text),
-                column("usage_stored", "Usage", Style::Usage(Unit::Unknown)),
-                column("usage", "NewUsage", Style::Usage(Unit::Unknown)),
-                column("fairshare_stored", "FairShare", Style::Fraction),
-                column("fairshare", "NewFairShare", Style::Fraction),
-            ],
+            columns: COLUMNS.to_vec(),
             rows: Box::new(rows.into_iter().take(limit).map(|((bank, user), moved)| {
                 vec![
                     Cell::Text(user.to_owned()),
@@ -161,15 +156,45 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
     })
 }
 
-/// Returns the tally for the JSON document.
-fn tally_facts(args: &Args, tally: &Tally) -> Vec<(&'static str, serde_json::Value)> {
-    vec![
-        ("usage_rule", args.usage_rule.to_string().into()),
-        ("counted", tally.counted.into()),
-        ("in_default_bank", tally.in_default_bank.into()),
-        ("late", tally.late.into()),
-        ("unreadable", tally.unreadable_count.into()),
-        ("waiting", tally.waiting.into()),
-        ("boundaries", tally.boundaries.into()),
-    ]
+/// The columns of --dry-run.
+pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("usage_stored", "Usage", Style::Usage(Unit::Unknown)),
+    column("usage", "NewUsage", Style::Usage(Unit::Unknown)),
+    column("fairshare_stored", "FairShare", Style::Fraction),
+    column("fairshare", "NewFairShare", Style::Fraction),
+];
+
+/// The members of the JSON document besides the changes, if usage was counted.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct SyncFacts {
+    usage_rule: String,
+    /// The number of job records that count.
+    counted: usize,
+    /// Of these, records that count in the default bank of their user.
+    in_default_bank: usize,
+    /// Of these, records that ended before the last count.
+    late: usize,
+    /// The number of records that cannot be read.
+    unreadable: usize,
+    /// The number of records of users without an association.
+    waiting: usize,
+    /// The number of period boundaries that have passed since the last count.
+    boundaries: usize,
+}
+
+impl SyncFacts {
+    fn new(args: &Args, tally: &Tally) -> SyncFacts {
+        SyncFacts {
+            usage_rule: args.usage_rule.to_string(),
+            counted: tally.counted,
+            in_default_bank: tally.in_default_bank,
+            late: tally.late,
+            unreadable: tally.unreadable_count,
+            waiting: tally.waiting,
+            boundaries: tally.boundaries,
+        }
+    }
 }

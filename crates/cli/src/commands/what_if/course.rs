@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::edits::find_node;
 use crate::outcome::{Failure, failure};
@@ -58,10 +58,30 @@ const ONE_BY_ONE: usize = 1000;
 type PeriodUsages = HashMap<(String, String), Vec<(i64, f64)>>;
 
 /// One step of a forecast.
+#[derive(Clone, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ForecastStep {
     date: String,
+    /// The place of the association; 1 is the first.
     place: Option<usize>,
     fairshare: Option<f64>,
+}
+
+/// The steps of a forecast in a JSON document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ForecastDocument {
+    /// The association that the steps follow; null if it is not a single one.
+    of: Option<NamedAssociation>,
+    steps: Vec<ForecastStep>,
+}
+
+/// A user in a bank.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NamedAssociation {
+    user: String,
+    bank: String,
 }
 
 /// The steps of a single idle user.
@@ -230,15 +250,13 @@ impl UserSteps {
         }
     }
 
-    /// Returns the steps as JSON.
-    pub(super) fn steps_json(&self, tree: &Tree) -> Value {
-        let of = self.of.map(|node| json!({"user": tree.name(node), "bank": bank_of(tree, node)}));
-        let steps: Vec<Value> = self
-            .steps
-            .iter()
-            .map(|step| json!({"date": step.date, "place": step.place, "fairshare": step.fairshare}))
-            .collect();
-        json!({"of": of, "steps": steps})
+    /// Returns the steps for the JSON document.
+    pub(super) fn document(&self, tree: &Tree) -> ForecastDocument {
+        let association = |node| NamedAssociation {
+            user: tree.name(node).to_owned(),
+            bank: bank_of(tree, node).to_owned(),
+        };
+        ForecastDocument { of: self.of.map(association), steps: self.steps.clone() }
     }
 
     /// Returns a plot: a bar for each step, as long as the fair-share.

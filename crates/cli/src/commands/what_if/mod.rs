@@ -6,18 +6,18 @@ mod edits;
 
 use std::time::Duration;
 
-use serde_json::json;
+use serde::Serialize;
 
-use self::course::Forecast;
+use self::course::{Forecast, ForecastDocument};
 use self::edits::{Edits, NewUser, Shares, Used};
 use crate::commands::check::check_many_jobs;
 use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
-use crate::site::facts::options_json;
+use crate::site::facts::{OptionValues, SourceFacts, option_values};
 use crate::site::input::{Input, PolicyArg, Rules, rank};
-use crate::site::moves::{self, Moves, RankedTree, Titles};
+use crate::site::moves::{self, MoveTotals, Moves, RankedTree, Titles};
 use crate::ui::figures::{duration, parse_duration};
-use crate::ui::output::OutputArgs;
+use crate::ui::output::{Facts, OutputArgs};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use fairshare::NodeId;
@@ -132,18 +132,17 @@ pub(super) fn run(args: &Args) -> Outcome {
         places: ("Now".to_owned(), "Then".to_owned()),
         fairshares: ("FS now".to_owned(), "FS then".to_owned()),
     };
-    let mut facts = vec![
-        ("policies", vec![policy_before.name(), policy.name()].into()),
-        ("options", options_json(&options)),
-        ("changes", texts.clone().into()),
-    ];
-    facts.extend(moves.facts());
-    facts.extend(loaded.source_fact());
-    facts.extend(course.as_ref().map(|course| ("course", json!(course.steps_json(&tree)))));
+    let facts = WhatIfFacts {
+        policies: [policy_before.name(), policy.name()],
+        options: option_values(&options),
+        changes: texts.clone(),
+        totals: moves.totals(),
+        source: SourceFacts::new(&loaded),
+        course: course.as_ref().map(|course| course.document(&tree)),
+    };
     let limit = Some(args.limit).filter(|limit| args.output.is_table() && *limit > 0);
-    let mut report = moves.report(&titles, facts, limit);
+    let mut report = moves.report(&titles, Facts::new(&facts)?, limit);
     if args.output.is_table() {
-        report.hide(moves::FOR_PROGRAMS);
         let screen = args.output.screen();
         report.before.extend(loaded.head(args.input.source()));
         report.before.extend(texts.iter().map(|change| format!("If: {change}")));
@@ -152,6 +151,24 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     args.output.print_as(report, Look { give_up: moves::GIVE_UP, ..Look::WHOLE }, progress)?;
     Ok(Answer::Yes)
+}
+
+/// The members of the JSON document besides the rows.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct WhatIfFacts {
+    /// The ranking policies now and then.
+    policies: [&'static str; 2],
+    options: OptionValues,
+    /// The changes that the command assumes.
+    changes: Vec<String>,
+    #[serde(flatten)]
+    totals: MoveTotals,
+    #[serde(flatten)]
+    source: SourceFacts,
+    /// The way to the time of `--in`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    course: Option<ForecastDocument>,
 }
 
 impl Args {

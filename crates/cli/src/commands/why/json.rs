@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Explanations as JSON.
 
-use serde_json::{Value, json};
+use serde::{Serialize, Serializer};
 
 use super::site::Site;
 use crate::site::names::bank_of;
@@ -9,118 +9,257 @@ use crate::ui::output::json_number;
 use fairshare::{Comparison, Explanation, Level, NodeId, NodeKind, Shares, Verdict};
 use fairshare_accounting::store::UsageBin;
 
+/// A number; infinity is the text "inf".
+#[derive(Clone, Copy)]
+struct Number(f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json_number(self.0).serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+impl schemars::JsonSchema for Number {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Number".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", null]}]})
+    }
+}
+
+/// The members of the document that explain one user or bank.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct ExplainedNodes<'a> {
+    /// The associations of the user, or the bank.
+    pub(super) associations: Vec<ExplainedNode<'a>>,
+}
+
+/// The members of the document that compare two users or banks.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct ComparedNodes<'a> {
+    /// The one with the better place; null if both are tied or one has no place.
+    ahead: Option<NamedNode<'a>>,
+    /// `first`, `second` or `tied`; null if one has no place.
+    verdict: Option<&'static str>,
+    /// The lowest bank above both.
+    ancestor: &'a str,
+    /// The levels below `ancestor`.
+    fork: [NodeLevel<'a>; 2],
+    /// The levels that decide.
+    decisive: [NodeLevel<'a>; 2],
+    associations: [ExplainedNode<'a>; 2],
+}
+
+/// A bank, or an association.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NamedNode<'a> {
+    /// `bank` or `association`.
+    kind: &'static str,
+    bank: &'a str,
+    /// The user; null for a bank.
+    user: Option<&'a str>,
+}
+
+/// The numbers of a bank or an association among its siblings. Usages are decayed.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct NodeLevel<'a> {
+    #[serde(flatten)]
+    node: NamedNode<'a>,
+    /// The number of levels below the root.
+    depth: usize,
+    /// Raw shares, or `parent`.
+    shares: NodeShares,
+    /// The shares of the node and its siblings.
+    sibling_shares: Number,
+    /// The shares as a part of the site's.
+    norm_shares: Number,
+    usage: Number,
+    /// The usage of the node and its siblings.
+    sibling_usage: Number,
+    /// The usage as a part of the site's.
+    norm_usage: Number,
+    /// The usage that the policy compares with the shares.
+    effective_usage: Number,
+    /// The usage that counts for the policy.
+    counted_usage: Number,
+    /// The same of the node and its siblings.
+    counted_sibling_usage: Number,
+    /// The usage at which its part of the usage equals its part of the shares.
+    even_usage: Option<f64>,
+    /// The value by which the policy compares siblings.
+    value: Option<Number>,
+    fairshare: Option<Number>,
+    /// The users below with the largest usage.
+    top_users: Vec<UserUsage<'a>>,
+}
+
+/// Raw shares.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum NodeShares {
+    Count(u64),
+    Parent(&'static str),
+}
+
+/// The usage of a user.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct UserUsage<'a> {
+    user: &'a str,
+    bank: &'a str,
+    usage: f64,
+}
+
+/// The explanation of an association or a bank.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ExplainedNode<'a> {
+    association: NamedNode<'a>,
+    fairshare: Option<f64>,
+    /// The place; 1 is the first.
+    place: Option<usize>,
+    /// The place in the order of the scheduler of PBS.
+    pbs_walk: Option<usize>,
+    /// The association with the next better place.
+    just_ahead: Option<NamedNode<'a>>,
+    /// What would move it ahead of `just_ahead`.
+    overtake: Option<Overtake<'a>>,
+    /// The index of the level that lowers the fair-share most.
+    worst: Option<usize>,
+    worst_level: Option<NodeLevel<'a>>,
+    /// The levels from the root.
+    levels: Vec<NodeLevel<'a>>,
+    /// The recorded usage by half-life period.
+    usage_bins: Vec<PeriodUsage>,
+}
+
+/// A change that would improve a place.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Overtake<'a> {
+    #[serde(flatten)]
+    node: NamedNode<'a>,
+    /// The shares with which it would go ahead.
+    shares: Option<u64>,
+    /// The usage below which it would go ahead.
+    usage_below: Option<f64>,
+}
+
+/// The usage of a period; the present period is 0.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct PeriodUsage {
+    period: i64,
+    usage: f64,
+}
+
 impl Site<'_> {
-    fn node_json(&self, node: NodeId) -> Value {
-        let bank = self.tree.kind(node) == NodeKind::Bank;
-        json!({
-            "kind": if bank { "bank" } else { "association" },
-            "bank": if bank { self.tree.name(node) } else { bank_of(self.tree, node) },
-            "user": if bank { Value::Null } else { self.tree.name(node).into() },
-        })
+    fn named_node(&self, node: NodeId) -> NamedNode<'_> {
+        match self.tree.kind(node) {
+            NodeKind::Bank => NamedNode { kind: "bank", bank: self.tree.name(node), user: None },
+            NodeKind::Association => NamedNode {
+                kind: "association",
+                bank: bank_of(self.tree, node),
+                user: Some(self.tree.name(node)),
+            },
+        }
     }
 
     /// Returns the numbers of a level; if `with_users`, also the users below with the largest usage.
-    fn level_json(&self, level: &Level, with_users: bool) -> Value {
+    fn level_numbers(&self, level: &Level, with_users: bool) -> NodeLevel<'_> {
         let detail = &level.detail;
-        let maybe = |number: Option<f64>| number.map_or(Value::Null, json_number);
-        let mut document = self.node_json(level.node);
-        let top: Vec<Value> = if with_users && self.tree.kind(level.node) == NodeKind::Bank {
-            let users = self.top_users(level.node);
-            users
-                .iter()
-                .map(|(leaf, usage)| {
-                    json!({"user": self.tree.name(*leaf), "bank": bank_of(self.tree, *leaf), "usage": usage})
-                })
-                .collect()
-        } else {
-            Vec::new()
+        let with_users = with_users && self.tree.kind(level.node) == NodeKind::Bank;
+        let users = if with_users { self.top_users(level.node) } else { Vec::new() };
+        let user = |(leaf, usage): (NodeId, f64)| UserUsage {
+            user: self.tree.name(leaf),
+            bank: bank_of(self.tree, leaf),
+            usage,
         };
-        let more = json!({
-            "depth": level.depth,
-            "shares": match detail.shares { Shares::Count(count) => count.into(), Shares::Parent => Value::from("parent") },
-            "sibling_shares": json_number(level.sibling_shares),
-            "norm_shares": json_number(detail.norm_shares),
-            "usage": json_number(detail.usage),
-            "sibling_usage": json_number(level.sibling_usage),
-            "norm_usage": json_number(detail.norm_usage),
-            "effective_usage": json_number(detail.effective_usage),
-            "counted_usage": json_number(level.counted.0),
-            "counted_sibling_usage": json_number(level.counted.1),
-            "even_usage": level.even_usage(),
-            "value": maybe(level.value),
-            "fairshare": maybe(detail.fairshare),
-            "top_users": top,
-        });
-        if let (Value::Object(document), Value::Object(more)) = (&mut document, more) {
-            document.extend(more);
+        NodeLevel {
+            node: self.named_node(level.node),
+            depth: level.depth,
+            shares: match detail.shares {
+                Shares::Count(count) => NodeShares::Count(count),
+                Shares::Parent => NodeShares::Parent("parent"),
+            },
+            sibling_shares: Number(level.sibling_shares),
+            norm_shares: Number(detail.norm_shares),
+            usage: Number(detail.usage),
+            sibling_usage: Number(level.sibling_usage),
+            norm_usage: Number(detail.norm_usage),
+            effective_usage: Number(detail.effective_usage),
+            counted_usage: Number(level.counted.0),
+            counted_sibling_usage: Number(level.counted.1),
+            even_usage: level.even_usage(),
+            value: level.value.map(Number),
+            fairshare: detail.fairshare.map(Number),
+            top_users: users.into_iter().map(user).collect(),
         }
-        document
     }
 
-    pub(super) fn explanation_json(
+    pub(super) fn explained_node(
         &self,
         node: NodeId,
         explanation: &Explanation,
         bins: &[UsageBin],
-    ) -> Value {
-        let levels: Vec<Value> =
-            explanation.levels.iter().map(|level| self.level_json(level, false)).collect();
+    ) -> ExplainedNode<'_> {
         let ahead = self.ranking.just_ahead(node);
         let overtake = ahead.and_then(|ahead| {
             let comparison = self.ranking.compare(self.tree, node, ahead)?;
             let change = self.ranking.overtake(&comparison)?;
-            let mut document = self.node_json(change.node);
-            if let Value::Object(document) = &mut document {
-                document.insert("shares".to_owned(), change.shares.into());
-                document.insert("usage_below".to_owned(), change.usage.into());
-            }
-            Some(document)
+            Some(Overtake {
+                node: self.named_node(change.node),
+                shares: change.shares,
+                usage_below: change.usage,
+            })
         });
-        json!({
-            "association": self.node_json(node),
-            "fairshare": self.ranking.fairshare(node),
-            "place": self.ranking.place(node),
-            "pbs_walk": self.walk.as_ref().and_then(|walk| walk.place(node)),
-            "just_ahead": ahead.map(|ahead| self.node_json(ahead)),
-            "overtake": overtake,
-            "worst": explanation.worst,
-            "worst_level": explanation.worst.and_then(|at| explanation.levels.get(at)).map(|level| self.level_json(level, true)),
-            "levels": levels,
-            "usage_bins": bins.iter().map(|bin| json!({"period": bin.period, "usage": bin.usage})).collect::<Vec<_>>(),
-        })
+        let worst = explanation.worst.and_then(|at| explanation.levels.get(at));
+        ExplainedNode {
+            association: self.named_node(node),
+            fairshare: self.ranking.fairshare(node),
+            place: self.ranking.place(node),
+            pbs_walk: self.walk.as_ref().and_then(|walk| walk.place(node)),
+            just_ahead: ahead.map(|ahead| self.named_node(ahead)),
+            overtake,
+            worst: explanation.worst,
+            worst_level: worst.map(|level| self.level_numbers(level, true)),
+            levels: explanation.levels.iter().map(|level| self.level_numbers(level, false)).collect(),
+            usage_bins: bins.iter().map(|bin| PeriodUsage { period: bin.period, usage: bin.usage }).collect(),
+        }
     }
 
-    pub(super) fn comparison_json(
-        &self,
-        a: NodeId,
-        b: NodeId,
-        comparison: &Comparison,
-    ) -> Vec<(String, Value)> {
+    pub(super) fn compared_nodes(&self, a: NodeId, b: NodeId, comparison: &Comparison) -> ComparedNodes<'_> {
         let verdict = self.verdict(a, b, comparison);
-        let ahead = match verdict {
-            Some(Verdict::First) => self.node_json(a),
-            Some(Verdict::Second) => self.node_json(b),
-            Some(Verdict::Tied) | None => Value::Null,
-        };
-        // Null if one of them is not ranked.
-        let verdict = verdict.map(|verdict| match verdict {
-            Verdict::First => "first",
-            Verdict::Second => "second",
-            Verdict::Tied => "tied",
-        });
-        let pair = |(one, other): &(Level, Level)| {
-            Value::from(vec![self.level_json(one, true), self.level_json(other, true)])
-        };
-        let chains = [(a, &comparison.chains.0), (b, &comparison.chains.1)];
-        let chains: Vec<Value> =
-            chains.iter().map(|(node, chain)| self.explanation_json(*node, chain, &[])).collect();
-        vec![
-            ("ahead".to_owned(), ahead),
-            ("verdict".to_owned(), verdict.into()),
-            ("ancestor".to_owned(), self.tree.name(comparison.ancestor).into()),
-            ("fork".to_owned(), pair(&comparison.fork)),
-            ("decisive".to_owned(), pair(&comparison.decisive)),
-            ("associations".to_owned(), chains.into()),
-        ]
+        let pair =
+            |(one, other): &(Level, Level)| [self.level_numbers(one, true), self.level_numbers(other, true)];
+        let (one, other) = &comparison.chains;
+        ComparedNodes {
+            ahead: match verdict {
+                Some(Verdict::First) => Some(self.named_node(a)),
+                Some(Verdict::Second) => Some(self.named_node(b)),
+                Some(Verdict::Tied) | None => None,
+            },
+            verdict: verdict.map(|verdict| match verdict {
+                Verdict::First => "first",
+                Verdict::Second => "second",
+                Verdict::Tied => "tied",
+            }),
+            ancestor: self.tree.name(comparison.ancestor),
+            fork: pair(&comparison.fork),
+            decisive: pair(&comparison.decisive),
+            associations: [self.explained_node(a, one, &[]), self.explained_node(b, other, &[])],
+        }
     }
 }

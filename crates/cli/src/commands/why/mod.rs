@@ -5,22 +5,20 @@ mod arguments;
 mod compare;
 mod explain;
 pub(super) mod job;
-mod json;
+pub(super) mod json;
 mod outlook;
 mod site;
 mod text;
 
 use std::io::Write;
 
-use serde_json::Value;
-
 use crate::outcome::{Answer, Failure, Outcome, failure};
-use crate::site::facts::options_json;
+use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::rank;
 use crate::site::names::{bank_of, no_user, parts_of};
 use crate::ui::figures::{self};
 use crate::ui::messages::remark;
-use crate::ui::output::write_pretty;
+use crate::ui::output::{Facts, write_pretty};
 use crate::ui::pager::Paper;
 use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
@@ -30,6 +28,7 @@ pub(super) use explain::lost;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
+use json::ExplainedNodes;
 pub(super) use outlook::when_below;
 use site::Site;
 
@@ -83,10 +82,8 @@ pub(super) fn run(args: &Args) -> Outcome {
         }
         nodes.push((name, found));
     }
-    let facts = [("policy", Value::from(policy.name())), ("options", options_json(&options))];
-    let facts = facts.into_iter().chain(loaded.notes()).chain(loaded.source_fact());
-    let mut document: serde_json::Map<String, Value> =
-        facts.map(|(key, value)| (key.to_owned(), value)).collect();
+    let Facts(mut document) = Facts::new(&PolicyFacts::new(policy, &options))?;
+    document.extend(Facts::new(&SourceFacts::new(&loaded))?.0);
     let mut text = Vec::new();
     if let Some(head) = loaded.head(args.input.source()) {
         site.line(&head, &mut text)?;
@@ -107,12 +104,12 @@ pub(super) fn run(args: &Args) -> Outcome {
                     usage_bins(args, tree, *node)?
                 };
                 match (args.json, is_bank) {
-                    (true, _) => list.push(site.explanation_json(*node, &explanation, &bins)),
+                    (true, _) => list.push(site.explained_node(*node, &explanation, &bins)),
                     (false, true) => site.explain_bank(*node, &explanation, &mut text)?,
                     (false, false) => site.explain(*node, &explanation, &bins, &mut text)?,
                 }
             }
-            document.insert("associations".to_owned(), list.into());
+            document.extend(Facts::new(&ExplainedNodes { associations: list })?.0);
         }
         [first, second] => {
             let (a, b) = (single_node(tree, first)?, single_node(tree, second)?);
@@ -127,7 +124,7 @@ pub(super) fn run(args: &Args) -> Outcome {
                 })
             })?;
             if args.json {
-                document.extend(site.comparison_json(a, b, &comparison));
+                document.extend(Facts::new(&site.compared_nodes(a, b, &comparison))?.0);
             } else {
                 site.compare(a, b, &comparison, &mut text)?;
             }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The answer to `check`: the result of a recount.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
     /// Live jobs.
     pub jobs: usize,
@@ -27,6 +28,7 @@ pub struct Check {
 
 /// An association whose counters differ from a recount.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Drift {
     /// The user.
     pub userid: UserId,
@@ -38,6 +40,7 @@ pub struct Drift {
 
 /// The resources of running jobs, from their R. Limits count the requested resources.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Running {
     /// Running jobs.
     pub jobs: usize,

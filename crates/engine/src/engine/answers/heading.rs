@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The state of the plugin at the time of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Heading {
     /// The time of the answer, in seconds since the epoch.
@@ -25,6 +26,7 @@ pub struct Heading {
 
 /// A job whose priority in Flux differs from the posted one, which shows that another priority plugin decides.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overruled {
     /// The job.
     pub job: JobId,

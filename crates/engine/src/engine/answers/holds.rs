@@ -16,6 +16,7 @@ pub(super) const MOST_VISITED: usize = 1000;
 
 /// A limit that holds a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct HoldNow {
     /// The dependency's name.
@@ -53,6 +54,7 @@ pub struct HoldNow {
 
 /// A job that uses headroom of a limit.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Freeing {
     /// The job.

@@ -16,6 +16,7 @@ use std::borrow::Cow;
 
 /// The answer to `explain`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explained {
     /// The state of the plugin.
     #[serde(flatten)]
@@ -29,6 +30,7 @@ pub struct Explained {
 
 /// A job that is not explained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refused {
     /// The job.
     pub id: JobId,
@@ -39,6 +41,7 @@ pub struct Refused {
 
 /// A code for programs and a text for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Note {
     /// One of a few fixed words.
     #[serde(default)]
@@ -49,6 +52,7 @@ pub struct Note {
 
 /// The difference of a stale posted priority.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Lag {
     /// The current priority minus the posted one.
     pub by: i64,
@@ -59,6 +63,7 @@ pub struct Lag {
 
 /// A priority and its terms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainedPriority {
     /// The priority.
     pub priority: u32,
@@ -97,6 +102,7 @@ impl ExplainedPriority {
 
 /// The priority by which Flux sorts a job, and why the plugin posted it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PostedPriority {
     /// The priority, with the terms at the time of posting.
     #[serde(flatten)]
@@ -117,6 +123,7 @@ pub struct PostedPriority {
 
 /// Why an earlier priority was posted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EarlierChange {
     /// All reasons in one text.
     #[serde(flatten)]
@@ -127,6 +134,7 @@ pub struct EarlierChange {
 
 /// The explanation of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Why {
     /// The job.

@@ -23,6 +23,7 @@ const BEGIN_TIME: &str = "begin-time=";
 
 /// A reason besides limits why a job does not run yet.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Keeper {
     /// A code for programs.
     pub cause: Word,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The changes of a push.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PushChanges {
     /// The generation of the data in force.
     pub generation: u64,
@@ -20,6 +21,7 @@ pub struct PushChanges {
 
 /// The effects of a push on jobs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Preview {
     /// The changed records.
     #[serde(flatten)]
@@ -45,6 +47,7 @@ pub struct Preview {
 
 /// A pending job that would get another priority or position.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Move {
     /// The job.
     pub id: JobId,
@@ -63,6 +66,7 @@ pub struct Move {
 
 /// A job that would end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RejectedJob {
     /// The job.
     pub id: JobId,
@@ -75,6 +79,7 @@ pub struct RejectedJob {
 
 /// An association with live jobs that would be removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RemovedAssociation {
     /// The user.
     #[serde(rename = "userid")]

@@ -23,6 +23,7 @@ const MOST_VISITS: usize = 40_000;
 
 /// When a job is released, in seconds since the epoch.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Release {
     /// The latest time, if running jobs end at their time limit, no job is submitted, and no other plugin releases a job.
     pub latest: Option<f64>,

@@ -62,6 +62,7 @@ pub struct StandingsWanted {
 
 /// The answer to `standing`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Standings {
     /// The state of the plugin.
     #[serde(flatten)]
@@ -94,6 +95,7 @@ pub struct StandingsPage {
 
 /// A limit with its use.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LimitShown {
     /// The dependency's name.
@@ -119,6 +121,7 @@ pub struct LimitShown {
 
 /// The rank of an association.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RankShown {
     /// The place; 1 is the first.
     pub place: usize,
@@ -133,6 +136,7 @@ pub struct RankShown {
 
 /// A node of the tree among its siblings.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct Sibling {
     /// The bank's or the user's name.
@@ -144,6 +148,7 @@ pub struct Sibling {
     pub userid: Option<UserId>,
     /// Its shares.
     #[serde(with = "crate::ids::shares")]
+    #[cfg_attr(feature = "schema", schemars(with = "crate::ids::shares::JsonShares"))]
     pub shares: Shares,
     /// Its fraction of the shares of all siblings, 0 to 1.
     pub shares_part: Option<f64>,
@@ -160,6 +165,7 @@ pub struct Sibling {
 
 /// One level of the path from the root to an association.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct LevelShown {
     /// The node of the path.
@@ -181,6 +187,7 @@ pub struct LevelShown {
 
 /// The number of jobs of an association, by state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AssociationJobs {
     /// Active jobs.
@@ -201,6 +208,7 @@ pub struct AssociationJobs {
 
 /// An association with its usage, limits and rank.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct AssociationStanding {
     /// The user.

@@ -15,6 +15,7 @@ use std::borrow::Cow;
 
 /// The answer to `check_job`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
 pub struct CheckedJob {
     /// The state of the plugin.

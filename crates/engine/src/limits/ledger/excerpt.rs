@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The place of a held job among the held jobs of its association, in the order of release. For a pending job, its place in its scheduler
 /// queue, by posted priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceInLine {
     /// 1 for the first.
     pub place: usize,

@@ -3,14 +3,14 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::decide::{Cause, Side, Verdict, obstacles, parting};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{AssociationStanding, LevelShown, Sibling, Standings, Why};
-use fairshare_engine::ids::Word;
+use fairshare_engine::ids::{JobId, Word};
 use fairshare_engine::priority::Term;
 
 /// The standings of the two associations.
@@ -30,29 +30,74 @@ impl Verdict {
     }
 }
 
-/// Returns the verdict as JSON.
-pub(super) fn json(a: &Why, b: &Why, verdict: &Verdict, standings: BothStandings<'_>) -> Value {
+/// The verdict in the JSON document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct JobVerdict<'a> {
+    /// The job that is ahead; null if neither is.
+    ahead: Option<JobId>,
+    behind: Option<JobId>,
+    cause: String,
+    /// The names of the terms that decide.
+    terms: Vec<&'a str>,
+    /// The level of the tree that decides, if fair-share does.
+    level: Option<DecidingLevel>,
+    /// Why the jobs cannot run now.
+    cannot_run: Vec<Obstacle<'a>>,
+}
+
+/// A level of the tree on which the associations of two jobs differ.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DecidingLevel {
+    /// The bank above the level.
+    below: Option<String>,
+    /// The banks or users of the level.
+    nodes: [Option<String>; 2],
+    /// The index of the node that is ahead; null if neither is.
+    decides: Option<usize>,
+}
+
+/// Why a job cannot run now.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Obstacle<'a> {
+    id: JobId,
+    code: &'a str,
+    text: String,
+}
+
+/// Returns the verdict for the JSON document.
+pub(super) fn describe_verdict<'a>(
+    a: &'a Why,
+    b: &'a Why,
+    verdict: &Verdict,
+    standings: BothStandings<'_>,
+) -> JobVerdict<'a> {
     let (ahead, behind) = ordered(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
         let (one, other) = (one.associations.first()?, other.associations.first()?);
         let (at, side) = parting(&one.levels, &other.levels)?;
-        let names = [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
-        let below = at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.node.name.clone());
-        Some(json!({"below": below, "nodes": names, "decides": side.map(|side| if side == Side::First { 0 } else { 1 })}))
+        let names =
+            [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
+        let below =
+            at.checked_sub(1).and_then(|above| one.levels.get(above)).map(|level| level.node.name.clone());
+        let decides = side.map(|side| if side == Side::First { 0 } else { 1 });
+        Some(DecidingLevel { below, nodes: names, decides })
     });
     let cannot_run = [a, b].into_iter().flat_map(|job| {
-        let obstacle = |(code, text)| json!({"id": job.id, "code": code, "text": text});
+        let obstacle = |(code, text)| Obstacle { id: job.id, code, text };
         obstacles(job).into_iter().map(obstacle).collect::<Vec<_>>()
     });
     let is_decided = verdict.cause != Cause::Neither;
-    json!({
-        "ahead": is_decided.then_some(ahead.id),
-        "behind": is_decided.then_some(behind.id),
-        "cause": verdict.cause.to_string(),
-        "terms": verdict.terms(a),
-        "level": level,
-        "cannot_run": cannot_run.collect::<Vec<_>>(),
-    })
+    JobVerdict {
+        ahead: is_decided.then_some(ahead.id),
+        behind: is_decided.then_some(behind.id),
+        cause: verdict.cause.to_string(),
+        terms: verdict.terms(a),
+        level,
+        cannot_run: cannot_run.collect(),
+    }
 }
 
 /// Describes whether the scheduler compares jobs of the two queues; `None` for jobs of one queue.

@@ -21,7 +21,8 @@ const MOST_ROWS: usize = 20;
 
 /// The history of a job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub(super) struct JobHistory {
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct JobHistory {
     /// When it was submitted, in seconds since the epoch.
     pub(super) submitted: f64,
     /// When it got its resources; `None` if it has not.
@@ -44,6 +45,7 @@ pub(super) struct JobHistory {
 
 /// Why a job waited. If there are several causes at one time, the first one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WaitCause {
     /// Dependencies of limits.
@@ -78,6 +80,7 @@ impl WaitCause {
 
 /// A dependency that kept a job in DEPEND.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PastHold {
     /// The name of the limit, or the description of another dependency.
     pub(super) name: String,
@@ -93,6 +96,7 @@ pub(super) struct PastHold {
 
 /// A priority of a pending job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PastPriority {
     /// When Flux got it, in seconds since the epoch.
     pub(super) when: f64,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare why JOBID [JOBID2]`: explains why a job is waiting, or why one job is ahead of another, with the plugin's answers.
 
-mod compare;
+pub(in crate::commands) mod compare;
 pub(crate) mod decide;
 mod explain;
-mod history;
+pub(in crate::commands) mod history;
 #[cfg(test)]
 mod tests;
 
@@ -28,8 +28,10 @@ use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
+use compare::describe_verdict;
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
+use fairshare_engine::ids::{JobId, UserId};
 use history::{JobHistory, ask_ended, ask_history};
 
 /// Returns true if a text is a job id. A text that could also be a user name is a user name; another form of the id avoids the
@@ -127,7 +129,8 @@ pub(super) fn run(args: &Args) -> Outcome {
             let levels = levels.as_ref().map(|[one, other]| (one, other));
             teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
             if let Value::Object(document) = &mut document {
-                document.insert("verdict".to_owned(), compare::json(a, b, &verdict, levels));
+                let verdict = describe_verdict(a, b, &verdict, levels);
+                document.insert("verdict".to_owned(), serde_json::to_value(verdict).map_err(failure)?);
             }
         }
         _ => {
@@ -140,6 +143,25 @@ pub(super) fn run(args: &Args) -> Outcome {
     print(args, &flux, &screen, document, &text)
 }
 
+/// An ended job in the JSON document.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(in crate::commands) struct EndedJob<'a> {
+    id: JobId,
+    userid: UserId,
+    bank: Option<&'a str>,
+    queue: Option<&'a str>,
+    project: Option<&'a str>,
+    urgency: i64,
+    state: &'a str,
+    submitted: Option<f64>,
+    nodes: u64,
+    cores: u64,
+    /// The time limit in seconds.
+    duration: Option<f64>,
+    history: &'a JobHistory,
+}
+
 /// Prints an ended job, which the plugin does not have any more. `answer` is the plugin's.
 fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: &JobHistory) -> Outcome {
     let job = ask_ended(flux, id, history);
@@ -147,11 +169,20 @@ fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: 
     let words = Words::for_instance(flux, now());
     let mut text = Vec::new();
     (Teller { screen: &screen, words: &words }).explain_ended(&job, history, &mut text)?;
-    let ended = json!({
-        "id": job.id, "userid": job.userid, "bank": job.bank, "queue": job.queue, "project": job.project, "urgency": job.urgency,
-        "state": job.state, "submitted": job.submitted, "nodes": job.nodes, "cores": job.cores, "duration": job.duration,
-        "history": history,
-    });
+    let ended = EndedJob {
+        id: job.id,
+        userid: job.userid,
+        bank: job.bank.as_deref(),
+        queue: job.queue.as_deref(),
+        project: job.project.as_deref(),
+        urgency: job.urgency,
+        state: &job.state,
+        submitted: job.submitted,
+        nodes: job.nodes,
+        cores: job.cores,
+        duration: job.duration,
+        history,
+    };
     if let Value::Object(answer) = &mut answer {
         answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
     }
