@@ -14,8 +14,18 @@ if ! test -x "$FAIRSHARE_UNDER_TEST"; then
 	echo "no command at $FAIRSHARE_UNDER_TEST: build it with cargo build --release" >&2
 	exit 1
 fi
-mkdir -p exec
-ln -sf "$FAIRSHARE_UNDER_TEST" exec/flux-fairshare
+# Runs the command, and keeps the documents of --json for the test in `finish`.
+mkdir -p exec json
+cat >exec/flux-fairshare <<EOF
+#!/bin/bash
+case " \$* " in
+*" --json "*) ;;
+*) exec "$FAIRSHARE_UNDER_TEST" "\$@" ;;
+esac
+"$FAIRSHARE_UNDER_TEST" "\$@" | tee "$PWD/json/\$1.\$\$"
+exit \${PIPESTATUS[0]}
+EOF
+chmod +x exec/flux-fairshare
 export FLUX_EXEC_PATH=$PWD/exec${FLUX_EXEC_PATH:+:$FLUX_EXEC_PATH}
 
 # run_as UID COMMAND...: runs the command as this guest; UID "own" is the instance owner.

@@ -276,6 +276,11 @@ finish() {
 		! grep -e BUG: -e "callback returned error" -e panic dmesg.log &&
 		{ test -n "$TWO_PLUGINS" || ! grep "another priority plugin decides" dmesg.log; }
 	'
+	if test -d json; then
+		test_expect_success 'each document of --json follows its schema in docs/schemas' '
+			flux python "$T_DIR/scripts/schemas.py" json
+		'
+	fi
 	test_expect_success 'the broker ends with exit status 0' '
 		stop_instance
 	'
