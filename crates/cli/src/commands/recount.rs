@@ -66,8 +66,8 @@ pub(super) fn run(args: &Args) -> Outcome {
 pub(super) const COLUMNS: [Column<'static>; 6] = [
     column("user", "User", Style::Text),
     column("bank", "Bank", Style::Text),
-    column("stored", "Stored", Style::Usage(Unit::Unknown)),
-    column("recounted", "Recounted", Style::Usage(Unit::Unknown)),
+    column("stored", "Stored (decayed)", Style::Usage(Unit::Unknown)),
+    column("recounted", "Recounted (decayed)", Style::Usage(Unit::Unknown)),
     column("difference", "Difference", Style::Usage(Unit::Unknown)),
     column("due", "Due", Style::Flag),
 ];

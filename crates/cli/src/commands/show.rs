@@ -201,7 +201,7 @@ fn choose_columns(args: &Args, policy: Policy, bars: bool, unit: Unit) -> Result
     let mut chosen = chosen.map_err(|text| Failure::Message(format!("--format: {text}")))?;
     for NodeColumn { column, .. } in chosen.iter_mut().filter(|chosen| chosen.column.key == "usage") {
         column.style = Style::Usage(unit);
-        column.title = if unit == Unit::NodeSeconds { "NodeHours" } else { column.title };
+        column.title = if unit == Unit::NodeSeconds { "NodeHours (decayed)" } else { column.title };
     }
     if !args.output.is_table() && chosen.iter().any(|chosen| chosen.column.key == "bar") {
         let text =

@@ -210,7 +210,7 @@ pub(super) fn columns(by: report::By) -> Vec<Column<'static>> {
     };
     columns.extend([
         column("jobs", "Jobs", Style::Count),
-        column("node_hours", "NodeHours", Style::Usage(Unit::Unknown)),
+        column("node_hours", "NodeHours (not decayed)", Style::Usage(Unit::Unknown)),
         column("core_hours", "CoreHours", Style::Usage(Unit::Unknown)),
         column("gpu_hours", "GPUHours", Style::Usage(Unit::Unknown)),
         column("part", "Part", Style::Fraction),
@@ -310,7 +310,7 @@ pub(super) const PERIOD_COLUMNS: [Column<'static>; 10] = [
     column("period", "Period", Style::Count),
     column("from", "From", Style::Text),
     column("to", "To", Style::Text),
-    column("usage", "Usage", Style::Usage(Unit::Unknown)),
+    column("usage", "Usage (decayed)", Style::Usage(Unit::Unknown)),
     column("part", "Part", Style::Fraction),
     column("bar", "", Style::Bar(BAR)),
     column("decays", "Decays", Style::Text),

@@ -19,10 +19,19 @@ pub(crate) enum Unit {
 const HOUR: f64 = 3600.0;
 
 impl Unit {
-    /// Returns the name of the unit, for a column title or after a number.
+    /// Returns the name of the unit.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Unit::NodeSeconds => "node-hours",
+            Unit::Unknown => "usage",
+        }
+    }
+
+    /// Returns the title of a column of decayed usage.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            // A longer title leaves no room for the next column on 80 columns.
+            Unit::NodeSeconds => "node-h (decayed)",
             Unit::Unknown => "usage",
         }
     }

@@ -160,8 +160,8 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
 pub(in crate::commands) const COLUMNS: [Column<'static>; 6] = [
     column("user", "User", Style::Text),
     column("bank", "Bank", Style::Text),
-    column("usage_stored", "Usage", Style::Usage(Unit::Unknown)),
-    column("usage", "NewUsage", Style::Usage(Unit::Unknown)),
+    column("usage_stored", "Usage (decayed)", Style::Usage(Unit::Unknown)),
+    column("usage", "NewUsage (decayed)", Style::Usage(Unit::Unknown)),
     column("fairshare_stored", "FairShare", Style::Fraction),
     column("fairshare", "NewFairShare", Style::Fraction),
 ];

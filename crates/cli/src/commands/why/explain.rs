@@ -174,7 +174,7 @@ impl Site<'_> {
             column("name", "name", Style::Text),
             column("kind", "", Style::Text),
             column("shares", "shares", Style::Count),
-            column("usage", self.unit.name(), Style::Usage(self.unit)),
+            column("usage", self.unit.title(), Style::Usage(self.unit)),
             column("value", self.value_name(), Style::Count),
             column("mark", "", Style::Text),
         ];

@@ -103,7 +103,7 @@ impl Site<'_> {
                     column("level", "level", Style::Text),
                     column("shares", "shares", Style::Count),
                     column("of_shares", "of level", Style::Percent),
-                    column("usage", self.unit.name(), Style::Usage(self.unit)),
+                    column("usage", self.unit.title(), Style::Usage(self.unit)),
                     column("of_usage", "of level", Style::Percent),
                     column("value", self.value_name(), Style::Count),
                     column("mark", "", Style::Text),

@@ -17,7 +17,7 @@ const COLUMNS = [
   { key: 'bank', title: 'Bank', width: '16%', text: (user) => banks.name[users.bank[user]], cell: (user) => shown(banks.name[users.bank[user]]) },
   { key: 'fairshare', title: 'Fair-share', kind: 'number', width: '11%', down: true, value: (user) => users.fairshare[user] ?? -1, cell: (user) => (users.fairshare[user] === null ? '–' : users.fairshare[user].toFixed(4)) },
   { key: 'shares', title: 'Shares', kind: 'number', width: '9%', down: true, value: (user) => users.shares[user] ?? -1, cell: (user) => (users.shares[user] === null ? 'parent' : grouped.format(users.shares[user])) },
-  { key: 'usage', title: inHours ? 'Node-hours' : 'Usage', kind: 'number', width: '14%', down: true, value: (user) => users.usage[user], cell: (user) => figure(users.usage[user]) },
+  { key: 'usage', title: inHours ? 'Node-hours (decayed)' : 'Usage (decayed)', kind: 'number', width: '14%', down: true, value: (user) => users.usage[user], cell: (user) => figure(users.usage[user]) },
   { key: 'ratio', title: 'Used / share', kind: 'number', width: '12%', down: true, value: (user) => ratios[user], cell: (user) => element('span', { class: side(ratios[user]) }, times(ratios[user])) },
   { key: 'even', title: 'Back at share', kind: 'number', width: '11%', down: true, value: (user) => users.even_in[user] ?? (users.lost[user] === null ? -1 : Infinity), cell: (user) => formatEvenDay(user) },
 ];

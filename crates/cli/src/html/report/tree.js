@@ -226,7 +226,7 @@ function drawBelow(bank, all = false) {
   });
   // A narrow screen shows the first four columns without scrolling.
   const columns = [['Name', 'name'], ['Share', 'number'], ['Used', 'number'], ['Used / share', 'number'], ['Used, with the share'],
-    [inHours ? 'Node-hours' : 'Usage', 'number'], ['Shares', 'number'], ['Kind']];
+    [inHours ? 'Node-hours (decayed)' : 'Usage (decayed)', 'number'], ['Shares', 'number'], ['Kind']];
   const more = children.length - rows.length;
   const order = isBank(children[0]) ? 'share' : 'used / share';
   const caption = `Directly below ${shown(nameOf(bank))}${more > 0 ? `, by ${order}: the first ${LISTED} of ${grouped.format(children.length)}` : ''}`;

@@ -19,7 +19,7 @@ function ofJobs({ step, labels, banks: rows, users: cells }) {
       }
       return series;
     }),
-    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of jobs of ${name} in each ${step} while they ran. Only ended jobs count.`,
+    lead: (name) => `${inHours ? 'Node-hours' : 'Usage'} of jobs of ${name} in each ${step} while they ran, without decay. Only ended jobs count.`,
   };
 }
 

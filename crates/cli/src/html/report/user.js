@@ -17,7 +17,7 @@ function association(user) {
   const facts = [
     ['Place', ranks[user] ? `${ordinal(ranks[user])} of ${grouped.format(data.ranked)}` : 'none, inactive'],
     ['Fair-share', users.fairshare[user] === null ? '–' : users.fairshare[user].toFixed(4)],
-    [inHours ? 'Node-hours' : 'Usage', figure(users.usage[user])],
+    [inHours ? 'Node-hours (decayed)' : 'Usage (decayed)', figure(users.usage[user])],
     ['Used / share', times(ratio)],
     ['Share of the site', percent(promisedOf(bankCount + user))],
     ['Part of the site’s usage', percent(deliveredOf(bankCount + user))],
@@ -118,7 +118,7 @@ function listRecordedUsage(user) {
   if (!data.usage || bins.length === 0) return element('p', { class: 'empty' }, 'No usage is recorded by period.');
   const whole = bins.reduce((sum, [, usage]) => sum + usage, 0);
   const rows = bins.map(([period, usage]) => [decayDate(data.usage.from[0] - period * data.usage.length), figure(usage), percent(usage / whole)]);
-  return table('The usage by period, after decay', [['Period from'], [inHours ? 'Node-hours' : 'Usage', 'number'], ['Part', 'number']], rows);
+  return table('The usage by period, after decay', [['Period from'], [inHours ? 'Node-hours (decayed)' : 'Usage (decayed)', 'number'], ['Part', 'number']], rows);
 }
 
 function listPlaces(user) {
