@@ -81,7 +81,7 @@ pub fn run_with_input(command: &mut Command, input: &str) -> RunResult {
     let fed = child.stdin.take().expect("piped").write_all(input.as_bytes());
     assert!(fed.map_or_else(|error| error.kind() == ErrorKind::BrokenPipe, |()| true), "it reads");
     let output = child.wait_with_output().expect("it ends");
-    let ran = Ran {
+    let ran = RunResult {
         status: output.status.code().expect("an exit status"),
         out: String::from_utf8(output.stdout).expect("text"),
         err: String::from_utf8(output.stderr).expect("text"),

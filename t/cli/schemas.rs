@@ -7,10 +7,10 @@ use std::process::Command;
 
 use serde_json::{Map, Value, json};
 
-use super::Ran;
+use super::RunResult;
 
 /// Checks the output of a run with `--json`. Runs that failed or were not to print a document have none.
-pub fn check(command: &Command, ran: &Ran) {
+pub fn check(command: &Command, ran: &RunResult) {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
     if ran.status > 1 || ran.out.is_empty() || !arguments.iter().any(|argument| argument == "--json") {
         return;
