@@ -54,7 +54,7 @@ impl Engine {
                 });
             } else if job.association().is_none()
                 && job.origin == Origin::Submitted
-                && let Some(reason) = rejection_of_job(&copy.view(), job)
+                && let Some(reason) = rejection_of_waiting_job(&copy.view(), job)
             {
                 preview.rejected.push(RejectedJob { id, user: job.user, reason });
             }
@@ -125,7 +125,7 @@ fn priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u3
 }
 
 /// Returns the text with which a job that waits for data would be rejected.
-fn rejection_of_job(view: &View<'_>, job: &Job) -> Option<String> {
+fn rejection_of_waiting_job(view: &View<'_>, job: &Job) -> Option<String> {
     let bank = job.bank.as_ref().map(|bank| bank.as_str());
     let Some(association) = view.book.find(job.user, bank) else {
         return bank.filter(|_| !view.is_owner(job.user)).map(|_| unknown_association_text(job.user));
