@@ -75,6 +75,8 @@ pub struct Book {
     entries: Vec<Versioned<Association>>,
     fairshares: FairShares,
     users: BTreeMap<UserId, User>,
+    /// The associations of each bank, including removed ones.
+    members: BTreeMap<BankName, Vec<AssociationId>>,
     epochs: Epochs,
     /// The staged push, if one is open.
     staged: Option<Staged>,
@@ -122,6 +124,11 @@ impl Book {
     /// Returns the user's default bank.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
         self.users.get(&user)?.default_bank.present(&self.epochs)
+    }
+
+    /// Returns true if an association in force has this bank.
+    pub fn has_bank(&self, bank: &str) -> bool {
+        self.members.get(bank).into_iter().flatten().any(|id| self.is_in_force(*id))
     }
 
     /// Returns the association `id`, even if it was removed.
@@ -264,7 +271,7 @@ impl Book {
     /// Stores a record, and counts its difference from the record in force. `default` replaces the default bank of the record.
     fn put_record(&mut self, record: AssociationRecord, default: Option<BankName>) {
         let AssociationRecord { association, def_bank, fairshare } = record;
-        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
+        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
         user.default_bank.put(&self.epochs, default.unwrap_or(def_bank));
         self.update_difference(id, (&association, fairshare));
         match self.present_values(id) {
@@ -335,6 +342,7 @@ impl Book {
 fn find_or_add_id<'a>(
     users: &'a mut BTreeMap<UserId, User>,
     entries: &mut Vec<Versioned<Association>>,
+    members: &mut BTreeMap<BankName, Vec<AssociationId>>,
     association: &Association,
 ) -> (&'a mut User, AssociationId) {
     let user = users.entry(association.user).or_default();
@@ -345,5 +353,6 @@ fn find_or_add_id<'a>(
     let id = AssociationId(u32::try_from(entries.len()).unwrap_or(u32::MAX));
     entries.push(Versioned::default());
     user.banks.insert(association.bank.clone(), id);
+    members.entry(association.bank.clone()).or_default().push(id);
     (user, id)
 }

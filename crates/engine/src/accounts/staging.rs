@@ -233,7 +233,7 @@ impl Book {
     /// Adds a record to the staged push, and counts its difference from the record in force.
     fn stage_record(&mut self, staged: &mut Staged, record: AssociationRecord) {
         let AssociationRecord { association, def_bank, fairshare } = record;
-        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &association);
+        let (user, id) = find_or_add_id(&mut self.users, &mut self.entries, &mut self.members, &association);
         if user.default_bank.staged(&self.epochs) != Some(&def_bank) {
             user.default_bank.stage(&self.epochs, def_bank);
         }

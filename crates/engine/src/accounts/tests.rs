@@ -280,6 +280,20 @@ fn associations_are_listed_from_the_next_one_after_any_key() {
     assert_eq!(list_after(Some((UserId(u32::MAX), ""))), []);
 }
 
+#[test]
+fn a_bank_is_in_the_book_while_an_association_in_force_has_it() {
+    let mut book = Book::default();
+    book.upsert(vec![record(1, "A", 0.1)], OWNER);
+    book.begin(false);
+    book.stage(make_part(vec![record(2, "B", 0.1)]));
+    let banks = |book: &Book| ["A", "B", "C"].map(|bank| book.has_bank(bank));
+    assert_eq!(banks(&book), [true, false, false], "the push is not committed");
+    book.commit();
+    assert_eq!(banks(&book), [false, true, false]);
+    book.replace(make_document(vec![record(2, "A", 0.1), record(2, "B", 0.1)]));
+    assert_eq!(banks(&book), [true, true, false]);
+}
+
 /// A model of the book. It consists of maps, and shares no code with the book.
 #[derive(Default)]
 struct Model {

@@ -161,9 +161,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
 
 /// Returns true if an association has this bank, or the tree contains it.
 fn knows_bank(view: &View<'_>, bank: &str) -> bool {
-    let mut associations = view.book.associations(None).map(|(_, association)| association);
-    associations.any(|association| association.bank.as_str() == bank)
-        || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
+    view.book.has_bank(bank) || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
 }
 
 /// Returns the ids of candidates in ascending order, and true if there are no others.
