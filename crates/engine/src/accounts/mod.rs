@@ -126,6 +126,17 @@ impl Book {
         self.users.get(&user)?.default_bank.present(&self.epochs)
     }
 
+    /// Returns the users whose default bank differs in `next`, with the default bank in both books.
+    pub fn changed_default_banks<'a>(
+        &'a self,
+        next: &'a Book,
+    ) -> impl Iterator<Item = (UserId, [&'a BankName; 2])> {
+        self.users.iter().filter_map(|(user, entry)| {
+            let banks = [entry.default_bank.present(&self.epochs)?, next.default_bank(*user)?];
+            (banks[0] != banks[1]).then_some((*user, banks))
+        })
+    }
+
     /// Returns true if an association in force has this bank.
     pub fn has_bank(&self, bank: &str) -> bool {
         self.members.get(bank).into_iter().flatten().any(|id| self.is_in_force(*id))

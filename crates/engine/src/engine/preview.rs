@@ -5,7 +5,7 @@
 use super::{
     Effect, Engine, Tables, View,
     admission::{rejection_in_association, unknown_association_text},
-    answers::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
+    answers::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation},
     queues::Queues,
 };
 use crate::accounts::{Difference, Policy};
@@ -76,6 +76,10 @@ impl Engine {
             jobs: self.shared.ledger.accounts().active_jobs(id),
         });
         preview.removed_with_jobs = removed.filter(|association| association.jobs > 0).collect();
+        let defaults = self.shared.book.changed_default_banks(&copy.shared.book);
+        let changed =
+            defaults.map(|(user, banks)| DefaultBankChange { user, banks: banks.map(Clone::clone) });
+        preview.default_banks = changed.collect();
         preview.rejected_count = preview.rejected.len();
         preview.removed_with_jobs_count = preview.removed_with_jobs.len();
         preview.rejected.truncate(MOST_NAMED);

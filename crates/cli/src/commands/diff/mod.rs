@@ -8,21 +8,21 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value};
 
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, state_of};
-use crate::outcome::{Answer, Failure, Outcome, failure};
+use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::{InstanceArg, Refusal, configured_limits, configured_queues, describe_job_instance};
 use crate::plugin::installed::load_command;
-use crate::plugin::{live_tree, standing};
+use crate::plugin::live_tree;
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::count;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::store::PolicyData;
-use fairshare_engine::engine::answers::{PushChanges, Standings};
+use fairshare_engine::engine::answers::PushChanges;
 use records::{DEFAULT_BANK, Record, RecordId, RecordKind};
 
 /// Show what differs between the database, the plugin and Flux's configuration
@@ -76,12 +76,9 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(Refusal::No(_)) => Vec::new(),
         Err(refusal) => return Err(refusal.into()),
     };
-    let everyone = Map::from_iter([("all".to_owned(), true.into())]);
-    let standings: Standings =
-        serde_json::from_value(standing::fetch(&flux, &everyone, usize::MAX)?).map_err(failure)?;
     let stored = records::collect_database_records(&data);
     let loaded =
-        records::collect_plugin_records(&state, &pages, &standings.associations, &configured_limits(&flux));
+        records::collect_plugin_records(&state, &pages, &preview.default_banks, &configured_limits(&flux));
     let mut differences = Vec::new();
     let mut unlisted = BTreeMap::new();
     for kind in RecordKind::ALL {

@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::PolicyData;
 use fairshare_engine::accounts::{ChangeCounts, Difference as PushDifference};
-use fairshare_engine::engine::answers::{AssociationSnapshot, AssociationStanding, Snapshot};
-use fairshare_engine::ids::UserId;
+use fairshare_engine::engine::answers::{AssociationSnapshot, DefaultBankChange, Snapshot};
+use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::standing::TreePage;
 use fairshare_protocol::records::{AssociationRecord, QueueRecord};
 
@@ -191,12 +191,12 @@ pub(super) fn collect_database_records(data: &PolicyData) -> BTreeMap<RecordId, 
     records.0
 }
 
-/// Returns the records of the plugin. `pages` is its live tree; `standings` has the default banks; `configured` are the limits of Flux's configuration, which no push
-/// changes.
+/// Returns the records of the plugin. `pages` is its live tree; `default_banks` are those that a push would change; `configured` are the
+/// limits of Flux's configuration, which no push changes.
 pub(super) fn collect_plugin_records(
     state: &Snapshot,
     pages: &[TreePage],
-    standings: &[AssociationStanding],
+    default_banks: &[DefaultBankChange],
     configured: &[Map<String, Value>],
 ) -> BTreeMap<RecordId, Record> {
     let mut records = Records::default();
@@ -204,14 +204,14 @@ pub(super) fn collect_plugin_records(
     let shares: BTreeMap<(UserId, &str), i64> = leaves
         .filter_map(|leaf| Some(((leaf.user?, leaf.bank.as_str()), convert_shares(leaf.shares))))
         .collect();
-    let defaults: BTreeMap<(UserId, &str), bool> = standings
-        .iter()
-        .map(|standing| ((standing.userid, standing.bank.as_str()), standing.is_default))
-        .collect();
+    let defaults: BTreeMap<UserId, &BankName> =
+        default_banks.iter().map(|change| (change.user, &change.banks[0])).collect();
     for user in &state.users {
         for snapshot in &user.banks {
             let key = (user.userid, snapshot.bank_name.as_str());
-            let (is_default, shares) = (defaults.get(&key).copied(), shares.get(&key).copied());
+            // The default banks of other users are equal on both sides.
+            let is_default = defaults.get(&user.userid).map(|default| **default == snapshot.bank_name);
+            let shares = shares.get(&key).copied();
             let name = association_name(user.userid.0.into(), snapshot.bank_name.as_str());
             let record = association_record(user.userid, snapshot);
             records.add(RecordKind::Association, name, association_fields(record, is_default, shares));

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::ui::words::user_or_id;
 use fairshare_accounting::store::{ConfigRecord, PolicyData};
-use fairshare_engine::engine::answers::{AssociationStanding, Snapshot};
+use fairshare_engine::engine::answers::{DefaultBankChange, Snapshot};
 use fairshare_engine::ids::UserId;
 use fairshare_engine::standing::TreePage;
 use fairshare_protocol::records::{AssociationRecord, BankRecord, LimitRecord, QueueRecord};
@@ -77,29 +77,25 @@ fn tree_pages() -> Vec<TreePage> {
     vec![serde_json::from_value(page).expect("a page")]
 }
 
-fn make_standings(is_default: bool) -> Vec<AssociationStanding> {
-    vec![AssociationStanding {
-        userid: UserId(USER as u32),
-        bank: "A".into(),
-        is_default,
-        ..AssociationStanding::default()
-    }]
+fn default_banks(banks: Option<[&str; 2]>) -> Vec<DefaultBankChange> {
+    let change =
+        |banks: [&str; 2]| DefaultBankChange { user: UserId(USER as u32), banks: banks.map(Into::into) };
+    banks.map(change).into_iter().collect()
 }
 
 /// Compares [`make_site`] with the plugin's state after `edit`, and returns a line per difference.
 fn list_differences(edit: impl FnOnce(&mut Value)) -> Vec<String> {
-    compare_with_default(edit, true)
+    compare_with_default(edit, None)
 }
 
-/// Like [`list_differences`]. `is_default` is true if bank A is the user's default bank in the plugin.
-fn compare_with_default(edit: impl FnOnce(&mut Value), is_default: bool) -> Vec<String> {
+/// Like [`list_differences`]. `banks` are the user's default bank in the plugin in the plugin, and the one that a push would send.
+fn compare_with_default(edit: impl FnOnce(&mut Value), banks: Option<[&str; 2]>) -> Vec<String> {
     let mut state = plugin_state();
     edit(&mut state);
     let state: Snapshot = serde_json::from_value(state).expect("a state");
-    let (stored, loaded) = (
-        records::collect_database_records(&make_site()),
-        records::collect_plugin_records(&state, &tree_pages(), &make_standings(is_default), &[]),
-    );
+    let stored = records::collect_database_records(&make_site());
+    let loaded =
+        records::collect_plugin_records(&state, &tree_pages(), &default_banks(banks), &[]);
     let kinds = RecordKind::ALL.into_iter().filter(|kind| *kind != RecordKind::Setting);
     let found = kinds.flat_map(|kind| compare(kind, &stored, &loaded));
     let line = |Difference { record, field, database, plugin, .. }: Difference| {
@@ -131,7 +127,7 @@ fn each_differing_value_is_listed() {
     assert_eq!(queue, ["queue batch priority: 0 5"]);
     let limit = list_differences(|state| state["limits"][0]["limit"] = 5.into());
     assert_eq!(limit, ["limit bank A run-nodes limit: 4 5"]);
-    assert_eq!(compare_with_default(|_| (), false), [format!("{association} is_default_bank: true false")]);
+    assert_eq!(compare_with_default(|_| (), Some(["B", "A"])), [format!("{association} is_default_bank: true false")]);
     let factor = list_differences(|state| state["factors"] = json!({"age": 0}));
     assert_eq!(factor, [""; 0]);
     let bank = list_differences(|state| state["banks"]["B"] = 0.0.into());

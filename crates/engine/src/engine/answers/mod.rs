@@ -46,7 +46,7 @@ pub use job::{EarlierChange, Explained, ExplainedPriority, Lag, Note, PostedPrio
 pub use list::{JobsPage, JobsWanted, ListedJob, jobs_page, term_names};
 pub use others::Keeper;
 pub use priorities::{JobSelection, ListedPriorities, ListedPriority, PrioritiesPage, priorities};
-pub use push::{Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
+pub use push::{DefaultBankChange, Move, Preview, PushChanges, RejectedJob, RemovedAssociation};
 pub use release::Release;
 pub use snapshot::{
     AssociationSnapshot, HeldJob, LimitUse, Page, PageWanted, QueueUsage, SiteSize, Snapshot, UserSnapshot,

@@ -43,6 +43,9 @@ pub struct Preview {
     pub removed_with_jobs: Vec<RemovedAssociation>,
     /// The number of all such associations.
     pub removed_with_jobs_count: usize,
+    /// The users whose default bank would change.
+    #[serde(default)]
+    pub default_banks: Vec<DefaultBankChange>,
 }
 
 /// A pending job that would get another priority or position.
@@ -88,4 +91,14 @@ pub struct RemovedAssociation {
     pub bank: BankName,
     /// The number of its live jobs.
     pub jobs: u64,
+}
+
+/// A user whose default bank would change. Such a change is not counted in [`Difference`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DefaultBankChange {
+    /// The user.
+    #[serde(rename = "userid")]
+    pub user: UserId,
+    /// The default bank now, and after the push.
+    pub banks: [BankName; 2],
 }

@@ -5,7 +5,7 @@ use super::host::Host;
 use super::live::{accounts, leaf, leaves, live_host, tree};
 use super::site::{HostJob, NOW, association, record};
 use crate::accounts::{ChangeCounts, Others, Policy as Accounts, PolicyPart};
-use crate::engine::answers::{Move, Preview, PushChanges, RemovedAssociation};
+use crate::engine::answers::{DefaultBankChange, Move, Preview, PushChanges, RemovedAssociation};
 use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{JobId, UserId};
 use crate::standing::SitePart;
@@ -174,6 +174,7 @@ fn the_answer_to_a_push_has_the_documented_members() {
     document.as_object_mut().unwrap().extend(preview.as_object().unwrap().clone());
     let preview: Preview = serde_json::from_value(document.clone()).unwrap();
     assert_eq!((preview.changes, preview.moves[0].place), (changes, [2, 1]));
+    document["default_banks"] = json!([]);
     assert_eq!(serde_json::to_value(preview).unwrap(), document);
 }
 
@@ -198,6 +199,25 @@ fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
         host.send_event(Event::PolicyCommit);
         assert_eq!((host.state(waiting_job), host.exceptions.len()), (Some(State::Priority), 0));
     }
+}
+
+/// A change of a default bank is no change of an association.
+#[test]
+fn a_preview_lists_the_users_whose_default_bank_changes() {
+    let mut host = Host::new();
+    host.event(Event::Policy(accounts(), SitePart::default()));
+    let mut next = accounts();
+    next.associations.retain(|record| record.association.user != UserId(8));
+    next.associations.push(record(association(9, "A"), "A"));
+    next.associations
+        .iter_mut()
+        .filter(|it| it.association.user == UserId(7))
+        .for_each(|it| it.def_bank = "B".into());
+    stage(&mut host, next, SitePart::default());
+    let preview = host.engine.preview(host.now, 10).unwrap();
+    let change = DefaultBankChange { user: UserId(7), banks: ["A", "B"].map(Into::into) };
+    assert_eq!(preview.default_banks, [change], "users 8 and 9 are removed and added");
+    assert_eq!(preview.changes.difference.changed, 0);
 }
 
 #[test]
