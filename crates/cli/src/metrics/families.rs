@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::exposition::{Family, Kind};
-use super::window::{Window, jain_index};
+use super::window::{BankShares, Window, jain_index};
 use crate::ui::words::Words;
 
 use Kind::{Counter, Gauge};
@@ -244,6 +244,8 @@ fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let mut sorted: Vec<_> = stats.banks.iter().collect();
     sorted.sort_by(|a, b| b.promised.total_cmp(&a.promised));
     let shares = window.bank_shares();
+    let by_bank: BTreeMap<&str, &BankShares> =
+        shares.iter().map(|shares| (shares.bank.as_str(), shares)).collect();
     for bank in sorted.iter().take(most) {
         let labels = [("bank", bank.bank.as_str())];
         promised.add(&labels, bank.promised);
@@ -252,7 +254,7 @@ fn bank_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
         if let Some(value) = bank.level() {
             level.add(&labels, value);
         }
-        if let Some(over_window) = shares.iter().find(|shares| shares.bank == bank.bank) {
+        if let Some(over_window) = by_bank.get(bank.bank.as_str()) {
             demand.add(&labels, over_window.demand);
             if let Some(part) = over_window.delivered {
                 delivered.add(&labels, part);

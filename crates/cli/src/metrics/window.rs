@@ -5,6 +5,7 @@
 //! over the time in which it had pending jobs. Time without demand does not count, because an idle bank is not treated unfairly.
 //! Each observation counts for the time until the next one.
 
+use crate::plugin::bank_tree::BankTree;
 use fairshare_engine::engine::answers::{Load, Stats};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -131,8 +132,7 @@ pub(crate) fn jain_index(banks: &[BankShares]) -> Option<f64> {
 
 /// Returns the state of each bank, including the banks below it.
 fn observe_banks(stats: &Stats) -> BTreeMap<String, BankState> {
-    let parents: BTreeMap<&str, Option<&str>> =
-        stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
+    let tree = BankTree::new(&stats.banks);
     let mut states: BTreeMap<String, BankState> = stats
         .banks
         .iter()
@@ -147,14 +147,10 @@ fn observe_banks(stats: &Stats) -> BTreeMap<String, BankState> {
         .collect();
     let all: u64 = stats.running.iter().map(|load| load.cores).sum();
     let mut add = |load: &Load, add: &dyn Fn(&mut BankState)| {
-        let mut bank = load.bank.as_deref();
-        // A tree is not deeper than its number of banks. The bound ends the loop if the parents form a cycle.
-        for _ in 0..=parents.len() {
-            let Some(name) = bank else { break };
-            if let Some(state) = states.get_mut(name) {
+        for bank in tree.path(load.bank.as_deref()) {
+            if let Some(state) = states.get_mut(bank) {
                 add(state);
             }
-            bank = parents.get(name).copied().flatten();
         }
     };
     for load in &stats.running {

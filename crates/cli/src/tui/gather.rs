@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::model::{BankLine, JobLine, Snapshot, StandingLine};
 use crate::outcome::{Failure, failure};
 use crate::plugin::ask::{Refusal, ask};
+use crate::plugin::bank_tree::BankTree;
 use crate::plugin::scheduling::StoppedQueues;
 use crate::plugin::{jobs, standing};
 use crate::ui::figures::{duration, number};
@@ -181,10 +182,9 @@ fn facts(
 
 /// Returns the banks in the order of the tree.
 fn banks(stats: &Stats) -> Vec<BankLine> {
-    let parents: BTreeMap<&str, Option<&str>> =
-        stats.banks.iter().map(|bank| (bank.bank.as_str(), bank.parent.as_deref())).collect();
+    let tree = BankTree::new(&stats.banks);
     let [running, pending, held] =
-        [&stats.running, &stats.pending, &stats.held].map(|loads| below_each(loads, &parents));
+        [&stats.running, &stats.pending, &stats.held].map(|loads| below_each(loads, &tree));
     let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
     let mut below: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for (at, bank) in stats.banks.iter().enumerate() {
@@ -214,15 +214,11 @@ fn banks(stats: &Stats) -> Vec<BankLine> {
 }
 
 /// Returns the number of jobs of each bank, including the banks below it.
-fn below_each<'a>(loads: &'a [Load], parents: &BTreeMap<&'a str, Option<&'a str>>) -> BTreeMap<&'a str, u64> {
+fn below_each<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a str, u64> {
     let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
     for load in loads {
-        let mut bank = load.bank.as_deref();
-        // A tree is not deeper than its number of banks. The bound ends the loop if the parents form a cycle.
-        for _ in 0..=parents.len() {
-            let Some(name) = bank else { break };
-            *jobs.entry(name).or_default() += load.jobs;
-            bank = parents.get(name).copied().flatten();
+        for bank in tree.path(load.bank.as_deref()) {
+            *jobs.entry(bank).or_default() += load.jobs;
         }
     }
     jobs
