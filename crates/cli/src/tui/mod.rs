@@ -36,6 +36,7 @@ pub(crate) struct Asking {
     pub(crate) screen: Screen,
 }
 
+#[derive(Debug, PartialEq)]
 enum Question {
     Refresh,
     Why { id: u64, width: u16 },
@@ -44,6 +45,37 @@ enum Question {
 enum Reply {
     Data(Result<Snapshot, String>),
     Explanation(Vec<String>),
+}
+
+/// The questions without a reply. A second question of a kind is not sent, so that held keys queue no requests.
+#[derive(Debug, Default)]
+struct OpenQuestions {
+    /// When the open question for new data was sent.
+    refresh: Option<Instant>,
+    explanation: bool,
+}
+
+impl OpenQuestions {
+    /// Returns the question that a wish leads to, unless one of its kind is open. `width` is that of the terminal.
+    fn open(&mut self, wish: &Wish, width: u16) -> Option<Question> {
+        match wish {
+            Wish::Refresh if self.refresh.is_none() => {
+                self.refresh = Some(Instant::now());
+                Some(Question::Refresh)
+            }
+            Wish::Why(id) if !std::mem::replace(&mut self.explanation, true) => {
+                Some(Question::Why { id: *id, width })
+            }
+            Wish::Nothing | Wish::Quit | Wish::Refresh | Wish::Why(_) => None,
+        }
+    }
+
+    fn close(&mut self, reply: &Reply) {
+        match reply {
+            Reply::Data(_) => self.refresh = None,
+            Reply::Explanation(_) => self.explanation = false,
+        }
+    }
 }
 
 /// The time between two looks for replies.
@@ -132,16 +164,16 @@ fn watch(
 ) -> io::Result<()> {
     let mut answered = Instant::now();
     let mut due = answered + delay;
-    let mut asked: Option<Instant> = None;
+    let mut open = OpenQuestions::default();
     let mut failed: Option<String> = None;
     let mut is_changed = true;
     loop {
         for reply in replies.try_iter() {
             is_changed = true;
+            open.close(&reply);
             match reply {
                 Reply::Explanation(lines) => model.show(lines),
                 Reply::Data(data) => {
-                    asked = None;
                     due = Instant::now() + delay;
                     failed = data.map(|snapshot| model.take(snapshot)).err();
                     if failed.is_none() {
@@ -150,13 +182,14 @@ fn watch(
                 }
             }
         }
-        let silence = silence(answered.elapsed(), asked.map(|asked| asked.elapsed()), failed.as_deref());
+        let silence =
+            silence(answered.elapsed(), open.refresh.map(|asked| asked.elapsed()), failed.as_deref());
         if is_changed || silence != model.silence {
             model.silence = silence;
             terminal.draw(|frame| view::draw(model, look, frame))?;
             is_changed = false;
         }
-        let waits = asked.is_some() || model.paused;
+        let waits = open.refresh.is_some() || model.paused;
         let left = due.saturating_duration_since(Instant::now()).min(TICK);
         let wish = if event::poll(if waits { TICK } else { left })? {
             is_changed = true;
@@ -169,18 +202,13 @@ fn watch(
         } else {
             Wish::Nothing
         };
-        let question = match wish {
-            Wish::Nothing => continue,
-            Wish::Quit => return Ok(()),
-            Wish::Refresh if asked.is_some() => continue,
-            Wish::Refresh => {
-                asked = Some(Instant::now());
-                Question::Refresh
-            }
-            Wish::Why(id) => Question::Why { id, width: terminal.size()?.width },
-        };
-        questions
-            .send(question)
-            .map_err(|_| io::Error::other("the thread that asks the plugin has ended"))?;
+        if wish == Wish::Quit {
+            return Ok(());
+        }
+        if let Some(question) = open.open(&wish, terminal.size()?.width) {
+            questions
+                .send(question)
+                .map_err(|_| io::Error::other("the thread that asks the plugin has ended"))?;
+        }
     }
 }

@@ -11,7 +11,7 @@ use ratatui::style::Color;
 use super::gather::snapshot;
 use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use super::{print_once, silence};
+use super::{OpenQuestions, Question, Reply, print_once, silence};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{check, jobs, standing, stats, words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
@@ -192,6 +192,36 @@ fn the_screen_says_how_long_the_plugin_has_not_answered() {
     assert!(silent.lines().last().expect("a line").starts_with("q quit"), "the keys stay visible");
     model.silence = None;
     assert_eq!(drawn(&mut model, (80, 24), false), answering);
+}
+
+#[test]
+fn a_question_is_not_sent_again_before_its_reply() {
+    let mut open = OpenQuestions::default();
+    let why = |id| Some(Question::Why { id, width: 80 });
+    assert_eq!(open.open(&Wish::Why(1), 80), why(1));
+    assert_eq!([Wish::Why(1), Wish::Why(2)].map(|wish| open.open(&wish, 80)), [None, None]);
+    assert_eq!(open.open(&Wish::Refresh, 80), Some(Question::Refresh), "another kind");
+    assert_eq!(open.open(&Wish::Refresh, 80), None);
+    open.close(&Reply::Explanation(Vec::new()));
+    assert_eq!(open.open(&Wish::Refresh, 80), None);
+    assert_eq!(open.open(&Wish::Why(2), 80), why(2));
+    open.close(&Reply::Data(Err("no answer".to_owned())));
+    assert_eq!(open.open(&Wish::Refresh, 80), Some(Question::Refresh));
+}
+
+#[test]
+fn a_screen_counts_the_limits_that_it_has_no_room_for() {
+    let mut model = model();
+    model.snapshot.held = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
+    let narrow = drawn(&mut model, (80, 24), false);
+    assert!(
+        narrow.contains("limit-6 ") && narrow.contains("… 6 more") && !narrow.contains("limit-7 "),
+        "{narrow}"
+    );
+    let wide = drawn(&mut model, (200, 40), false);
+    assert!(wide.contains("limit-12 ") && !wide.contains(" more"), "{wide}");
+    model.snapshot.held.truncate(7);
+    assert!(drawn(&mut model, (80, 24), false).contains("limit-7 "));
 }
 
 #[test]

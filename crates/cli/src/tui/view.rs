@@ -234,17 +234,23 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
     frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, second, look)), second);
 }
 
-/// Returns the lines of a title and of names with their values.
+/// Returns the lines of a title and of names with their values. The last line counts the pairs that `area` has no room for.
 fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
-    let mut lines = vec![Line::default(), Line::styled(title.to_owned(), look.style(Tone::Bold))];
+    let title = fitted(title, area.width.saturating_sub(2), look);
+    let mut lines = vec![Line::default(), Line::styled(title, look.style(Tone::Bold))];
+    let rows = usize::from(area.height).saturating_sub(lines.len());
+    let shown = if pairs.len() > rows { rows.saturating_sub(1) } else { rows };
     let values = pairs.iter().map(|(_, value)| width(value)).max().unwrap_or(0);
     let names =
         pairs.iter().map(|(name, _)| width(name)).max().unwrap_or(0).min(room.saturating_sub(values + 2));
-    for (name, value) in pairs {
+    for (name, value) in pairs.iter().take(shown) {
         let name = if width(name) > names { cut(name, names, look.ellipsis) } else { name.clone() };
         let gap = names.saturating_sub(width(&name)) + 2 + values.saturating_sub(width(value));
         lines.push(Line::from(format!("{name}{}{value}", " ".repeat(gap))));
+    }
+    if pairs.len() > rows {
+        lines.push(Line::from(format!("{} {} more", look.ellipsis, number(pairs.len() - shown))));
     }
     lines
 }
