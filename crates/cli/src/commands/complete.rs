@@ -10,10 +10,11 @@ use serde_json::{Map, json};
 
 use crate::outcome::{Answer, Outcome};
 use crate::plugin::ask::configured_queues;
-use crate::plugin::{jobs, live_tree};
+use crate::plugin::{jobs, live_tree, standing};
 use crate::ui::messages::say;
-use crate::ui::words::caller;
+use crate::ui::words::{caller, user_or_id};
 use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{AssociationStanding, Sibling, Standings};
 
 /// How long the command waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -85,19 +86,44 @@ fn list_names(kind: Kind) -> Vec<String> {
         }
     }
     if matches!(kind, Kind::Users | Kind::Banks | Kind::Subjects) {
-        for page in live_tree::fetch(&flux).unwrap_or_default() {
-            match kind {
+        match live_tree::fetch(&flux) {
+            Ok(pages) => pages.into_iter().for_each(|page| match kind {
                 Kind::Banks => names.extend(page.banks.into_iter().map(|bank| bank.name)),
                 _ => names.extend(page.leaves.into_iter().map(|leaf| leaf.name)),
+            }),
+            // The site does not show its tree to users, or the plugin has none.
+            Err(_) => {
+                let answer = standing::fetch(&flux, &Map::new(), usize::MAX).unwrap_or_default();
+                let associations =
+                    serde_json::from_value(answer).map(|answer: Standings| answer.associations);
+                let own = user_or_id(caller());
+                names.extend(names_in_standings(kind, &associations.unwrap_or_default(), own));
             }
         }
     }
     names
 }
 
+/// Returns the banks or the users in the standings of the caller's associations. `own` is the name of the caller.
+fn names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String) -> Vec<String> {
+    let is_wanted = |node: &&Sibling| (node.kind == "bank") == (kind == Kind::Banks);
+    let levels = standings.iter().flat_map(|association| &association.levels);
+    let nodes = levels.flat_map(|level| std::iter::once(&level.node).chain(&level.siblings));
+    let mut names: Vec<String> = nodes.filter(is_wanted).map(|node| node.name.clone()).collect();
+    match kind {
+        Kind::Banks => {
+            names.extend(standings.iter().map(|association| association.bank.to_string()));
+        }
+        _ => names.push(own),
+    }
+    names
+}
+
 #[cfg(test)]
 mod tests {
-    use super::complete_word;
+    use super::{Kind, names_in_standings, offers};
+    use fairshare_engine::engine::answers::AssociationStanding;
+    use serde_json::json;
 
     #[test]
     fn a_word_is_continued_after_its_last_comma() {
@@ -105,6 +131,29 @@ mod tests {
         assert_eq!(complete_word("an", names()), ["ann", "anna"]);
         assert_eq!(complete_word("ann,b", names()), ["ann,ben"]);
         assert_eq!(complete_word("", names()), ["ann", "anna", "ben"]);
+    }
+
+    #[test]
+    fn a_user_who_may_not_see_the_tree_gets_their_own_names_and_those_that_the_site_shows() {
+        let answer = |levels| json!([{"userid": 5001, "bank": "chem", "levels": levels}]);
+        let bank = |name: &str| json!({"name": name, "kind": "bank", "shares": 1});
+        let mut chem = bank("chem");
+        chem["siblings"] = json!([bank("phys")]);
+        let user = json!({"name": "ann", "kind": "user", "shares": 1});
+        for (levels, banks, users) in [
+            (json!([]), &["chem"][..], &["ann"][..]),
+            (json!([bank("root"), chem, user]), &["chem", "phys", "root"], &["ann"]),
+        ] {
+            let standings: Vec<AssociationStanding> =
+                serde_json::from_value(answer(levels)).expect("an answer");
+            let of = |kind| complete_word("", names_in_standings(kind, &standings, "ann".to_owned()));
+            assert_eq!((of(Kind::Banks), of(Kind::Subjects)), (own(banks), own(users)));
+        }
+        assert_eq!(names_in_standings(Kind::Users, &[], "ann".to_owned()), ["ann"]);
+    }
+
+    fn own(names: &[&str]) -> Vec<String> {
+        names.iter().map(ToString::to_string).collect()
     }
 
     #[test]
