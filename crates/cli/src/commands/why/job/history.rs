@@ -127,6 +127,8 @@ struct LogContext {
     kind: Option<String>,
     note: Option<String>,
     status: Option<i64>,
+    /// The fair-share, in a memo that the plugin posts before a priority.
+    fairshare: Option<f64>,
 }
 
 /// The state of a job between two events.
@@ -139,6 +141,8 @@ struct Reader {
     open: Vec<usize>,
     /// What explains the next priority.
     next_cause: Option<Note>,
+    /// The fair-share of the last memo.
+    fairshare: Option<f64>,
     last: f64,
     is_waiting: bool,
 }
@@ -155,6 +159,7 @@ pub(super) fn read_history(eventlog: &str) -> Option<JobHistory> {
         urgency: context.urgency.unwrap_or(URGENCY_DEFAULT),
         open: Vec::new(),
         next_cause: Some(note("submitted", "the first after the submission")),
+        fairshare: None,
         last: submit.timestamp,
         is_waiting: true,
     };
@@ -212,7 +217,7 @@ impl Reader {
                     (0, _) => WaitCause::PriorityZero,
                     _ => WaitCause::Resources,
                 });
-                let recomputed = || note("recomputed", "recomputed: its usage, its age or the data changed");
+                let recomputed = || note("recomputed", "recomputed; the cause is not in the eventlog");
                 let cause = self.next_cause.take().unwrap_or_else(recomputed);
                 self.history.priorities.push(PastPriority { when: at, priority, cause });
             }
@@ -222,6 +227,14 @@ impl Reader {
                 let former = std::mem::replace(&mut self.urgency, urgency);
                 self.next_cause =
                     Some(note("urgency", format!("{by} changed the urgency from {former} to {urgency}")));
+            }
+            "memo" => {
+                let Some(fairshare) = context.fairshare else { return };
+                if let Some(former) = self.fairshare.replace(fairshare).filter(|former| *former != fairshare)
+                {
+                    let text = format!("its fair-share changed from {former:.6} to {fairshare:.6}");
+                    self.next_cause.get_or_insert_with(|| note("fairshare", text));
+                }
             }
             "jobspec-update" if self.cause.is_some() => {
                 self.next_cause = Some(note("jobspec", "the jobspec was updated"));

@@ -203,6 +203,34 @@ fn a_job_that_never_ran_waited_until_its_exception() {
 }
 
 #[test]
+fn a_memo_before_a_priority_gives_its_cause() {
+    let memo = |fairshare: f64| json!({ "fairshare": fairshare });
+    let priority = |priority: u64| json!({ "priority": priority });
+    let log = eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+        (1.0, "depend", Value::Null),
+        (1.0, "memo", memo(0.5)),
+        (1.0, "priority", priority(50)),
+        (60.0, "memo", json!({"uri": "local:///run"})),
+        (60.0, "priority", priority(49)),
+        (90.0, "memo", memo(0.25)),
+        (90.0, "priority", priority(25)),
+        (95.0, "urgency", json!({"userid": 5001, "urgency": 20})),
+        (95.0, "memo", memo(0.125)),
+        (95.0, "priority", priority(4012)),
+    ]);
+    let causes = read_history(&log).expect("a history").priorities.into_iter().map(|one| one.cause);
+    let causes: Vec<(String, String)> = causes.map(|cause| (cause.code.to_string(), cause.text)).collect();
+    let expected = [
+        ("submitted", "the first after the submission"),
+        ("recomputed", "recomputed; the cause is not in the eventlog"),
+        ("fairshare", "its fair-share changed from 0.500000 to 0.250000"),
+        ("urgency", "user 5001 changed the urgency from 16 to 20"),
+    ];
+    assert_eq!(causes, expected.map(|(code, text)| (code.to_owned(), text.to_owned())));
+}
+
+#[test]
 fn screens_of_an_ended_job() {
     let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
     let mut ended = pending(29, 5001, EVIL, Value::Null);
