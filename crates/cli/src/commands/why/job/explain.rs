@@ -111,7 +111,7 @@ impl Teller<'_> {
     }
 
     /// Returns the state of the job in one sentence.
-    fn headline(&self, job: &Why) -> String {
+    pub(super) fn headline(&self, job: &Why) -> String {
         let name = self.job_and_owner(job);
         let by = |text: &str| format!("{name} {text}");
         match (job.state.as_ref(), job.holds.as_slice(), job.others.as_slice()) {
@@ -152,6 +152,13 @@ impl Teller<'_> {
         parts.join(", ")
     }
 
+    /// Returns the posted priority, and when and why it was posted.
+    pub(super) fn posted_priority(&self, posted: &PostedPriority) -> String {
+        let when = posted.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
+        let why = posted.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
+        format!("Its priority is {}{when}{why}.", number(posted.made.priority))
+    }
+
     fn priority(
         &self,
         job: &Why,
@@ -159,9 +166,7 @@ impl Teller<'_> {
         explained: &Explained,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let when = posted.when.map(|when| format!(", set {}", self.words.when(when))).unwrap_or_default();
-        let why = posted.reason.as_ref().map(|reason| format!(": {}", reason.text)).unwrap_or_default();
-        self.line(&format!("Its priority is {}{when}{why}.", number(posted.made.priority)), out)?;
+        self.line(&self.posted_priority(posted), out)?;
         if let Some(before) = &posted.before {
             let when = self.words.when(before.when);
             self.line(&format!("The priority before was set {when}: {}.", before.reason.text), out)?;

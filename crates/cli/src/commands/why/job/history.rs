@@ -351,6 +351,27 @@ pub(super) fn ask_ended(flux: &Flux, id: u64, history: &JobHistory) -> Why {
 }
 
 impl Teller<'_> {
+    /// Returns when and how a job ended, in one sentence.
+    pub(super) fn ended_headline(&self, job: &Why, history: &JobHistory) -> String {
+        let how = history.result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
+        let when = history.ended.map(|ended| format!(" {}", self.words.when(ended))).unwrap_or_default();
+        format!("{} ended{when}{how}", self.job_and_owner(job))
+    }
+
+    /// Returns the last priority that a job had while it was pending, and the cause of that priority.
+    pub(super) fn last_priority(&self, history: &JobHistory) -> String {
+        history.priorities.last().map_or_else(
+            || "It never had a priority.".to_owned(),
+            |last| {
+                let (priority, when) = (number(last.priority), self.words.when(last.when));
+                format!(
+                    "Its last priority was {priority}, set {when}: {}.",
+                    self.words.named(&last.cause.text)
+                )
+            },
+        )
+    }
+
     /// Prints an ended job and its history.
     pub(super) fn explain_ended(
         &self,
@@ -358,9 +379,7 @@ impl Teller<'_> {
         history: &JobHistory,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let how = history.result.as_ref().map(|result| format!(": {result}")).unwrap_or_default();
-        let when = history.ended.map(|ended| format!(" {}", self.words.when(ended))).unwrap_or_default();
-        self.heading(&format!("{} ended{when}{how}", self.job_and_owner(job)), out)?;
+        self.heading(&self.ended_headline(job, history), out)?;
         self.line(&self.job_facts(job), out)?;
         self.explain_history(history, out)
     }

@@ -3,6 +3,7 @@
 
 pub(in crate::commands) mod compare;
 pub(crate) mod decide;
+mod ended;
 mod explain;
 pub(in crate::commands) mod history;
 #[cfg(test)]
@@ -28,7 +29,7 @@ use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
-use compare::describe_verdict;
+use ended::{PastOrPresentJob, ask_ended_and_others, json_of_ended, json_without_order};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{JobId, UserId};
@@ -98,6 +99,11 @@ pub(super) fn run(args: &Args) -> Outcome {
         && let Some(history) = ask_history(&flux, refused.id.0)
     {
         return explain_ended(args, &flux, answer, refused.id.0, &history);
+    }
+    if let ([_, _], false) = (ids.as_slice(), explained.refused.is_empty())
+        && let Some(jobs) = ask_ended_and_others(&flux, &explained, &ids)
+    {
+        return explain_without_order(args, &flux, answer, &jobs);
     }
     for refused in &explained.refused {
         let text = Words::for_instance(&flux, explained.heading.now).named(&refused.reason.text);
@@ -169,22 +175,27 @@ fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: 
     let words = Words::for_instance(flux, now());
     let mut text = Vec::new();
     (Teller { screen: &screen, words: &words }).explain_ended(&job, history, &mut text)?;
-    let ended = EndedJob {
-        id: job.id,
-        userid: job.userid,
-        bank: job.bank.as_deref(),
-        queue: job.queue.as_deref(),
-        project: job.project.as_deref(),
-        urgency: job.urgency,
-        state: &job.state,
-        submitted: job.submitted,
-        nodes: job.nodes,
-        cores: job.cores,
-        duration: job.duration,
-        history,
-    };
+    let ended = json_of_ended(&job, history;
     if let Value::Object(answer) = &mut answer {
         answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
+    }
+    print(args, flux, &screen, answer, &text)
+}
+
+/// Prints two jobs of which at least one has ended. `answer` is the plugin's.
+fn explain_without_order(args: &Args, flux: &Flux, mut answer: Value, jobs: &[PastOrPresentJob]) -> Outcome {
+    let screen = args.screen.screen();
+    let words = Words::for_instance(flux, now());
+    let mut text = Vec::new();
+    (Teller { screen: &screen, words: &words }).explain_without_order(jobs, &mut text)?;
+    let document = |PastOrPresentJob { job, history }: &PastOrPresentJob| match history {
+        Some(history) if job.state == "inactive" => Ok(json_of_ended(job, history)),
+        _ => serde_json::to_value(job).map_err(failure),
+    };
+    let documents = jobs.iter().map(document).collect::<Result<Vec<Value>, Failure>>()?;
+    if let Value::Object(answer) = &mut answer {
+        let members = [("jobs", json!(documents)), ("refused", json!([])), ("verdict", json_without_order())];
+        answer.extend(members.map(|(key, value)| (key.to_owned(), value)));
     }
     print(args, flux, &screen, answer, &text)
 }

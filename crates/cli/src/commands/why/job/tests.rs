@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use super::decide::{Cause, Side, decide, obstacles, swapped};
+use super::ended::PastOrPresentJob;
 use super::history::{WaitCause, read_history};
 use super::{is_job, may_be_job};
 use crate::plugin::scheduling::StartFacts;
@@ -228,6 +229,35 @@ fn a_memo_before_a_priority_gives_its_cause() {
         ("urgency", "user 5001 changed the urgency from 16 to 20"),
     ];
     assert_eq!(causes, expected.map(|(code, text)| (code.to_owned(), text.to_owned())));
+}
+
+#[test]
+fn screens_of_two_jobs_of_which_one_has_ended() {
+    let history = || read_history(&eventlog_of_a_job_that_ran());
+    let (mut ended, mut runs) =
+        (pending(29, 5001, EVIL, Value::Null), pending(31, 5002, "chem", Value::Null));
+    (ended["state"], runs["state"]) = (json!("inactive"), json!("run"));
+    let waits = pending(30, 5002, "chem", price(&[("fairshare", 0.421_053, 100_000)]));
+    let past = |value: &Value, history| PastOrPresentJob { job: job(value.clone()), history };
+    let never = read_history(&eventlog(&[
+        (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
+        (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
+        (62.0, "clean", Value::Null),
+    ]));
+    let mut screens = String::new();
+    for (title, jobs) in [
+        ("one has ended, one waits", [past(&ended, history()), past(&waits, None)]),
+        ("one runs, one ended without a priority", [past(&runs, history()), past(&ended, never)]),
+        ("the eventlog of the running job is not readable", [past(&runs, None), past(&ended, history())]),
+        ("both have ended", [past(&ended, history()), past(&ended, history())]),
+    ] {
+        let (screen, words) = (screen(80), words());
+        let mut text = Vec::new();
+        let teller = Teller { screen: &screen, words: &words };
+        teller.explain_without_order(&jobs, &mut text).expect("written");
+        screens.push_str(&format!("===== {title}\n{}", String::from_utf8(text).expect("text")));
+    }
+    check("why-jobs-ended", 80, &screens);
 }
 
 #[test]

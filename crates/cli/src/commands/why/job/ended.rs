@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The answer about two jobs of which at least one has ended, so that neither is ahead of the other.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::history::{JobHistory, ask_ended, ask_history};
+use crate::ui::teller::Teller;
+use fairshare_client::Flux;
+use fairshare_engine::engine::answers::{Explained, Why};
+
+/// A job of the request. The plugin has no ended job. Its facts are from its eventlog and from job-list.
+pub(super) struct PastOrPresentJob {
+    pub(super) job: Why,
+    /// The history; `None` if the job is pending, or if the caller may not read its eventlog.
+    pub(super) history: Option<JobHistory>,
+}
+
+impl PastOrPresentJob {
+    pub(super) fn has_ended(&self) -> bool {
+        self.job.state == "inactive"
+    }
+}
+
+/// Returns the jobs of the request in its order. Returns `None` if the plugin refuses to explain a job that has not ended, or whose
+/// eventlog the caller may not read.
+pub(super) fn ask_ended_and_others(
+    flux: &Flux,
+    explained: &Explained,
+    ids: &[u64],
+) -> Option<Vec<PastOrPresentJob>> {
+    let find = |id: &u64| {
+        if let Some(job) = explained.jobs.iter().find(|job| job.id.0 == *id) {
+            let is_pending = !["run", "cleanup"].contains(&job.state.as_ref());
+            let history = if is_pending { None } else { ask_history(flux, *id) };
+            return Some(PastOrPresentJob { job: job.clone(), history });
+        }
+        let refused = explained.refused.iter().find(|refused| refused.id.0 == *id)?;
+        let history = Some(refused)
+            .filter(|refused| refused.reason.code == "unknown")
+            .and_then(|_| ask_history(flux, *id))?;
+        Some(PastOrPresentJob { job: ask_ended(flux, *id, &history), history: Some(history) })
+    };
+    ids.iter().map(find).collect()
+}
+
+/// Returns an ended job as JSON.
+pub(super) fn json_of_ended(job: &Why, history: &JobHistory) -> Value {
+    json!({
+        "id": job.id, "userid": job.userid, "bank": job.bank, "queue": job.queue, "project": job.project, "urgency": job.urgency,
+        "state": job.state, "submitted": job.submitted, "nodes": job.nodes, "cores": job.cores, "duration": job.duration,
+        "history": history,
+    })
+}
+
+/// Returns the verdict about two jobs of which one has ended, with the members of the verdict about pending jobs.
+pub(super) fn json_without_order() -> Value {
+    json!({"ahead": null, "behind": null, "cause": "ended", "terms": [], "level": null, "cannot_run": []})
+}
+
+impl Teller<'_> {
+    /// Prints that two jobs have no order, and the last priority of each job with its cause.
+    pub(super) fn explain_without_order(
+        &self,
+        jobs: &[PastOrPresentJob],
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let ended = jobs.iter().filter(|job| job.has_ended()).map(|job| self.words.job(job.job.id.0));
+        let ended = match ended.collect::<Vec<_>>().as_slice() {
+            [one] => format!("{one} has ended"),
+            _ => "both have ended".to_owned(),
+        };
+        self.heading(&format!("Neither job is ahead of the other: {ended}"), out)?;
+        for PastOrPresentJob { job, history } in jobs {
+            let headline = match history {
+                Some(history) if job.state == "inactive" => self.ended_headline(job, history),
+                _ => self.headline(job),
+            };
+            let priority = match (history, &job.posted) {
+                (Some(history), _) => self.last_priority(history),
+                (None, Some(posted)) => self.posted_priority(posted),
+                (None, None) if job.state == "run" || job.state == "cleanup" => {
+                    "Its last priority is unknown: you may not read its eventlog.".to_owned()
+                }
+                (None, None) => "It has no priority yet.".to_owned(),
+            };
+            self.line(&format!("{headline}. {priority}"), out)?;
+        }
+        Ok(())
+    }
+}
