@@ -15,6 +15,8 @@ use fairshare_engine::ids::idset;
 
 /// The state SCHED in requests to job-list.
 const SCHED: u64 = 8;
+/// The flag of job-info that applies the updates of a jobspec.
+const LOOKUP_CURRENT: u64 = 2;
 /// The most jobs whose estimates are read. job-list sorts pending jobs by priority, and schedulers plan only the first ones.
 const MOST_ESTIMATES: u64 = 2000;
 /// The most queues whose states are read.
@@ -28,6 +30,12 @@ pub(crate) struct StartFacts {
     pub(crate) estimated_start: Option<f64>,
     /// Why the resources can never be enough for the job; `None` if they are, or if that is unknown.
     pub(crate) never_fits: Option<String>,
+}
+
+/// An answer of job-info.
+#[derive(Deserialize)]
+struct JobspecAnswer {
+    jobspec: String,
 }
 
 /// A job in an answer of job-list.
@@ -72,11 +80,87 @@ pub(crate) fn start_facts(flux: &Flux, job: &Why) -> StartFacts {
     }
     let wanted = json!({"id": job.id, "attrs": ["annotations"]});
     let listed: Option<ListIdAnswer> = ask_flux(flux, "job-list.list-id", &wanted);
-    let resources: Option<SchedulerResources> = scheduler_status(flux);
+    // Users may read the jobspecs of their own jobs only. Of other jobs, the sums of nodes and cores are known.
+    let wanted = json!({"id": job.id, "keys": ["jobspec"], "flags": LOOKUP_CURRENT});
+    let stored = ask_flux::<JobspecAnswer>(flux, "job-info.lookup", &wanted);
+    let jobspec = stored.and_then(|answer| serde_json::from_str::<Value>(&answer.jobspec).ok());
+    let request = ResourceRequest::new([job.nodes, job.cores], jobspec.as_ref());
     StartFacts {
         estimated_start: listed.and_then(|listed| listed.job.estimate()),
-        never_fits: resources.and_then(|resources| describe_misfit(job, &resources, &configuration(flux))),
+        never_fits: never_fits(flux, job.queue.as_deref(), &request),
     }
+}
+
+/// Returns why the resources of a queue can never be enough for a request. Returns `None` if they are, or if that is unknown.
+pub(crate) fn never_fits(flux: &Flux, queue: Option<&str>, request: &ResourceRequest) -> Option<String> {
+    let resources: SchedulerResources = scheduler_status(flux)?;
+    describe_misfit(queue, request, &resources, &configuration(flux))
+}
+
+/// The resources that a job requests.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct ResourceRequest {
+    nodes: u64,
+    cores: u64,
+    gpus: u64,
+    /// The nodes that the jobspec names, by what each must have. A slot outside of nodes is not among them, because its cores may be on
+    /// several nodes.
+    shapes: Vec<NodeShape>,
+}
+
+/// Nodes with the same number of cores and of GPUs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct NodeShape {
+    count: u64,
+    cores: u64,
+    gpus: u64,
+}
+
+impl ResourceRequest {
+    /// Returns the request of a job with these sums of nodes and cores. The GPUs and the nodes that each must have are those of the
+    /// jobspec (RFC 14), if that is known.
+    pub(crate) fn new([nodes, cores]: [u64; 2], jobspec: Option<&Value>) -> ResourceRequest {
+        let resources = jobspec.and_then(|jobspec| jobspec.get("resources"));
+        let mut request =
+            ResourceRequest { nodes, cores, gpus: amount(resources, "gpu", false), shapes: Vec::new() };
+        request.add_nodes(resources, 1, false);
+        request
+    }
+
+    fn add_nodes(&mut self, vertices: Option<&Value>, multiple: u64, is_in_slot: bool) {
+        for vertex in vertices.and_then(Value::as_array).into_iter().flatten() {
+            let (kind, count, with) = read_vertex(vertex);
+            let count = multiple.saturating_mul(count);
+            let is_in_slot = is_in_slot || kind == "slot";
+            // A node that contains nodes is not a node of the job.
+            if kind == "node" && amount(with, "node", true) == 0 {
+                let [cores, gpus] = ["core", "gpu"].map(|kind| amount(with, kind, is_in_slot));
+                self.shapes.push(NodeShape { count, cores, gpus });
+            } else {
+                self.add_nodes(with, count, is_in_slot);
+            }
+        }
+    }
+}
+
+/// Returns how many resources of a kind are below `vertices`, within slots. A count that is not a number counts as 0.
+fn amount(vertices: Option<&Value>, kind: &str, is_in_slot: bool) -> u64 {
+    let vertices = vertices.and_then(Value::as_array).into_iter().flatten();
+    let amounts = vertices.map(|vertex| {
+        let (this, count, with) = read_vertex(vertex);
+        let each = match this == kind {
+            true => u64::from(is_in_slot),
+            false => amount(with, kind, is_in_slot || this == "slot"),
+        };
+        count.saturating_mul(each)
+    });
+    amounts.fold(0, u64::saturating_add)
+}
+
+/// Returns the type and the count of a resource, and the resources below.
+fn read_vertex(vertex: &Value) -> (&str, u64, Option<&Value>) {
+    let kind = vertex.get("type").and_then(Value::as_str).unwrap_or_default();
+    (kind, vertex.get("count").and_then(Value::as_u64).unwrap_or(0), vertex.get("with"))
 }
 
 /// The part of Flux's configuration that says which nodes a queue has.
@@ -90,16 +174,18 @@ struct QueueConfiguration {
 struct ConfiguredQueue {
     /// The properties of the queue's nodes; a leading `^` negates a property.
     requires: Option<Vec<String>>,
+    /// The parent of a virtual queue.
+    parent: Option<String>,
 }
 
 impl QueueConfiguration {
-    /// Returns the queue that limits the nodes of the job, and the properties that it requires. A virtual queue has the nodes of its
-    /// parent.
-    fn requirement(&self, job: &Why) -> Option<(&str, &[String])> {
-        let names = [job.queue.as_deref(), job.parent_queue.as_deref()].into_iter().flatten();
-        names
-            .filter_map(|name| self.queues.get_key_value(name))
-            .find_map(|(name, queue)| Some((name.as_str(), queue.requires.as_deref()?)))
+    /// Returns the queue that limits the nodes of jobs in `queue`, and the properties that it requires. A virtual queue has the nodes of
+    /// its parent.
+    fn requirement(&self, queue: Option<&str>) -> Option<(&str, &[String])> {
+        let own = self.queues.get_key_value(queue?)?;
+        let parent = own.1.parent.as_ref().and_then(|parent| self.queues.get_key_value(parent));
+        let mut queues = [Some(own), parent].into_iter().flatten();
+        queues.find_map(|(name, queue)| Some((name.as_str(), queue.requires.as_deref()?)))
     }
 }
 
@@ -131,8 +217,8 @@ struct RankGroup {
 }
 
 impl Execution {
-    /// Returns the numbers of nodes and cores with all properties in `required`. Returns `None` if the resource set is invalid.
-    fn amounts(&self, required: &[String]) -> Option<(u64, u64)> {
+    /// Returns the nodes with all properties in `required`. Returns `None` if the resource set is invalid.
+    fn nodes_with(&self, required: &[String]) -> Option<Vec<NodeShape>> {
         let mut rules: Vec<(BTreeSet<u32>, bool)> = Vec::new();
         for property in required {
             let (name, is_wanted) = match property.strip_prefix('^') {
@@ -141,15 +227,14 @@ impl Execution {
             };
             rules.push((parse_ranks(self.properties.get(name).map_or("", String::as_str))?, is_wanted));
         }
-        let (mut nodes, mut cores) = (0, 0);
-        for group in &self.groups {
+        let shape = |group: &RankGroup| {
             let fits =
                 |rank: &u32| rules.iter().all(|(having, is_wanted)| having.contains(rank) == *is_wanted);
+            let amount = |kind: &str| idset::count(group.children.get(kind).map_or("", String::as_str));
             let count = parse_ranks(&group.rank)?.iter().filter(|rank| fits(rank)).count() as u64;
-            nodes += count;
-            cores += count * idset::count(group.children.get("core").map_or("", String::as_str))?;
-        }
-        Some((nodes, cores))
+            Some(NodeShape { count, cores: amount("core")?, gpus: amount("gpu")? })
+        };
+        self.groups.iter().map(shape).collect()
     }
 }
 
@@ -159,22 +244,37 @@ fn parse_ranks(text: &str) -> Option<BTreeSet<u32>> {
     Some(ranks)
 }
 
-/// Returns why all the nodes of the job's queue, also those that are down now, are too few for the job. Returns `None` if they are enough.
+/// Returns why all the nodes of a queue, also those that are down now, are too few for a request. Returns `None` if they are enough.
 fn describe_misfit(
-    job: &Why,
+    queue: Option<&str>,
+    request: &ResourceRequest,
     resources: &SchedulerResources,
     configuration: &QueueConfiguration,
 ) -> Option<String> {
-    let requirement = configuration.requirement(job);
-    let (nodes, cores) =
-        resources.all.execution.amounts(requirement.map_or(&[], |(_, required)| required))?;
+    let requirement = configuration.requirement(queue);
+    let nodes = resources.all.execution.nodes_with(requirement.map_or(&[], |(_, required)| required))?;
     let owner = requirement.map_or("the instance".to_owned(), |(name, _)| format!("queue {name}"));
-    let too_few = |wanted: u64, there: u64, unit: &str| {
-        let wanted = usize::try_from(wanted).ok()?;
-        (wanted as u64 > there)
-            .then(|| format!("it requests {}, and {owner} has {there}", count(wanted, unit)))
+    let many = |amount: u64, unit: &str| count(usize::try_from(amount).unwrap_or(usize::MAX), unit);
+    let too_few = |wanted: u64, unit: &str, of_node: fn(&NodeShape) -> u64| {
+        let there: u64 = nodes.iter().map(|node| node.count * of_node(node)).sum();
+        (wanted > there).then(|| format!("it requests {}, and {owner} has {there}", many(wanted, unit)))
     };
-    too_few(job.nodes, nodes, "node").or_else(|| too_few(job.cores, cores, "core"))
+    let too_small = |wanted: &NodeShape| {
+        let is_enough = |node: &&NodeShape| node.cores >= wanted.cores && node.gpus >= wanted.gpus;
+        let there: u64 = nodes.iter().filter(is_enough).map(|node| node.count).sum();
+        let mut each = vec![many(wanted.cores, "core")];
+        each.extend((wanted.gpus > 0).then(|| many(wanted.gpus, "GPU")));
+        let such = if there == 0 { "no such node".to_owned() } else { format!("{there} of that size") };
+        (wanted.count > there).then(|| {
+            let per_node = if wanted.count == 1 { "" } else { " each" };
+            let (nodes, each) = (many(wanted.count, "node"), each.join(" and "));
+            format!("it requests {nodes} with {each}{per_node}, and {owner} has {such}")
+        })
+    };
+    too_few(request.nodes, "node", |_| 1)
+        .or_else(|| too_few(request.cores, "core", |node| node.cores))
+        .or_else(|| too_few(request.gpus, "GPU", |node| node.gpus))
+        .or_else(|| request.shapes.iter().find_map(too_small))
 }
 
 /// The state of a queue, as Flux reports it. A value that Flux does not report is unknown.
@@ -263,11 +363,16 @@ impl StoppedQueues {
 mod tests {
     use super::*;
 
-    fn make_job(queue: &str, parent: Value, nodes: u64, cores: u64) -> Why {
-        serde_json::from_value(
-            json!({"queue": queue, "parent_queue": parent, "nodes": nodes, "cores": cores}),
-        )
-        .expect("a job")
+    fn request(nodes: u64, cores: u64) -> ResourceRequest {
+        ResourceRequest::new([nodes, cores], None)
+    }
+
+    /// Returns what a jobspec requests: `nodes`, each with `slots` of `cores` and `gpus`.
+    fn shaped(nodes: u64, slots: u64, cores: u64, gpus: u64) -> ResourceRequest {
+        let with = json!([{"type": "core", "count": cores}, {"type": "gpu", "count": gpus}]);
+        let slot = json!([{"type": "slot", "count": slots, "with": with}]);
+        let resources = json!([{"type": "node", "count": nodes, "with": slot}]);
+        ResourceRequest::new([nodes, nodes * slots * cores], Some(&json!({ "resources": resources })))
     }
 
     #[test]
@@ -275,7 +380,7 @@ mod tests {
         let resources: SchedulerResources =
             serde_json::from_value(json!({"all": {"version": 1, "execution": {
                 "R_lite": [
-                    {"rank": "0-3", "children": {"core": "0-7", "gpu": "0"}},
+                    {"rank": "0-3", "children": {"core": "0-7", "gpu": "0-1"}},
                     {"rank": "4,6", "children": {"core": "0-1"}},
                 ],
                 "nodelist": ["n[0-4,6]"],
@@ -284,23 +389,67 @@ mod tests {
             .expect("resources");
         let configuration: QueueConfiguration = serde_json::from_value(json!({"queues": {
             "all": {}, "big": {"requires": ["big"]}, "new": {"requires": ["big", "^old"]}, "v": {"parent": "big"},
-            "none": {"requires": ["nosuch"]},
+            "old": {"requires": ["old"]}, "none": {"requires": ["nosuch"]},
         }}))
         .expect("a configuration");
-        let null = || Value::Null;
-        for (job, expected) in [
-            (make_job("all", null(), 6, 36), None),
-            (make_job("all", null(), 7, 36), Some("it requests 7 nodes, and the instance has 6")),
-            (make_job("all", null(), 6, 37), Some("it requests 37 cores, and the instance has 36")),
-            (make_job("big", null(), 4, 32), None),
-            (make_job("big", null(), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
-            (make_job("v", json!("big"), 5, 5), Some("it requests 5 nodes, and queue big has 4")),
-            (make_job("new", null(), 3, 24), None),
-            (make_job("new", null(), 1, 25), Some("it requests 25 cores, and queue new has 24")),
-            (make_job("none", null(), 1, 1), Some("it requests 1 node, and queue none has 0")),
+        for (queue, request, expected) in [
+            ("all", request(6, 36), None),
+            ("all", request(7, 36), Some("it requests 7 nodes, and the instance has 6")),
+            ("all", request(6, 37), Some("it requests 37 cores, and the instance has 36")),
+            ("big", request(4, 32), None),
+            ("big", request(5, 5), Some("it requests 5 nodes, and queue big has 4")),
+            ("v", request(5, 5), Some("it requests 5 nodes, and queue big has 4")),
+            ("new", request(3, 24), None),
+            ("new", request(1, 25), Some("it requests 25 cores, and queue new has 24")),
+            ("none", request(1, 1), Some("it requests 1 node, and queue none has 0")),
+            ("all", shaped(4, 2, 4, 1), None),
+            (
+                "all",
+                shaped(1, 3, 3, 0),
+                Some("it requests 1 node with 9 cores, and the instance has no such node"),
+            ),
+            (
+                "all",
+                shaped(5, 1, 4, 0),
+                Some("it requests 5 nodes with 4 cores each, and the instance has 4 of that size"),
+            ),
+            ("all", shaped(3, 1, 1, 3), Some("it requests 9 GPUs, and the instance has 8")),
+            (
+                "all",
+                shaped(2, 1, 1, 3),
+                Some("it requests 2 nodes with 1 core and 3 GPUs each, and the instance has no such node"),
+            ),
+            ("old", shaped(2, 1, 2, 0), None),
+            (
+                "old",
+                shaped(2, 1, 3, 0),
+                Some("it requests 2 nodes with 3 cores each, and queue old has 1 of that size"),
+            ),
         ] {
-            assert_eq!(describe_misfit(&job, &resources, &configuration).as_deref(), expected, "{job:?}");
+            let text = describe_misfit(Some(queue), &request, &resources, &configuration);
+            assert_eq!(text.as_deref(), expected, "{queue} {request:?}");
         }
+    }
+
+    #[test]
+    fn a_request_lists_the_nodes_of_its_jobspec() {
+        let shape = |resources: Value| ResourceRequest::new([0, 0], Some(&json!({ "resources": resources })));
+        let core = |count: u64| json!({"type": "core", "count": count});
+        // The cores of a slot outside of nodes may be on several nodes.
+        let slots =
+            shape(json!([{"type": "slot", "count": 2, "with": [core(64), {"type": "gpu", "count": 3}]}]));
+        assert_eq!((slots.gpus, slots.shapes), (6, vec![]));
+        let socket = json!({"type": "socket", "count": 2, "with": [core(4)]});
+        let node = json!({"type": "node", "count": 3, "with": [socket]});
+        let in_slot = shape(json!([{"type": "slot", "count": 2, "with": [node]}]));
+        assert_eq!(in_slot.shapes, [NodeShape { count: 6, cores: 8, gpus: 0 }]);
+        // Flux does not count a core outside of slots, and a node that contains nodes is not a node of the job.
+        let inner = json!({"type": "node", "count": 2, "with": [{"type": "slot", "count": 1, "with": [core(1)]}, core(9)]});
+        let nested = shape(json!([{"type": "node", "count": 2, "with": [inner]}]));
+        assert_eq!(nested.shapes, [NodeShape { count: 4, cores: 1, gpus: 0 }]);
+        let range =
+            shape(json!([{"type": "node", "count": {"min": 9}, "with": [{"type": "slot", "count": 1}]}]));
+        assert_eq!(range.shapes, [NodeShape { count: 0, cores: 0, gpus: 0 }]);
     }
 
     #[test]
