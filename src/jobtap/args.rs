@@ -218,7 +218,7 @@ impl<'a> Args<'a> {
         let out = self.root(OUT)?;
         // SAFETY: both objects are alive; OUT takes its own references to the members.
         let rc = Json::parse(&text, |object| unsafe { json_object_update(out, object.as_ptr()) });
-        let rc = rc.ok_or_else(|| BadArgs("jansson cannot parse the answer".to_owned()))?;
+        let rc = rc.map_err(|reason| BadArgs(format!("jansson refuses the answer: {reason}")))?;
         if rc < 0 { Err(BadArgs("OUT is not an object".to_owned())) } else { Ok(()) }
     }
 }

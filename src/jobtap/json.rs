@@ -4,7 +4,7 @@
 use jansson_sys as jansson;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 
 /// A flag of jansson: dump any value, not only an object or array.
 const ENCODE_ANY: usize = 0x200;
@@ -23,16 +23,23 @@ impl<'a> Json<'a> {
         NonNull::new(value).map(|value| Json { value, owner: PhantomData })
     }
 
-    /// Parses `text`, and passes the value to `read`. Returns `None` if `text` is neither an object nor an array.
-    pub fn parse<R>(text: &str, read: impl FnOnce(Json<'_>) -> R) -> Option<R> {
-        // SAFETY: jansson reads `text.len()` bytes and keeps no pointer to them. jansson does not fill a null error.
-        let value = unsafe { jansson::json_loadb(text.as_ptr().cast(), text.len(), 0, null_mut()) };
+    /// Parses `text`, and passes the value to `read`. Fails with jansson's reason if jansson refuses `text`. jansson accepts only an
+    /// object or an array.
+    pub fn parse<R>(text: &str, read: impl FnOnce(Json<'_>) -> R) -> Result<R, String> {
+        let mut error =
+            jansson::json_error_t { line: 0, column: 0, position: 0, source: [0; 80], text: [0; 160] };
+        // SAFETY: jansson reads `text.len()` bytes and keeps no pointer to them or to the error.
+        let value = unsafe { jansson::json_loadb(text.as_ptr().cast(), text.len(), 0, &raw mut error) };
         // SAFETY: the value is null, or alive until its only reference is dropped below.
-        let parsed = unsafe { Json::borrow(value) }?;
+        let Some(parsed) = (unsafe { Json::borrow(value) }) else {
+            // SAFETY: jansson fills `text` with a C string.
+            let reason = unsafe { CStr::from_ptr(error.text.as_ptr()) };
+            return Err(reason.to_string_lossy().into_owned());
+        };
         let result = read(parsed);
         // SAFETY: this function owns the reference and does not use it afterwards.
         unsafe { jansson::json_decref(value) };
-        Some(result)
+        Ok(result)
     }
 
     /// Returns the pointer to the value.

@@ -417,3 +417,13 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
     }
     site.check();
 }
+    // jansson reads the jobspec, and refuses some JSON that another parser accepts.
+    for (jobspec, reason) in [
+        ("{\"x\": 99999999999999999999}", "too big integer"),
+        ("{\"x\": \"\\u0000\"}", "\\u0000 is not allowed"),
+    ] {
+        let payload = format!("{{\"jobspec\": {jobspec}}}");
+        let (errno, found) = refused(&site, "check_job", &payload, OWNER);
+        let text = format!("failed to unpack check_job msg: Protocol error: {reason}");
+        assert!(errno == 71 && found.starts_with(&text), "{errno} {found}");
+    }

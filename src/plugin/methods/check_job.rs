@@ -38,11 +38,10 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
         Some(plugin.engine.view(|view| check_job(view, &facts, count, heading)).ok_or_else(busy_error))
     };
     let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
-    let mut checked = Json::parse(request.payload.unwrap_or_default(), check_jobspec)
-        .flatten()
-        .ok_or_else(missing_error)??;
+    let mut checked = parsed.map_err(|reason| fault(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
     if plugin.hides_others_from(request.caller) {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
+    let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
         (checked.place, checked.place_of) = (None, 0);
     }
     make_reply(&checked)
