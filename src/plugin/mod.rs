@@ -27,6 +27,7 @@ use answers::{AllCalls, DelayedRequest};
 use costs::Costs;
 use engine::SharedEngine;
 use events::Callback;
+use fairshare_engine::engine::answers::Open;
 use fairshare_engine::engine::{Effect, Engine, Event, Settings, Timer};
 use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::reading::Reader;
@@ -98,6 +99,12 @@ impl MfPriority {
     /// Returns true if Flux is in private mode and the caller is a guest, who then sees no jobs of others.
     fn hides_others_from(&self, caller: Caller) -> bool {
         self.is_private.get() && !caller.is_privileged()
+    }
+
+    /// Returns the part of the tree that guests may see; `None` while the engine is in use.
+    fn open_to_guests(&self) -> Option<Open> {
+        let public = self.engine.view(|view| view.settings().public)?;
+        Some(if self.is_private.get() { Open::Own } else { public })
     }
 
     fn count_live_jobs(&self) -> usize {

@@ -331,6 +331,15 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let own = json!([["5001/A", 0, 4], ["A", null, 9], ["root", null, 3], ["5001", 1, 1]]);
     assert_eq!(usage_of(Cred::guest(5001)), own);
     assert_eq!(usage_of(OWNER), json!([["5001/A", 0, 4], ["A", 2, 9], ["root", 3, 3], ["5001", 1, 1]]));
+    // Whether a job of a given size is held would reveal the use, and so would the number of held jobs.
+    let check = |cred| {
+        let payload = json!({"jobspec": job(5001, 1).jobspec, "user": 5001, "count": 5});
+        let checked = ask(&site, "check_job", payload, cred);
+        let names = checked["holds"].as_array().unwrap().iter().map(|hold| hold["name"].clone());
+        (names.collect::<Value>(), checked["leaves_out_banks"].clone())
+    };
+    assert_eq!(check(Cred::guest(5001)), (json!(["5001"]), json!(true)));
+    assert_eq!(check(OWNER), (json!(["root", "5001"]), json!(false)));
     let why = ask(&site, "explain", json!({"jobs": [held]}), Cred::guest(5001));
     let holds = why["jobs"][0]["holds"].as_array().unwrap();
     let of = |hold: &Value| ["limit", "scope", "name"].map(|key| hold[key].clone());
@@ -415,8 +424,6 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
         assert_eq!(errno, 22);
         assert!(found.starts_with(&format!("mf_priority unpack: {text}")), "{found}");
     }
-    site.check();
-}
     // jansson reads the jobspec, and refuses some JSON that another parser accepts.
     for (jobspec, reason) in [
         ("{\"x\": 99999999999999999999}", "too big integer"),
@@ -427,3 +434,5 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
         let text = format!("failed to unpack check_job msg: Protocol error: {reason}");
         assert!(errno == 71 && found.starts_with(&text), "{errno} {found}");
     }
+    site.check();
+}

@@ -6,7 +6,7 @@ use crate::plugin::MfPriority;
 use crate::plugin::jobspec::{UNREADABLE_NAMES, read_facts};
 use crate::plugin::services::busy_error;
 use crate::plugin::why::{make_heading, make_reply, payload_error, select_user};
-use fairshare_engine::engine::answers::{CheckedJob, HoldNow, check_job};
+use fairshare_engine::engine::answers::{CheckedJob, HoldNow, Open, check_job};
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::read_checked;
 use fairshare_protocol::wire::WireError;
@@ -18,6 +18,10 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     let (user, urgency, count) = read_checked(request.payload).map_err(to_error)?;
     let userid = select_user(request.caller, user)?.map_or(request.caller.userid, |user| user.0);
     let heading = make_heading(plugin, host)?;
+    let open = match request.caller.is_privileged() {
+        true => Open::All,
+        false => plugin.open_to_guests().ok_or_else(busy_error)?,
+    };
     let check_jobspec = |payload: Json<'_>| {
         let jobspec = payload.get(c"jobspec").filter(|jobspec| jobspec.is_object())?;
         let submitted = Some(heading.now);
@@ -35,13 +39,13 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
                 ..CheckedJob::default()
             }));
         };
-        Some(plugin.engine.view(|view| check_job(view, &facts, count, heading)).ok_or_else(busy_error))
+        Some(plugin.engine.view(|view| check_job(view, &facts, count, open, heading)).ok_or_else(busy_error))
     };
     let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
+    let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
     let mut checked = parsed.map_err(|reason| fault(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
     if plugin.hides_others_from(request.caller) {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
-    let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
         (checked.place, checked.place_of) = (None, 0);
     }
     make_reply(&checked)

@@ -5,7 +5,7 @@ use crate::jobtap::{Host, Reply, Request};
 use crate::plugin::MfPriority;
 use crate::plugin::services::busy_error;
 use crate::plugin::why::{make_heading, make_reply, payload_error, select_user};
-use fairshare_engine::engine::answers::{self, Open};
+use fairshare_engine::engine::answers;
 use fairshare_engine::ids::UserId;
 use fairshare_protocol::request::read_standings;
 
@@ -17,8 +17,7 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     if wanted.user.is_none() && !all {
         wanted.user = Some(UserId(request.caller.userid));
     }
-    let public = plugin.engine.view(|view| view.settings().public).ok_or_else(busy_error)?;
-    let public = if plugin.is_private.get() { Open::Own } else { public };
+    let public = plugin.open_to_guests().ok_or_else(busy_error)?;
     if !request.caller.is_privileged() {
         wanted.open = public;
     }

@@ -55,7 +55,12 @@ pub(super) fn describe(
         teller.line(&format!("Held by {}: {}.", hold.limit, words.named(&hold.text)), out)?;
     }
     if checked.holds.is_empty() && checked.jobs == 1 {
-        teller.line("No limit holds it.", out)?;
+        let which = if checked.leaves_out_banks { "No limit of its user" } else { "No limit" };
+        teller.line(&format!("{which} holds it."), out)?;
+    }
+    if checked.leaves_out_banks {
+        let text = "Limits on banks are not part of this answer, because the site does not show their use.";
+        teller.line(text, out)?;
     }
     if queue.is_started == Some(false) {
         let name = queue_label(checked.queue.as_deref());

@@ -43,6 +43,12 @@ impl Open {
             Open::All => "all",
         }
     }
+
+    /// Returns true if users may see how much of a limit over `target` is in use. The use of a bank's limit reveals the use by other
+    /// users.
+    pub fn shows_use_of(self, target: &Target) -> bool {
+        self != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank)
+    }
 }
 
 /// The filter of a request for associations.
@@ -385,16 +391,14 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
         shown.extend(queue_limits.map(|holding| show(holding, Some(queue))).filter(is_shown));
     }
-    // The use of a bank's limit reveals the use by other users.
-    let is_open =
-        |target: &Target| open != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank);
     let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
         LimitShown {
             limit: Cow::Borrowed(hold.name()),
-            used: is_open(&limit.target)
+            used: open
+                .shows_use_of(&limit.target)
                 .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),
-            reserved: reserved.filter(|_| is_open(&limit.target)),
+            reserved: reserved.filter(|_| open.shows_use_of(&limit.target)),
             scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),
             name: Some(limit.target.name()),
             queue: limit.queue,

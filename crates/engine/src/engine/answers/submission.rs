@@ -8,6 +8,7 @@ use super::super::{JobFacts, validate::rejection_of_job};
 use super::heading::Heading;
 use super::holds::{HoldNow, show_hold};
 use super::job::ExplainedPriority;
+use super::standing::Open;
 use crate::ids::{BankName, ProjectName, QueueName, UserId, Word};
 use crate::limits::Admission;
 use serde::{Deserialize, Serialize};
@@ -58,10 +59,19 @@ pub struct CheckedJob {
     pub jobs_held: u64,
     /// The limit that would hold the first of these.
     pub first_limit: Option<Word>,
+    /// True if limits on banks are left out, because the site does not show their use to the caller.
+    pub leaves_out_banks: bool,
 }
 
-/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in `facts`.
-pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Heading) -> CheckedJob {
+/// Returns what would happen if `count` jobs of these `facts` were submitted now. No job has the id in `facts`. The answer leaves out
+/// limits whose use `open` hides: whether they hold a job of a given size reveals their use.
+pub fn check_job(
+    view: &View<'_>,
+    facts: &JobFacts<'_>,
+    count: u64,
+    open: Open,
+    heading: Heading,
+) -> CheckedJob {
     let job = build_job(view, facts, true);
     let association = job.association();
     let record = association.and_then(|id| view.book.association(id));
@@ -94,7 +104,10 @@ pub fn check_job(view: &View<'_>, facts: &JobFacts<'_>, count: u64, heading: Hea
     let now = checked.heading.now;
     let active = view.ledger.accounts().active_jobs(association);
     checked.jobs_rejected = count - count.min(record.active_headroom(active));
-    let limits = view.limits().limits_on_job(facts.id, &job);
+    let mut limits = view.limits().limits_on_job(facts.id, &job);
+    let all = limits.len();
+    limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_use_of(target)));
+    checked.leaves_out_banks = limits.len() < all;
     let fitting = limits.iter().map(|limit| (limit.count_fitting(), limit.hold)).min();
     let accepted = count - checked.jobs_rejected;
     checked.jobs_held = accepted - fitting.map_or(accepted, |(jobs, _)| accepted.min(jobs));

@@ -5,7 +5,7 @@ use super::super::host::Host;
 use super::*;
 use crate::accounts::Association;
 use crate::engine::Effect;
-use crate::engine::answers::{CheckedJob, Heading, check_job};
+use crate::engine::answers::{CheckedJob, Heading, Open, check_job};
 use std::collections::BTreeSet;
 
 /// Returns the answer about `count` jobs like this one, which the next call of [`Host::submit`] would submit.
@@ -14,7 +14,7 @@ fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
     let job = HostJob { submitted: now, ..job.clone() };
     let facts = Host::facts(JobId(u64::MAX), &job);
     let view = host.engine.view();
-    check_job(&view, &facts, count, Heading::new(&view, now, None))
+    check_job(&view, &facts, count, Open::All, Heading::new(&view, now, None))
 }
 
 /// Returns true if a submission has the outcome that is decided at once: no eventlog is unread, and the push is complete.
