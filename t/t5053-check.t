@@ -58,6 +58,14 @@ test_expect_success 'the answer is in sentences, and the exit status is 1 for a 
 	run_as own check -u 5002 -N1 -q q >out && grep "The job of 5002 in bank A in queue q" out &&
 	test_expect_code 2 run_as 5001 check --exclusive 2>err && grep "unexpected argument" err
 '
+test_expect_success 'a job that asks for more than any node has is reported before and after its submission' '
+	never="can never run as it is: it requests 1 node with 9 cores, and the instance has no such node" &&
+	predicted held 5001 -N1 -n1 -c9 -q q && asks 5001 check -N1 -n1 -c9 -q q >out && cat out && grep "It $never" out &&
+	asks 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && grep "It $never" out &&
+	asks 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out &&
+	asks 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
+	asks 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && ended $id
+'
 test_expect_success 'what-if --submit counts rejected and held jobs' '
 	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&
 	test_expect_code 1 run_as 5001 what-if --submit 5 -N1 -q q -B B >out && cat out && grep "^Rejected: user has max active jobs" out

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, Refusal, ask, configuration};
-use crate::plugin::scheduling::QueueState;
+use crate::plugin::scheduling::{QueueState, ResourceRequest, never_fits};
 use crate::ui::companions::add_companions;
 use crate::ui::messages::remark;
 use crate::ui::output::write_pretty;
@@ -22,14 +22,15 @@ use crate::ui::words::{Words, userid};
 use fairshare_engine::engine::answers::CheckedJob;
 use fairshare_engine::ids::f58;
 use jobspec::{SubmitArgs, apply_defaults};
-use text::{describe, refusal_by_queue};
+use text::{ByFlux, describe, refusal_by_queue};
 
 /// Show whether a job would be accepted, what would hold it, and its priority; submits nothing
 ///
 /// Takes the options of flux submit, or a jobspec: a file, or - for the standard input, as printed by flux submit --dry-run. The
 /// plugin answers by the rules that it applies to submitted jobs: whether it accepts the job, the limits that would hold the job, the
-/// priority of the job when no limit holds it, and the place among the pending jobs. Checks of Flux that are not about queues, such as
-/// whether the machine has the resources, are not part of the answer. The instance owner may ask for any user.
+/// priority of the job when no limit holds it, and the place among the pending jobs. If the nodes of the queue can never be enough for
+/// the job, the answer says so. Other checks of Flux that are not about queues are not part of the answer. The instance owner may ask
+/// for any user.
 ///
 /// Exit status 1 means that the job would be rejected.
 #[derive(Debug, clap::Args)]
@@ -97,22 +98,32 @@ impl Question<'_> {
         };
         let checked: CheckedJob = serde_json::from_value(document.clone()).map_err(failure)?;
         let queue = QueueState::ask(&flux, checked.queue.as_deref());
+        let wanted = ResourceRequest::new([checked.nodes, checked.cores], Some(&job.jobspec));
+        let never_fits = never_fits(&flux, checked.queue.as_deref(), &wanted);
         let refusal = refusal.or_else(|| refusal_by_queue(&checked, &queue));
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         if self.json || self.submit.json {
-            print_json(document, words.user(checked.userid.0), refusal, &queue)?;
+            let own = [
+                ("user", json!(words.user(checked.userid.0))),
+                ("rejection_by_flux", json!(refusal)),
+                ("queue_started", json!(queue.is_started)),
+                ("never_fits", json!(never_fits)),
+            ];
+            print_json(document, own)?;
         } else {
             let teller = Teller { screen, words: &words };
             let mut out = Paper::for_people(screen);
-            describe(&teller, &checked, refusal.as_deref(), &queue, &mut out)?;
+            let by_flux =
+                ByFlux { refusal: refusal.as_deref(), never_fits: never_fits.as_deref(), queue: &queue };
+            describe(&teller, &checked, &by_flux, &mut out)?;
             out.finish()?;
         }
         Ok(if is_rejected { Answer::No } else { Answer::Yes })
     }
 }
 
-/// Prints the plugin's answer with the user's name and the parts of the answer that are Flux's.
+/// Prints the plugin's answer with the members `own` of the command.
 /// The members of the JSON document besides the plugin's answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -124,13 +135,7 @@ pub(super) struct CheckedByFlux {
     queue_started: Option<bool>,
 }
 
-fn print_json(
-    mut document: Value,
-    user: String,
-    refusal: Option<String>,
-    queue: &QueueState,
-) -> Result<(), Failure> {
-    let own = CheckedByFlux { user, rejection_by_flux: refusal, queue_started: queue.is_started };
+fn print_json<const N: usize>(mut document: Value, own: [(&str, Value); N]) -> Result<(), Failure> {
     if let (Value::Object(members), Value::Object(own)) =
         (&mut document, serde_json::to_value(own).map_err(failure)?)
     {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens about jobs that are not submitted yet.
 
-use super::text::{describe, refusal_by_queue};
+use super::text::{ByFlux, describe, refusal_by_queue};
 use crate::plugin::scheduling::QueueState;
 use crate::tests::golden::{NOW, check, held, price, screen, words};
 use crate::ui::teller::Teller;
@@ -21,11 +21,11 @@ fn make_answer(more: Value) -> CheckedJob {
     serde_json::from_value(answer).expect("an answer")
 }
 
-fn format_description(checked: &CheckedJob, refusal: Option<&str>, queue: &QueueState) -> String {
+fn format_description(checked: &CheckedJob, refusal: Option<&str>, never_fits: Option<&str>, queue: &QueueState) -> String {
     let (screen, words) = (screen(100), words());
     let mut text = Vec::new();
-    describe(&Teller { screen: &screen, words: &words }, checked, refusal, queue, &mut text)
-        .expect("written");
+    let by_flux = ByFlux { refusal, never_fits, queue };
+    describe(&Teller { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
     String::from_utf8(text).expect("text")
 }
 
@@ -64,8 +64,12 @@ fn screens_of_jobs_that_are_not_submitted() {
         ("several", make_answer(several), None, &open),
         ("several without a limit", make_answer(json!({"jobs": 5})), None, &open),
     ] {
-        screens.push_str(&format!("===== {name}\n{}", format_description(&answer, refusal, queue)));
+        screens.push_str(&format!("===== {name}\n{}", format_description(&answer, refusal, None, queue)));
     }
+    let never_fits = Some("it requests 2 nodes, and queue debug has 1");
+    screens.push_str(&format!("===== too large\n{}", text(&answer(json!({})), None, never_fits, &open)));
+    let own = answer(json!({"leaves_out_banks": true}));
+    screens.push_str(&format!("===== without limits on banks\n{}", text(&own, None, None, &open)));
     check("check", 100, &screens);
     assert!(
         screens.contains("It has priority 42,100, and would be 3rd of 7 pending jobs in queue debug."),

@@ -21,14 +21,23 @@ fn format_reason(reason: &str) -> String {
     if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
-/// Prints what would happen to the jobs. `refusal` is the text with which Flux itself would reject them.
+/// The parts of the answer that are from Flux.
+pub(super) struct ByFlux<'a> {
+    /// The text with which Flux itself would reject the jobs.
+    pub(super) refusal: Option<&'a str>,
+    /// Why the resources can never be enough for one of the jobs.
+    pub(super) never_fits: Option<&'a str>,
+    pub(super) queue: &'a QueueState,
+}
+
+/// Prints what would happen to the jobs.
 pub(super) fn describe(
     teller: &Teller<'_>,
     checked: &CheckedJob,
-    refusal: Option<&str>,
-    queue: &QueueState,
+    by_flux: &ByFlux<'_>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    let ByFlux { refusal, never_fits, queue } = *by_flux;
     let words = teller.words;
     let rejection = checked.rejection.as_ref().map(|text| format!("Rejected: {}.", words.named(text)));
     let by_flux = refusal.map(|text| format!("Rejected by Flux: {text}."));
@@ -43,6 +52,9 @@ pub(super) fn describe(
     };
     teller.heading(&heading, out)?;
     teller.line(&describe_size(teller, checked), out)?;
+    if let Some(why) = never_fits {
+        teller.line(&format!("It can never run as it is: {why}."), out)?;
+    }
     if checked.waits_for_data {
         let text =
             "The plugin has no data yet: the job waits until a push brings the association of its user.";
