@@ -43,7 +43,8 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, request: &Request
     };
     let missing_error = || to_error(WireError::Record("jobspec: expected an object".to_owned()));
     let parsed = Json::parse(request.payload.unwrap_or_default(), check_jobspec);
-    let mut checked = parsed.map_err(|reason| fault(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
+    let mut checked =
+        parsed.map_err(|reason| to_error(WireError::Undecodable(reason)))?.ok_or_else(missing_error)??;
     if plugin.hides_others_from(request.caller) {
         checked.holds.iter_mut().for_each(HoldNow::remove_others);
         (checked.place, checked.place_of) = (None, 0);

@@ -121,7 +121,7 @@ fn names_in_standings(kind: Kind, standings: &[AssociationStanding], own: String
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, names_in_standings, offers};
+    use super::{Kind, complete_word, names_in_standings};
     use fairshare_engine::engine::answers::AssociationStanding;
     use serde_json::json;
 

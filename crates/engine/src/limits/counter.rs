@@ -180,22 +180,15 @@ pub struct Holding {
 }
 
 impl Holding {
-<<<<<<< HEAD
     /// Returns how many jobs of the size of the asking job the limit has headroom for. Returns `u64::MAX` if the job does not count under
     /// the limit.
     pub fn count_fitting(&self) -> u64 {
-        let left = self.limit.cap().saturating_sub(self.used);
-        if self.kept_for.is_some() { 0 } else { left.checked_div(self.needed).unwrap_or(u64::MAX) }
-=======
-    /// Returns how many jobs like the asking one the limit lets go now; `u64::MAX` if the job needs nothing of it.
-    pub fn fitting(&self) -> u64 {
-        let fitting = || self.left().checked_div(self.needed).unwrap_or(u64::MAX);
-        if self.kept_for.is_some() { 0 } else { fitting() }
+        let count = || self.headroom().checked_div(self.needed).unwrap_or(u64::MAX);
+        if self.kept_for.is_some() { 0 } else { count() }
     }
 
-    fn left(&self) -> u64 {
+    fn headroom(&self) -> u64 {
         self.limit.cap().saturating_sub(self.used)
->>>>>>> 0da5d1d7 (why: suggest no bank whose limit over a scope is full)
     }
 }
 
@@ -283,19 +276,15 @@ impl<'a> Limits<'a> {
     }
 
     /// Returns the headroom that all limits leave to one more job of `association` in `queue`.
-<<<<<<< HEAD
     pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Headroom {
-        self.all_limits(Asker { association, queue, job: None }, None).collect()
-=======
-    pub fn headroom(self, association: AssociationId, queue: Option<&QueueName>) -> Room {
         let asker = Asker { association, queue, job: None };
-        let mut room: Room = self.all(asker, None).collect();
-        room.0.extend(self.on_first_job(asker, Size { gpus: 1, ..Size::ONE }).into_iter().map(|limit| {
-            let left = if limit.kept_for.is_some() { 0 } else { limit.left() };
-            (limit.hold, limit.amount.measure, left)
+        let mut headroom: Headroom = self.all_limits(asker, None).collect();
+        let unjoined = self.limits_on_first_job(asker, Size { gpus: 1, ..Size::ONE });
+        headroom.0.extend(unjoined.into_iter().map(|limit| {
+            let amount = if limit.kept_for.is_some() { 0 } else { limit.headroom() };
+            (limit.hold, limit.amount.measure, amount)
         }));
-        room
->>>>>>> 0da5d1d7 (why: suggest no bank whose limit over a scope is full)
+        headroom
     }
 
     /// Returns the limits that a live job would exceed if it moved to another association or queue.

@@ -104,12 +104,12 @@ impl Question<'_> {
         let words = Words::for_instance(&flux, checked.heading.now);
         let is_rejected = refusal.is_some() || checked.jobs_rejected > 0;
         if self.json || self.submit.json {
-            let own = [
-                ("user", json!(words.user(checked.userid.0))),
-                ("rejection_by_flux", json!(refusal)),
-                ("queue_started", json!(queue.is_started)),
-                ("never_fits", json!(never_fits)),
-            ];
+            let own = CheckedByFlux {
+                user: words.user(checked.userid.0),
+                rejection_by_flux: refusal,
+                queue_started: queue.is_started,
+                never_fits,
+            };
             print_json(document, own)?;
         } else {
             let teller = Teller { screen, words: &words };
@@ -123,7 +123,6 @@ impl Question<'_> {
     }
 }
 
-/// Prints the plugin's answer with the members `own` of the command.
 /// The members of the JSON document besides the plugin's answer.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -133,9 +132,12 @@ pub(super) struct CheckedByFlux {
     rejection_by_flux: Option<String>,
     /// Whether the queue is started; null if unknown.
     queue_started: Option<bool>,
+    /// Why the job can never run on the nodes of the queue; null if it can, or if the nodes are unknown.
+    never_fits: Option<String>,
 }
 
-fn print_json<const N: usize>(mut document: Value, own: [(&str, Value); N]) -> Result<(), Failure> {
+/// Prints the plugin's answer with the members `own` of the command.
+fn print_json(mut document: Value, own: CheckedByFlux) -> Result<(), Failure> {
     if let (Value::Object(members), Value::Object(own)) =
         (&mut document, serde_json::to_value(own).map_err(failure)?)
     {

@@ -21,7 +21,12 @@ fn make_answer(more: Value) -> CheckedJob {
     serde_json::from_value(answer).expect("an answer")
 }
 
-fn format_description(checked: &CheckedJob, refusal: Option<&str>, never_fits: Option<&str>, queue: &QueueState) -> String {
+fn format_description(
+    checked: &CheckedJob,
+    refusal: Option<&str>,
+    never_fits: Option<&str>,
+    queue: &QueueState,
+) -> String {
     let (screen, words) = (screen(100), words());
     let mut text = Vec::new();
     let by_flux = ByFlux { refusal, never_fits, queue };
@@ -67,9 +72,13 @@ fn screens_of_jobs_that_are_not_submitted() {
         screens.push_str(&format!("===== {name}\n{}", format_description(&answer, refusal, None, queue)));
     }
     let never_fits = Some("it requests 2 nodes, and queue debug has 1");
-    screens.push_str(&format!("===== too large\n{}", text(&answer(json!({})), None, never_fits, &open)));
-    let own = answer(json!({"leaves_out_banks": true}));
-    screens.push_str(&format!("===== without limits on banks\n{}", text(&own, None, None, &open)));
+    screens.push_str(&format!(
+        "===== too large\n{}",
+        format_description(&make_answer(json!({})), None, never_fits, &open)
+    ));
+    let own = make_answer(json!({"leaves_out_banks": true}));
+    screens
+        .push_str(&format!("===== without limits on banks\n{}", format_description(&own, None, None, &open)));
     check("check", 100, &screens);
     assert!(
         screens.contains("It has priority 42,100, and would be 3rd of 7 pending jobs in queue debug."),

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::{Value};
+use serde_json::Value;
 
 use super::push::{self, Push};
 use super::status::{find_loaded_plugin, state_of};

@@ -94,8 +94,7 @@ fn compare_with_default(edit: impl FnOnce(&mut Value), banks: Option<[&str; 2]>)
     edit(&mut state);
     let state: Snapshot = serde_json::from_value(state).expect("a state");
     let stored = records::collect_database_records(&make_site());
-    let loaded =
-        records::collect_plugin_records(&state, &tree_pages(), &default_banks(banks), &[]);
+    let loaded = records::collect_plugin_records(&state, &tree_pages(), &default_banks(banks), &[]);
     let kinds = RecordKind::ALL.into_iter().filter(|kind| *kind != RecordKind::Setting);
     let found = kinds.flat_map(|kind| compare(kind, &stored, &loaded));
     let line = |Difference { record, field, database, plugin, .. }: Difference| {
@@ -127,7 +126,10 @@ fn each_differing_value_is_listed() {
     assert_eq!(queue, ["queue batch priority: 0 5"]);
     let limit = list_differences(|state| state["limits"][0]["limit"] = 5.into());
     assert_eq!(limit, ["limit bank A run-nodes limit: 4 5"]);
-    assert_eq!(compare_with_default(|_| (), Some(["B", "A"])), [format!("{association} is_default_bank: true false")]);
+    assert_eq!(
+        compare_with_default(|_| (), Some(["B", "A"])),
+        [format!("{association} is_default_bank: true false")]
+    );
     let factor = list_differences(|state| state["factors"] = json!({"age": 0}));
     assert_eq!(factor, [""; 0]);
     let bank = list_differences(|state| state["banks"]["B"] = 0.0.into());

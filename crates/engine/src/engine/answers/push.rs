@@ -95,6 +95,7 @@ pub struct RemovedAssociation {
 
 /// A user whose default bank would change. Such a change is not counted in [`Difference`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DefaultBankChange {
     /// The user.
     #[serde(rename = "userid")]

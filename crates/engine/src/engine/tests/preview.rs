@@ -205,7 +205,7 @@ fn a_preview_rejects_no_job_that_was_accepted_before_a_reload() {
 #[test]
 fn a_preview_lists_the_users_whose_default_bank_changes() {
     let mut host = Host::new();
-    host.event(Event::Policy(accounts(), SitePart::default()));
+    host.send_event(Event::Policy(accounts(), SitePart::default()));
     let mut next = accounts();
     next.associations.retain(|record| record.association.user != UserId(8));
     next.associations.push(record(association(9, "A"), "A"));
@@ -213,7 +213,7 @@ fn a_preview_lists_the_users_whose_default_bank_changes() {
         .iter_mut()
         .filter(|it| it.association.user == UserId(7))
         .for_each(|it| it.def_bank = "B".into());
-    stage(&mut host, next, SitePart::default());
+    stage_push(&mut host, next, SitePart::default());
     let preview = host.engine.preview(host.now, 10).unwrap();
     let change = DefaultBankChange { user: UserId(7), banks: ["A", "B"].map(Into::into) };
     assert_eq!(preview.default_banks, [change], "users 8 and 9 are removed and added");

@@ -46,6 +46,21 @@ pub(in crate::commands) struct JobVerdict<'a> {
     cannot_run: Vec<Obstacle<'a>>,
 }
 
+impl JobVerdict<'_> {
+    /// Returns the verdict about two jobs of which one has ended.
+    pub(super) fn without_order() -> Self {
+        let cause = "ended".to_owned();
+        JobVerdict {
+            ahead: None,
+            behind: None,
+            cause,
+            terms: Vec::new(),
+            level: None,
+            cannot_run: Vec::new(),
+        }
+    }
+}
+
 /// A level of the tree on which the associations of two jobs differ.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -3,8 +3,6 @@
 
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
-
 use super::history::{JobHistory, ask_ended, ask_history};
 use crate::ui::teller::Teller;
 use fairshare_client::Flux;
@@ -43,20 +41,6 @@ pub(super) fn ask_ended_and_others(
         Some(PastOrPresentJob { job: ask_ended(flux, *id, &history), history: Some(history) })
     };
     ids.iter().map(find).collect()
-}
-
-/// Returns an ended job as JSON.
-pub(super) fn json_of_ended(job: &Why, history: &JobHistory) -> Value {
-    json!({
-        "id": job.id, "userid": job.userid, "bank": job.bank, "queue": job.queue, "project": job.project, "urgency": job.urgency,
-        "state": job.state, "submitted": job.submitted, "nodes": job.nodes, "cores": job.cores, "duration": job.duration,
-        "history": history,
-    })
-}
-
-/// Returns the verdict about two jobs of which one has ended, with the members of the verdict about pending jobs.
-pub(super) fn json_without_order() -> Value {
-    json!({"ahead": null, "behind": null, "cause": "ended", "terms": [], "level": null, "cannot_run": []})
 }
 
 impl Teller<'_> {

@@ -29,7 +29,9 @@ use crate::ui::printable::printable;
 use crate::ui::screen::Screen;
 use crate::ui::teller::Teller;
 use crate::ui::words::Words;
-use ended::{PastOrPresentJob, ask_ended_and_others, json_of_ended, json_without_order};
+use compare::JobVerdict;
+use compare::describe_verdict;
+use ended::{PastOrPresentJob, ask_ended_and_others};
 use fairshare_client::{Flux, user_id};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{JobId, UserId};
@@ -168,6 +170,25 @@ pub(in crate::commands) struct EndedJob<'a> {
     history: &'a JobHistory,
 }
 
+impl<'a> EndedJob<'a> {
+    fn new(job: &'a Why, history: &'a JobHistory) -> Self {
+        EndedJob {
+            id: job.id,
+            userid: job.userid,
+            bank: job.bank.as_deref(),
+            queue: job.queue.as_deref(),
+            project: job.project.as_deref(),
+            urgency: job.urgency,
+            state: &job.state,
+            submitted: job.submitted,
+            nodes: job.nodes,
+            cores: job.cores,
+            duration: job.duration,
+            history,
+        }
+    }
+}
+
 /// Prints an ended job, which the plugin does not have any more. `answer` is the plugin's.
 fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: &JobHistory) -> Outcome {
     let job = ask_ended(flux, id, history);
@@ -175,7 +196,7 @@ fn explain_ended(args: &Args, flux: &Flux, mut answer: Value, id: u64, history: 
     let words = Words::for_instance(flux, now());
     let mut text = Vec::new();
     (Teller { screen: &screen, words: &words }).explain_ended(&job, history, &mut text)?;
-    let ended = json_of_ended(&job, history;
+    let ended = EndedJob::new(&job, history);
     if let Value::Object(answer) = &mut answer {
         answer.extend([("jobs".to_owned(), json!([ended])), ("refused".to_owned(), json!([]))]);
     }
@@ -189,12 +210,16 @@ fn explain_without_order(args: &Args, flux: &Flux, mut answer: Value, jobs: &[Pa
     let mut text = Vec::new();
     (Teller { screen: &screen, words: &words }).explain_without_order(jobs, &mut text)?;
     let document = |PastOrPresentJob { job, history }: &PastOrPresentJob| match history {
-        Some(history) if job.state == "inactive" => Ok(json_of_ended(job, history)),
-        _ => serde_json::to_value(job).map_err(failure),
+        Some(history) if job.state == "inactive" => serde_json::to_value(EndedJob::new(job, history)),
+        _ => serde_json::to_value(job),
     };
-    let documents = jobs.iter().map(document).collect::<Result<Vec<Value>, Failure>>()?;
+    let documents = jobs.iter().map(document).collect::<Result<Vec<Value>, _>>().map_err(failure)?;
     if let Value::Object(answer) = &mut answer {
-        let members = [("jobs", json!(documents)), ("refused", json!([])), ("verdict", json_without_order())];
+        let members = [
+            ("jobs", json!(documents)),
+            ("refused", json!([])),
+            ("verdict", json!(JobVerdict::without_order())),
+        ];
         answer.extend(members.map(|(key, value)| (key.to_owned(), value)));
     }
     print(args, flux, &screen, answer, &text)

@@ -132,15 +132,15 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
 #[test]
 fn why_suggests_no_bank_whose_limit_is_full() {
     let full = |name| limit(bank(name), None, "run-sched-jobs", 1);
-    let mut host = site(vec![full("A"), full("B")]);
+    let mut host = make_site(vec![full("A"), full("B")]);
     let first = host.submit(job(8, "A", 0)).unwrap();
     host.submit(job(7, "B", 0)).unwrap();
     let held = host.submit(job(7, "B", 0)).unwrap();
     let suggested = |host: &Host| {
-        let helps = super::super::why::why(host, held).helps;
+        let helps = super::super::why::explain_job(host, held).helps;
         helps.into_iter().find(|help| help.code == "bank").map(|help| help.text)
     };
     assert_eq!((host.state(held), suggested(&host)), (Some(State::Depend), None));
-    host.end(first);
+    host.end_job(first);
     assert!(suggested(&host).is_some_and(|text| text.starts_with("bank A has headroom")));
 }
