@@ -28,7 +28,7 @@ pub(super) fn plan_run(
     let settings = snapshot.usage_settings()?;
     let ledger = snapshot.ledger(progress)?;
     let bins = snapshot.bins(&ledger)?;
-    let mut tally = Tally::default();
+    let mut tally = Tally { ignored_credits: snapshot.credits()?.len(), ..Tally::default() };
     let groups = group_accounts(&ledger);
     let names: HashMap<&str, usize> =
         ledger.banks.iter().enumerate().rev().map(|(at, bank)| (bank.name.as_str(), at)).collect();

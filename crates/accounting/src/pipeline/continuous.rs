@@ -65,6 +65,6 @@ fn estimate_from_stored(run: &Run<'_>, at: usize, bins: &[f64]) -> Vec<f64> {
 }
 
 /// Returns the factor that turns usage at present into usage `seconds` earlier.
-fn growth_factor(run: &Run<'_>, seconds: f64) -> f64 {
+pub(super) fn growth_factor(run: &Run<'_>, seconds: f64) -> f64 {
     if run.decay_time > 0.0 { (seconds / run.decay_time).exp2() } else { 1.0 }
 }

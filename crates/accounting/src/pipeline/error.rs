@@ -58,6 +58,14 @@ pub enum PipelineError {
         /// Name of the bank.
         bank: String,
     },
+    /// The database has no such association.
+    #[error("there is no association {user}/{bank} in the database")]
+    NoAssociation {
+        /// Name of the user.
+        user: String,
+        /// Name of the bank.
+        bank: String,
+    },
     /// There is no root bank. Under the rule of flux-accounting, its program fails then.
     #[error("there is no root bank, so flux-accounting would store nothing; nothing was changed")]
     NoRoot,

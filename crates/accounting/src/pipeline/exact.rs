@@ -10,14 +10,16 @@
 //! an association's past usage to bin 0 and keeps it in the older bins too. In this case the stored usage equals bin
 //! 0.
 
+use super::credits::Credits;
 use super::found::RecordSelection;
 use super::grouped::{CountedJob, JobGroups};
 use super::start::Start;
 use super::{PipelineError, Plan, Rule, Tally, banks, continuous};
 use crate::store::{
-    AHEAD, Account, Bins, Continuous, Ledger, Marks, Snapshot, StoredBin, UsageChanges, UsageSettings,
+    AHEAD, Account, Bins, Continuous, Credit, CreditedUsage, Ledger, Marks, Snapshot, StoredBin,
+    UsageChanges, UsageSettings,
 };
-use fairshare::accrual::HalfLife;
+use fairshare::accrual::{HalfLife, zero_negligible};
 use fairshare::periods::{self, Periods};
 
 /// Marks are rewritten after this many seconds even if only the time of the run is new.
@@ -37,6 +39,7 @@ pub(super) struct Run<'a> {
     pub(super) known: Vec<f64>,
     pub(super) marks: Option<&'a Marks>,
     pub(super) start: Start,
+    pub(super) credits: Credits<'a>,
     /// Half-life of continuous decay in seconds; 0 if usage does not decay.
     pub(super) decay_time: f64,
 }
@@ -46,6 +49,17 @@ pub(super) fn plan_run(
     snapshot: &Snapshot<'_>,
     now: f64,
     recount: bool,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Plan, PipelineError> {
+    plan_with_credits(snapshot, now, recount, &snapshot.credits()?, progress)
+}
+
+/// Plans a run with these credits instead of those of the database.
+pub(super) fn plan_with_credits(
+    snapshot: &Snapshot<'_>,
+    now: f64,
+    recount: bool,
+    credits: &[Credit],
     progress: &mut dyn FnMut(u64),
 ) -> Result<Plan, PipelineError> {
     let settings = snapshot.usage_settings()?;
@@ -67,6 +81,7 @@ pub(super) fn plan_run(
         known,
         marks: marks.as_ref(),
         start: Start::default(),
+        credits: Credits::new(credits),
         decay_time: snapshot.pace()?.half_life(),
     };
     run.start = Start::new(&run, snapshot, now, recount)?;
@@ -86,6 +101,7 @@ pub(super) fn plan_run(
         && !take_over
         && run.start.recount.is_none()
         && has_continuous
+        && !run.has_new_credits()
     {
         Bins::default()
     } else {
@@ -95,9 +111,11 @@ pub(super) fn plan_run(
     let mut changes = UsageChanges::default();
     let mut usages: Vec<f64> = ledger.accounts.iter().map(|account| account.usage).collect();
     let mut continuous: Vec<Continuous> = Vec::with_capacity(usages.len());
+    let mut credits: Vec<CreditedUsage> = Vec::new();
     for (at, (usage, key)) in usages.iter_mut().zip(&run.keys).enumerate() {
         if bins.by_account.is_empty() {
             continuous.extend(continuous::last_count(&run, at).cloned());
+            credits.extend(run.marks.and_then(|marks| marks.credited(*key)).cloned());
             continue;
         }
         let Some(counted) =
@@ -110,11 +128,15 @@ pub(super) fn plan_run(
             *usage = new;
         }
         // A usage that is not the sum of its bins was set by an administrator and is pushed as it is stored.
-        if *usage > 0.0 && (counted.usage.is_some() || is_sum_of(*usage, bins.by_account.get(at))) {
+        if (*usage > 0.0 || counted.credits.is_some())
+            && (counted.usage.is_some() || is_sum_of(*usage, bins.by_account.get(at)))
+        {
             continuous.push(Continuous { key: *key, usage: *usage, bins: counted.continuous });
         }
+        credits.extend(counted.credits);
     }
     continuous.sort_unstable_by_key(|known| known.key);
+    credits.sort_unstable_by_key(|known| known.key);
     let boundaries = u64::try_from(current.saturating_sub(run.start.period_of_removed(&run))).unwrap_or(0);
     if boundaries > 0 {
         changes.removed =
@@ -128,7 +150,7 @@ pub(super) fn plan_run(
             changes.newest.push((at, *newest));
         }
     }
-    let marks = next_marks(&run, snapshot, now, (newest, continuous), unplaced, changes.is_empty())?;
+    let marks = next_marks(&run, snapshot, now, (newest, continuous, credits), unplaced, changes.is_empty())?;
     Ok(Plan { bins, changes, marks, tally, ledger })
 }
 
@@ -143,6 +165,8 @@ struct CountedUsage {
     usage: Option<f64>,
     /// The usage with continuous decay, by bin.
     continuous: Vec<f64>,
+    /// The usage from credits, if the association has any.
+    credits: Option<CreditedUsage>,
 }
 
 /// Counts the jobs of one association, and adds its changed bins to `changes`.
@@ -172,8 +196,10 @@ fn count_account(
     let is_repaired =
         run.start.take_over && run.is_foreign(at) && remove_duplicate_past(&mut values, account.usage);
     let continuous = continuous::count_bins(run, at, &values, jobs, if recount { 0 } else { boundaries });
-    if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount {
-        return Some(CountedUsage { usage: None, continuous });
+    let credits = run.credits.count(run, at, kept_bins);
+    let is_credited = credits.is_some() || run.was_credited(at);
+    if jobs.is_empty() && boundaries == 0 && !is_repaired && !recount && !is_credited {
+        return Some(CountedUsage { usage: None, continuous, credits });
     }
     tally.repaired += usize::from(is_repaired);
     periods::shift_bins(&mut values, if recount { 0 } else { boundaries }, run.settings.decay);
@@ -201,7 +227,9 @@ fn count_account(
     if recount && stored.last().is_some_and(|bin| bin.period >= first && !bins.is_beyond(first)) {
         changes.dropped.push((at, first));
     }
-    Some(CountedUsage { usage: Some(periods::total_usage(&values)), continuous })
+    let usage = periods::total_usage(&values);
+    let add_credits = |credits: &CreditedUsage| zero_negligible(usage + periods::total_usage(&credits.bins));
+    Some(CountedUsage { usage: Some(credits.as_ref().map_or(usage, add_credits)), continuous, credits })
 }
 
 /// Moves and decays the bins of removed users, for the case that they return. Only existing rows
@@ -267,6 +295,20 @@ impl Run<'_> {
         has_same_end && is_counted && self.start.period < period && period <= self.current
     }
 
+    /// Returns true if usage from credits must be counted again: a credit was added, or associations or cut-offs changed.
+    fn has_new_credits(&self) -> bool {
+        let Some(marks) = self.marks else { return self.credits.last > 0 };
+        let has_other_associations =
+            || self.credits.last > 0 && marks.associations != self.hash_associations();
+        marks.last_credit != self.credits.last || has_other_associations()
+    }
+
+    /// Returns true if the last run counted credits of the association.
+    fn was_credited(&self, at: usize) -> bool {
+        let key = self.keys.get(at);
+        self.marks.zip(key).is_some_and(|(marks, key)| marks.credited(*key).is_some())
+    }
+
     /// Returns the half-life of continuous decay.
     pub(super) fn half_life(&self) -> HalfLife {
         HalfLife::new(self.decay_time).unwrap_or_default()
@@ -314,7 +356,7 @@ fn next_marks(
     run: &Run<'_>,
     snapshot: &Snapshot<'_>,
     now: f64,
-    (newest, continuous): (Vec<f64>, Vec<Continuous>),
+    (newest, continuous, credits): (Vec<f64>, Vec<Continuous>, Vec<CreditedUsage>),
     unplaced: Vec<u64>,
     unchanged: bool,
 ) -> Result<Option<Marks>, PipelineError> {
@@ -338,6 +380,8 @@ fn next_marks(
         continuous,
         unplaced,
         associations: run.hash_associations(),
+        last_credit: run.credits.last,
+        credits,
     };
     let Some(before) = run.marks.filter(|_| unchanged) else { return Ok(Some(marks)) };
     // A recount replaces the time of the last run even if the clock was set back; else no later run would count.

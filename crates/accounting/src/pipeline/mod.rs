@@ -14,6 +14,7 @@ mod accounting;
 mod banks;
 pub mod charges;
 mod continuous;
+pub mod credits;
 mod error;
 mod exact;
 pub mod fairshare;
@@ -79,6 +80,8 @@ pub struct Tally {
     pub unplaced: Vec<(i64, String, usize)>,
     /// Number of records that have no association yet, including those of earlier runs.
     pub waiting: usize,
+    /// Number of credits that the rule of flux-accounting ignores.
+    pub ignored_credits: usize,
     /// Number of period boundaries that this run crossed.
     pub boundaries: usize,
     /// Number of associations whose past usage flux-accounting had counted twice and this run corrected.

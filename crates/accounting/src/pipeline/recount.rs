@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{PipelineError, Plan, exact};
 use crate::store::{Reason, Snapshot, StoreError, UsageChanges};
-use fairshare::periods::{self, Periods};
+use fairshare::periods::Periods;
 
 /// The result of a recount.
 #[derive(Debug)]
@@ -73,14 +73,12 @@ fn next_changes(
 fn compare_association(plan: &Plan, next: Option<&UsageChanges>, index: usize) -> Option<Difference> {
     let stored = plan.ledger.accounts.get(index)?.usage;
     let recounted_bins = bins_after(plan, &plan.changes, index);
-    let recounted = periods::total_usage(&recounted_bins.values().copied().collect::<Vec<_>>());
+    let recounted = usage_after(plan, &plan.changes, index)?;
     let is_equal = |usage: f64, bins: &BTreeMap<i64, f64>| {
         is_close(usage, recounted) && are_close(bins, &recounted_bins)
     };
     let is_due = next.is_some_and(|next| {
-        let found = next.usages.binary_search_by_key(&index, |(at, _)| *at).ok();
-        let usage = found.and_then(|found| next.usages.get(found)).map_or(stored, |(_, usage)| *usage);
-        is_equal(usage, &bins_after(plan, next, index))
+        usage_after(plan, next, index).is_some_and(|usage| is_equal(usage, &bins_after(plan, next, index)))
     });
     (!is_equal(stored, &bins_after(plan, &UsageChanges::default(), index))).then_some(Difference {
         index,
@@ -99,6 +97,18 @@ fn compare_banks(plan: &Plan, next: Option<&UsageChanges>) -> Vec<Difference> {
         (!is_close(stored, recounted)).then_some(Difference { index, stored, recounted, is_due })
     };
     plan.changes.banks.iter().filter_map(compare).collect()
+}
+
+/// Returns the usage of an association after `changes`.
+fn usage_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Option<f64> {
+    let found = changes.usages.binary_search_by_key(&index, |(at, _)| *at).ok();
+    let changed = found.and_then(|found| changes.usages.get(found)).map(|(_, usage)| *usage);
+    changed.or_else(|| plan.ledger.accounts.get(index).map(|account| account.usage))
+}
+
+/// Returns the bins of an association after `changes`, the present period first.
+pub(super) fn list_bins_after(plan: &Plan, changes: &UsageChanges, index: usize) -> Vec<f64> {
+    bins_after(plan, changes, index).into_values().collect()
 }
 
 /// Returns the bins of an association after `changes`, by period.

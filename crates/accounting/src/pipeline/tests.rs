@@ -5,6 +5,7 @@
 mod again;
 mod clock;
 mod continuous;
+mod credits;
 mod hands;
 mod history;
 
@@ -13,8 +14,9 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
+use super::credits::set_usage;
 use super::{PipelineError, Plan, Recount, Rule, StoredPeriods, Tally};
-use crate::store::{Access, Database};
+use crate::store::{Access, Credit, Database};
 
 /// The tables and columns that counting usage needs.
 const SCHEMA: &str = "
@@ -108,6 +110,35 @@ impl Site {
                 (id.to_string(), user, ended - used, ended, r, bank),
             )
             .expect("a job");
+    }
+
+    /// Adds `usage` to the usage of a user as of `from`.
+    fn add_credit(&self, user: i64, bank: &str, usage: f64, from: f64) {
+        let credit = Credit {
+            user: format!("u{user}"),
+            bank: bank.to_owned(),
+            usage,
+            live_usage: usage,
+            from,
+            ..Credit::default()
+        };
+        self.store_credit(&credit);
+    }
+
+    fn store_credit(&self, credit: &Credit) {
+        let mut database = Database::open(&self.path, Access::Write, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        snapshot.add_credit(credit).expect("a credit");
+        snapshot.commit().expect("stored");
+    }
+
+    /// Changes the usage of a user to `amount`.
+    fn set_usage(&self, user: i64, bank: &str, amount: f64, now: f64) {
+        let mut database = Database::open(&self.path, Access::Write, Duration::ZERO).expect("a database");
+        let snapshot = database.snapshot().expect("a snapshot");
+        let credit = set_usage(&snapshot, &format!("u{user}"), bank, amount, now).expect("a credit");
+        drop(snapshot);
+        self.store_credit(&credit);
     }
 
     /// Runs the exact rule and stores the result.

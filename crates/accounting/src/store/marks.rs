@@ -42,6 +42,21 @@ pub struct Marks {
     pub unplaced: Vec<u64>,
     /// Hash of the associations and of the cut-offs of their banks.
     pub associations: u64,
+    /// Number of the last credit of the database; 0 if there was none.
+    pub last_credit: i64,
+    /// Usage from credits of each association that has credits, sorted by key.
+    pub credits: Vec<CreditedUsage>,
+}
+
+/// The sum of the credits of an association.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CreditedUsage {
+    /// Key of the association ([`Marks::key`]).
+    pub key: u64,
+    /// Usage with continuous decay, as of `period_start`. Negative if more usage was subtracted than added.
+    pub live: f64,
+    /// Usage by bin, with decay at boundaries, the present period first.
+    pub bins: Vec<f64>,
 }
 
 /// The usage of an association with continuous decay.
@@ -67,7 +82,9 @@ pub struct FetchMarks {
 const MARKS: &str = "fairshare_usage_marks";
 const FETCH_MARKS: &str = "fairshare_fetch_marks";
 const COLUMNS: &str = "period_start, period_end, half_life, decay, reset_period, reconfigured, since, last_job, ran, \
-                       counted, unplaced, associations, continuous";
+                       counted, unplaced, associations, continuous, credits";
+/// Columns that older versions did not have.
+const NEW_COLUMNS: [&str; 2] = ["continuous", "credits"];
 
 impl Marks {
     /// Returns the key of an association (FNV-1a). The probability of a collision among a million is one in forty
@@ -92,7 +109,20 @@ impl Marks {
         self.continuous.get(at).filter(|known| known.usage == stored)
     }
 
+    /// Returns the usage of the jobs of an association with continuous decay, by bin as of `period_start`.
+    pub fn live_bins(&self, key: u64) -> &[f64] {
+        let found = self.continuous.binary_search_by_key(&key, |known| known.key).ok();
+        found.and_then(|at| self.continuous.get(at)).map_or(&[], |known| &known.bins)
+    }
+
+    /// Returns the usage from credits of an association, or `None` if it has no credits.
+    pub fn credited(&self, key: u64) -> Option<&CreditedUsage> {
+        let at = self.credits.binary_search_by_key(&key, |known| known.key).ok()?;
+        self.credits.get(at)
+    }
+
     fn read(row: &Row<'_>) -> rusqlite::Result<Marks> {
+        let mut credits = read_words(row.get_ref(13)?);
         Ok(Marks {
             period_start: row.get(0)?,
             period_end: row.get(1)?,
@@ -110,7 +140,11 @@ impl Marks {
                 .collect(),
             unplaced: read_words(row.get_ref(10)?).collect(),
             associations: u64::from_ne_bytes(row.get::<_, i64>(11)?.to_ne_bytes()),
-            continuous: read_continuous(read_words(row.get_ref(12)?)),
+            continuous: read_bins(read_words(row.get_ref(12)?))
+                .map(|(key, usage, bins)| Continuous { key, usage, bins })
+                .collect(),
+            last_credit: credits.next().map_or(0, u64::cast_signed),
+            credits: read_bins(credits).map(|(key, live, bins)| CreditedUsage { key, live, bins }).collect(),
         })
     }
 }
@@ -120,30 +154,26 @@ fn read_words(blob: ValueRef<'_>) -> impl Iterator<Item = u64> + '_ {
     bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_le_bytes(chunk.try_into().ok()?)))
 }
 
-fn read_continuous(mut words: impl Iterator<Item = u64>) -> Vec<Continuous> {
-    std::iter::from_fn(|| {
-        let (key, usage, length) = (words.next()?, words.next()?, words.next()?);
+/// Reads a key, a number and bins from each group of words.
+fn read_bins(mut words: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, f64, Vec<f64>)> {
+    std::iter::from_fn(move || {
+        let (key, number, length) = (words.next()?, words.next()?, words.next()?);
         let bins = words.by_ref().take(usize::try_from(length).ok()?).map(f64::from_bits).collect();
-        Some(Continuous { key, usage: f64::from_bits(usage), bins })
+        Some((key, f64::from_bits(number), bins))
     })
-    .collect()
 }
 
-impl Continuous {
-    fn to_words(&self) -> impl Iterator<Item = u64> + '_ {
-        [self.key, self.usage.to_bits(), self.bins.len() as u64]
-            .into_iter()
-            .chain(self.bins.iter().map(|bin| bin.to_bits()))
-    }
+/// Returns the words that [`read_bins`] reads.
+fn write_bins(key: u64, number: f64, bins: &[f64]) -> impl Iterator<Item = u64> + '_ {
+    [key, number.to_bits(), bins.len() as u64].into_iter().chain(bins.iter().map(|bin| bin.to_bits()))
 }
 
 impl Snapshot<'_> {
     /// Reads the marks, or `None` if the exact rule has never run.
     pub fn marks(&self) -> Result<Option<Marks>, StoreError> {
         let Some(table) = self.table(MARKS)? else { return Ok(None) };
-        // Older versions did not have this column.
-        let columns =
-            if table.has_column("continuous") { COLUMNS } else { &COLUMNS.replace("continuous", "NULL") };
+        let missing = NEW_COLUMNS.iter().filter(|name| !table.has_column(name));
+        let columns = missing.fold(COLUMNS.to_owned(), |columns, name| columns.replace(name, "NULL"));
         let sql = format!("SELECT {columns} FROM {MARKS} WHERE one = 1");
         self.transaction.query_row(&sql, [], Marks::read).optional().map_err(|error| match error {
             rusqlite::Error::SqlInputError { .. } | rusqlite::Error::InvalidColumnType(..) => {
@@ -160,24 +190,31 @@ impl Snapshot<'_> {
     pub fn write_marks(&self, marks: &Marks) -> Result<(), StoreError> {
         let encode_words =
             |words: &mut dyn Iterator<Item = u64>| words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>();
-        let lacks_continuous = self.table(MARKS)?.is_some_and(|table| !table.has_column("continuous"));
+        let old = self.table(MARKS)?;
+        let missing = |name: &&&str| old.as_ref().is_some_and(|table| !table.has_column(name));
         let write = || -> rusqlite::Result<()> {
             self.transaction.execute_batch(
                 "CREATE TABLE IF NOT EXISTS fairshare_usage_marks (
                      one integer PRIMARY KEY CHECK (one = 1), period_start real, period_end real, half_life real,
                      decay real, reset_period real, reconfigured real, since real, last_job text, ran real,
-                     counted blob, unplaced blob, associations integer, continuous blob)",
+                     counted blob, unplaced blob, associations integer, continuous blob, credits blob)",
             )?;
-            if lacks_continuous {
-                self.transaction.execute_batch(&format!("ALTER TABLE {MARKS} ADD COLUMN continuous blob"))?;
+            for name in NEW_COLUMNS.iter().filter(missing) {
+                self.transaction.execute_batch(&format!("ALTER TABLE {MARKS} ADD COLUMN {name} blob"))?;
             }
             let counted =
                 encode_words(&mut marks.counted.iter().flat_map(|(key, newest)| [*key, newest.to_bits()]));
             let unplaced = encode_words(&mut marks.unplaced.iter().copied());
-            let continuous = encode_words(&mut marks.continuous.iter().flat_map(Continuous::to_words));
+            let mut continuous =
+                marks.continuous.iter().flat_map(|known| write_bins(known.key, known.usage, &known.bins));
+            let continuous = encode_words(&mut continuous);
+            let credits =
+                marks.credits.iter().flat_map(|known| write_bins(known.key, known.live, &known.bins));
+            let credits =
+                encode_words(&mut std::iter::once(marks.last_credit.cast_unsigned()).chain(credits));
             let sql = format!(
                 "INSERT OR REPLACE INTO fairshare_usage_marks (one, {COLUMNS})
-                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                 VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
             );
             let associations = i64::from_ne_bytes(marks.associations.to_ne_bytes());
             self.transaction.execute(
@@ -195,7 +232,8 @@ impl Snapshot<'_> {
                     counted,
                     unplaced,
                     associations,
-                    continuous
+                    continuous,
+                    credits
                 ],
             )?;
             Ok(())

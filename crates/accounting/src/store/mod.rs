@@ -9,6 +9,7 @@
 mod archive;
 mod bins;
 mod companions;
+mod credits;
 mod error;
 mod history;
 mod jobs;
@@ -39,11 +40,12 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
 use companions::{DatabaseFile, OpenMode};
+pub use credits::{Credit, MAX_CREDIT};
 pub use error::{Left, Reason, StoreError};
 pub use history::PastJob;
 pub use jobs::{EndedJob, JobRecord, LATEST, Which, is_time};
 pub use ledger::{Account, Counted, Ledger, LedgerBank, UsageSettings};
-pub use marks::{Continuous, FetchMarks, Marks};
+pub use marks::{Continuous, CreditedUsage, FetchMarks, Marks};
 pub use pace::Pace;
 pub use policy_data::{ConfigRecord, PolicyData};
 pub use policy_tree::{AHEAD, TreeRecord};

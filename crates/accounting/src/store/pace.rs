@@ -58,6 +58,12 @@ impl Pace {
         if halvings > 0.0 { self.period / halvings } else { 0.0 }
     }
 
+    /// Returns the part of a usage that is left after `seconds` of continuous decay.
+    pub fn remaining_after(&self, seconds: f64) -> f64 {
+        let half_life = self.half_life();
+        if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
+    }
+
     /// Returns the end of the period that contains `now`.
     pub fn next_boundary(&self, now: f64) -> f64 {
         let boundary = self.boundary.unwrap_or(now);

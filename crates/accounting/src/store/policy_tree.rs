@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use serde::{Deserialize, Serialize};
 
 use super::{Marks, Pace, Snapshot, StoreError};
-use fairshare::accrual::MAX_TIME;
+use fairshare::accrual::{MAX_TIME, zero_negligible};
 use fairshare_protocol::records::{AssociationRecord, BankRecord};
 
 /// Clocks of two machines may differ by this many seconds. A later time shows that a clock is wrong.
@@ -169,11 +169,16 @@ impl Snapshot<'_> {
 /// Sets the usage of each leaf to its usage with continuous decay at `at`, the time of the last count. A usage that
 /// another program has changed since is not decayed.
 fn decay_counted_usage(associations: &mut [AssociationRecord], marks: &Marks, pace: &Pace, at: f64) {
-    let left = remaining_after(at - marks.period_start, pace);
+    let left = pace.remaining_after(at - marks.period_start);
     for association in associations {
         let (Some(username), Some(usage)) = (&association.username, association.usage) else { continue };
-        if let Some(known) = marks.continuous(Marks::key(username, &association.bank), usage) {
-            association.usage = Some(known.bins.iter().sum::<f64>() * left);
+        let key = Marks::key(username, &association.bank);
+        if let Some(known) = marks.continuous(key, usage) {
+            let counted = known.bins.iter().sum::<f64>();
+            // Credits may subtract more than all usage.
+            let counted =
+                marks.credited(key).map_or(counted, |credits| zero_negligible(counted + credits.live));
+            association.usage = Some(counted * left);
         }
     }
 }
@@ -193,15 +198,9 @@ fn decay_stored_usage(associations: &mut [AssociationRecord], newest: &[f64], pa
     let decay_start = if passed >= 0.0 { boundary } else { pace.next_boundary(now) - pace.period };
     for (association, newest) in associations.iter_mut().zip(newest) {
         if let Some(usage) = &mut association.usage {
-            *usage *= remaining_after(now - newest.max(decay_start).min(now), pace);
+            *usage *= pace.remaining_after(now - newest.max(decay_start).min(now));
         }
     }
-}
-
-/// Returns the part of a usage that is left after `seconds` of continuous decay.
-fn remaining_after(seconds: f64, pace: &Pace) -> f64 {
-    let half_life = pace.half_life();
-    if half_life > 0.0 { (-seconds.max(0.0) / half_life).exp2() } else { 1.0 }
 }
 
 /// Returns the time until which jobs are counted, given the end of the newest counted job. No count includes jobs

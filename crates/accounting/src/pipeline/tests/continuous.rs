@@ -11,7 +11,7 @@ use super::{Access, Database, END, H, Rule, Site};
 const BEGIN: f64 = END - H;
 
 /// Makes a site whose users 1, 2 and 3 can be pushed.
-fn make_site(name: &str) -> Site {
+pub(super) fn make_site(name: &str) -> Site {
     let site = Site::new(name);
     site.run_sql(
         "ALTER TABLE association_table ADD COLUMN max_running_jobs int DEFAULT 5;
@@ -21,7 +21,7 @@ fn make_site(name: &str) -> Site {
 }
 
 /// Returns the usage of users 1, 2 and 3 at `now` in a plugin that received a push at `now`.
-fn pushed_usages(site: &Site, now: f64) -> Vec<f64> {
+pub(super) fn pushed_usages(site: &Site, now: f64) -> Vec<f64> {
     let mut database = Database::open(&site.path, Access::Read, Duration::ZERO).expect("a database");
     let data = database.snapshot().expect("a snapshot").policy_data(now).expect("data");
     let at = data.tree.expect("a tree").at;
@@ -38,7 +38,7 @@ fn assert_close(found: &[f64], wanted: &[f64], what: &str) {
 }
 
 /// Returns the usage at `now` by live 2 #1 and #2 of one node that ran for `used` seconds until `ended`.
-fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
+pub(super) fn usage_by_definition(ended: f64, used: f64, now: f64) -> f64 {
     let tau = H / std::f64::consts::LN_2;
     tau * (1.0 - (-used / tau).exp()) * (-(now - ended) / tau).exp()
 }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Counts the credits of associations.
+//!
+//! Bins contain jobs only, because flux-accounting's programs read them. Each run computes the usage from credits from all credits
+//! of the database, as if each credit were a job that ended at the time of the credit. The usage of an association is the sum of its
+//! bins and of its credits, or 0 if the sum is negative. So the result does not depend on the runs before.
+
+use std::collections::HashMap;
+
+use super::exact::{self, Run};
+use super::{PipelineError, continuous, recount};
+use crate::store::{Credit, CreditedUsage, Marks, Snapshot};
+use fairshare::periods;
+
+/// The credits of the database.
+#[derive(Debug, Default)]
+pub(super) struct Credits<'a> {
+    /// The credits of each association, by [`Marks::key`], in the order in which they were added.
+    by_key: HashMap<u64, Vec<&'a Credit>>,
+    /// Number of the last credit; 0 if there is none.
+    pub(super) last: i64,
+}
+
+impl<'a> Credits<'a> {
+    pub(super) fn new(credits: &'a [Credit]) -> Credits<'a> {
+        let mut by_key: HashMap<u64, Vec<&Credit>> = HashMap::new();
+        for credit in credits {
+            by_key.entry(Marks::key(&credit.user, &credit.bank)).or_default().push(credit);
+        }
+        Credits { by_key, last: credits.last().map_or(0, |credit| credit.id) }
+    }
+
+    /// Returns the usage from credits of association `at`, which has `count` bins, or `None` if it has no credits.
+    pub(super) fn count(&self, run: &Run<'_>, at: usize, count: usize) -> Option<CreditedUsage> {
+        let key = *run.keys.get(at)?;
+        let mut credited = CreditedUsage { key, live: 0.0, bins: vec![0.0; count] };
+        for credit in self.by_key.get(&key)? {
+            if run.is_cut_off(at, credit.from) {
+                continue;
+            }
+            // If the clock was set back, the credit may be in the future.
+            let from = credit.from.min(run.now);
+            let period = run.periods.index(from);
+            let age = usize::try_from(run.current.saturating_sub(period)).unwrap_or(0);
+            if let Some(bin) = credited.bins.get_mut(age) {
+                let decay = |usage| periods::decay_at_boundaries(usage, age, run.settings.decay);
+                *bin += decay(credit.usage);
+                let growth = continuous::growth_factor(run, from - run.periods.start(period));
+                credited.live += decay(credit.live_usage * growth);
+            }
+        }
+        Some(credited)
+    }
+}
+
+/// Returns the credit that changes the usage of an association to `amount` at the time `now`, in seconds since the epoch. The caller
+/// sets the fields that describe the credit. Jobs that are on record count as in the next run of the exact rule.
+pub fn set_usage(
+    snapshot: &Snapshot<'_>,
+    user: &str,
+    bank: &str,
+    amount: f64,
+    now: f64,
+) -> Result<Credit, PipelineError> {
+    snapshot.check_usage_schema()?;
+    let mut credits = snapshot.credits()?;
+    let credit =
+        Credit { user: user.to_owned(), bank: bank.to_owned(), is_set: true, from: now, ..Credit::default() };
+    // With a credit of 0, the run counts the usage of this association by its bins and credits.
+    let id = credits.last().map_or(0, |credit| credit.id).saturating_add(1);
+    credits.push(Credit { id, ..credit.clone() });
+    let plan = exact::plan_with_credits(snapshot, now, false, &credits, &mut |_| ())?;
+    let account =
+        |account: &crate::store::Account| account.user == user && plan.ledger.bank_name(account) == bank;
+    let (Some(marks), Some(at)) = (&plan.marks, plan.ledger.accounts.iter().position(account)) else {
+        return Err(PipelineError::NoAssociation { user: user.to_owned(), bank: bank.to_owned() });
+    };
+    let key = Marks::key(user, bank);
+    let jobs = periods::total_usage(&recount::list_bins_after(&plan, &plan.changes, at));
+    let credited = marks.credited(key).cloned().unwrap_or_default();
+    let live = marks.live_bins(key).iter().sum::<f64>() + credited.live;
+    let left = snapshot.pace()?.remaining_after(now - marks.period_start);
+    Ok(Credit {
+        usage: amount - (jobs + periods::total_usage(&credited.bins)),
+        live_usage: amount - live * left,
+        ..credit
+    })
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Reads and adds credits: changes of the usage of an association, each with a reason and an author. They are in a table of our own,
+//! created with the first credit. Triggers reject changes of credits, so the table is also the log.
+
+use rusqlite::params;
+
+use super::schema::Column;
+use super::values::Cells;
+use super::{Snapshot, StoreError};
+
+const TABLE: &str = "fairshare_credit_table";
+const NAMES: [&str; 12] = [
+    "id",
+    "username",
+    "bank",
+    "kind",
+    "amount",
+    "unit",
+    "usage",
+    "live_usage",
+    "counts_from",
+    "reason",
+    "author",
+    "created",
+];
+/// Largest absolute usage of a credit. The sum of any possible number of credits is a usage that can be pushed.
+pub const MAX_CREDIT: f64 = 1e30;
+
+const CREATE: &str = "
+    CREATE TABLE IF NOT EXISTS fairshare_credit_table (
+        id integer PRIMARY KEY, username text NOT NULL, bank text NOT NULL, kind text NOT NULL CHECK (kind IN ('add', 'set')),
+        amount text NOT NULL, unit text NOT NULL,
+        usage real NOT NULL CHECK (typeof(usage) = 'real' AND abs(usage) <= 1e30),
+        live_usage real NOT NULL CHECK (typeof(live_usage) = 'real' AND abs(live_usage) <= 1e30),
+        counts_from real NOT NULL CHECK (typeof(counts_from) = 'real' AND abs(counts_from) <= 1e12),
+        reason text NOT NULL, author text NOT NULL,
+        created real NOT NULL CHECK (typeof(created) = 'real' AND abs(created) <= 1e12));
+    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_update BEFORE UPDATE ON fairshare_credit_table
+        BEGIN SELECT RAISE(ABORT, 'a credit is never changed; add another credit'); END;
+    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_delete BEFORE DELETE ON fairshare_credit_table
+        BEGIN SELECT RAISE(ABORT, 'a credit is never deleted; add another credit'); END;
+    CREATE TRIGGER IF NOT EXISTS fairshare_credit_table_replace BEFORE INSERT ON fairshare_credit_table
+        WHEN EXISTS (SELECT 1 FROM fairshare_credit_table WHERE id = NEW.id)
+        BEGIN SELECT RAISE(ABORT, 'a credit is never replaced; add another credit'); END;
+";
+
+/// A change of the usage of an association.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Credit {
+    /// Number of the credit. Credits are numbered in the order in which they were added.
+    pub id: i64,
+    /// Name of the user.
+    pub user: String,
+    /// Name of the bank.
+    pub bank: String,
+    /// True if the amount is the usage that the association then had; false if the amount is added.
+    pub is_set: bool,
+    /// The amount as the author gave it.
+    pub amount: String,
+    /// Unit of the amount.
+    pub unit: String,
+    /// Usage that is added, with decay at period boundaries; negative if usage is subtracted.
+    pub usage: f64,
+    /// Usage that is added, with continuous decay. Differs from `usage` only if `is_set`.
+    pub live_usage: f64,
+    /// The credit decays like the usage of a job that ended at this time, in seconds since the epoch.
+    pub from: f64,
+    /// The reason.
+    pub reason: String,
+    /// Name of the user who added the credit.
+    pub author: String,
+    /// Time of the addition, in seconds since the epoch.
+    pub created: f64,
+}
+
+impl Credit {
+    fn read(cells: &Cells<'_, '_>) -> Result<Credit, String> {
+        Ok(Credit {
+            id: cells.integer(0)?,
+            user: cells.text(1)?.to_owned(),
+            bank: cells.text(2)?.to_owned(),
+            is_set: cells.text(3)? == "set",
+            amount: cells.text(4)?.to_owned(),
+            unit: cells.text(5)?.to_owned(),
+            usage: cells.number(6)?,
+            live_usage: cells.number(7)?,
+            from: cells.number(8)?,
+            reason: cells.text(9)?.to_owned(),
+            author: cells.text(10)?.to_owned(),
+            created: cells.number(11)?,
+        })
+    }
+}
+
+impl Snapshot<'_> {
+    /// Returns all credits in the order in which they were added.
+    pub fn credits(&self) -> Result<Vec<Credit>, StoreError> {
+        let Some(table) = self.table(TABLE)? else { return Ok(Vec::new()) };
+        let columns: [Column; 12] = NAMES.map(|name| (name, None));
+        let select = table.build_select(&columns).map_err(|text| self.schema_error(&text))?;
+        let mut credits = Vec::new();
+        self.visit_rows(&format!("{select} ORDER BY id"), TABLE, &NAMES, |cells| {
+            credits.push(Credit::read(cells)?);
+            Ok(())
+        })?;
+        Ok(credits)
+    }
+
+    /// Stores a credit and returns its number. `credit.id` is ignored.
+    pub fn add_credit(&self, credit: &Credit) -> Result<i64, StoreError> {
+        let write = || -> rusqlite::Result<i64> {
+            self.transaction.execute_batch(CREATE)?;
+            let kind = if credit.is_set { "set" } else { "add" };
+            self.transaction.execute(
+                "INSERT INTO fairshare_credit_table (username, bank, kind, amount, unit, usage, live_usage, counts_from, \
+                 reason, author, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                params![
+                    credit.user,
+                    credit.bank,
+                    kind,
+                    credit.amount,
+                    credit.unit,
+                    credit.usage,
+                    credit.live_usage,
+                    credit.from,
+                    credit.reason,
+                    credit.author,
+                    credit.created
+                ],
+            )?;
+            Ok(self.transaction.last_insert_rowid())
+        };
+        write().map_err(|error| self.sqlite_error(&error))
+    }
+}
