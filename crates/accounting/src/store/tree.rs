@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads banks, associations and usage, and writes fair-shares.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::schema::{Column, Table};
 use super::values::Cells;
-use super::{Reason, Snapshot, StoreError};
+use super::{Marks, Reason, Snapshot, StoreError};
 use fairshare::{Builder, InactiveUsage, Shares, inactive_banks};
 
 /// The stored tree before its check, and the rows for writing fair-shares.
@@ -142,8 +142,8 @@ impl Snapshot<'_> {
             .unwrap_or(0)
     }
 
-    /// Returns the stored usage of an association by half-life period, the present one first, or an empty list if the
-    /// database has no periods.
+    /// Returns the stored usage of an association by half-life period, with credits and the present period first, or an empty
+    /// list if the database has no periods.
     pub fn usage_bins(&self, user: &str, bank: &str) -> Result<Vec<UsageBin>, StoreError> {
         let mut bins = Vec::new();
         let mut collect = |sql: &str, periods: &[i64]| -> rusqlite::Result<()> {
@@ -183,11 +183,40 @@ impl Snapshot<'_> {
             }
         }
         outcome.map_err(|error| self.sqlite_error(&error))?;
+        let credits = self.credited_bins(Some((user, bank)))?;
+        for credit in credits.into_iter().flat_map(|(.., credits)| credits) {
+            match bins.iter_mut().find(|bin| bin.period == credit.period) {
+                Some(bin) => bin.usage += credit.usage,
+                None => bins.push(credit),
+            }
+        }
         self.check_unchanged()?;
         Ok(bins)
     }
 
-    /// Calls `take` with user, bank and usage of every stored bin, in no particular order.
+    /// Returns user, bank and usage by period of each association whose credits the last run counted, or only of the association
+    /// `of`.
+    pub fn credited_bins(
+        &self,
+        of: Option<(&str, &str)>,
+    ) -> Result<Vec<(String, String, Vec<UsageBin>)>, StoreError> {
+        let mut credits = self.credits()?;
+        credits.retain(|credit| of.is_none_or(|of| of == (credit.user.as_str(), credit.bank.as_str())));
+        if credits.is_empty() {
+            return Ok(Vec::new());
+        }
+        let names: BTreeSet<(String, String)> =
+            credits.into_iter().map(|credit| (credit.user, credit.bank)).collect();
+        let Some(marks) = self.marks()? else { return Ok(Vec::new()) };
+        let list_bins = |(user, bank): (String, String)| {
+            let credited = marks.credited(Marks::key(&user, &bank))?;
+            let bins = (0..).zip(&credited.bins).map(|(period, usage)| UsageBin { period, usage: *usage });
+            Some((user, bank, bins.collect()))
+        };
+        Ok(names.into_iter().filter_map(list_bins).collect())
+    }
+
+    /// Calls `take` with user, bank and usage of every stored bin, and of the credits of each period, in no particular order.
     pub fn all_usage_bins(&self, take: &mut dyn FnMut(&str, &str, UsageBin)) -> Result<(), StoreError> {
         let table = self.table("job_usage_per_association_table")?;
         let old = self.table("job_usage_factor_table")?;
@@ -217,6 +246,9 @@ impl Snapshot<'_> {
             }
         }
         outcome.map_err(|error| self.sqlite_error(&error))?;
+        for (user, bank, credits) in self.credited_bins(None)? {
+            credits.into_iter().for_each(|bin| take(&user, &bank, bin));
+        }
         self.check_unchanged()
     }
 

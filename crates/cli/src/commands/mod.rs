@@ -6,6 +6,7 @@ mod check_import;
 mod compare;
 mod complete;
 mod config;
+mod credit;
 mod diff;
 mod doctor;
 mod generate;
@@ -41,6 +42,7 @@ pub(crate) enum Command {
     Update(update::Args),
     Policy(policy::Args),
     Limit(limit::Args),
+    Credit(credit::Args),
     Push(push::Args),
     Sync(sync::Args),
     Recount(recount::Args),
@@ -75,6 +77,7 @@ pub(crate) fn run(command: Command, definition: fn() -> clap::Command) -> Outcom
         Command::Update(args) => update::run(&args),
         Command::Policy(args) => policy::run(&args),
         Command::Limit(args) => limit::run(&args),
+        Command::Credit(args) => credit::run(&args),
         Command::Push(args) => push::run(&args),
         Command::Sync(args) => sync::run(&args),
         Command::Recount(args) => recount::run(&args),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! `flux fairshare usage`: usage from job records, and the parts of an association's current usage.
 
+use std::collections::{BTreeMap, HashMap};
+
 use clap::ValueEnum;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
@@ -19,14 +21,14 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::pipeline::report::{self, Query, Unknown, Usage, Used};
-use fairshare_accounting::store::Access;
+use fairshare_accounting::store::{Access, UsageBin};
 use fairshare_client::user_name;
 
 /// Show node, core and GPU hours of users, banks, projects or days, from the records of ended jobs
 ///
 /// A job counts for its part between --since and --until; with --whole it counts completely at the time of its end, as in
 /// "flux account view-usage-report". --by period shows instead the parts of each association's current usage by half-life
-/// period, when each part decays and when it expires.
+/// period, including credits, when each part decays and when it expires.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -243,6 +245,9 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
     let ledger = snapshot.ledger(&mut |_| ()).map_err(failure)?;
     let bins = snapshot.bins(&ledger).map_err(failure)?;
     let bins_of = StoredPeriods::read(&snapshot, present).map_err(failure)?;
+    let credits = snapshot.credited_bins(None).map_err(failure)?;
+    let credits: HashMap<(String, String), Vec<UsageBin>> =
+        credits.into_iter().map(|(user, bank, bins)| ((user, bank), bins)).collect();
     drop(snapshot);
     drop(database);
     // Ends the progress line before other output.
@@ -259,21 +264,25 @@ fn print_periods(args: &Args, progress: Progress, present: f64, zone: &TimeZone)
         {
             continue;
         }
-        let period_count = bins.last().map_or(1, |bin| bin.period + 1);
-        for bin in bins.iter().filter(|bin| bin.value != 0.0) {
-            let began = bins_of.start(bin.period);
-            let part = if account.usage > 0.0 { bin.value / account.usage } else { 0.0 };
+        let mut usages: BTreeMap<i64, f64> = bins.iter().map(|bin| (bin.period, bin.value)).collect();
+        for bin in credits.get(&(account.user.clone(), bank.to_owned())).into_iter().flatten() {
+            *usages.entry(bin.period).or_default() += bin.usage;
+        }
+        let period_count = usages.keys().next_back().map_or(1, |period| period + 1);
+        for (period, usage) in usages.into_iter().filter(|(_, usage)| *usage != 0.0) {
+            let began = bins_of.start(period);
+            let part = if account.usage > 0.0 { usage / account.usage } else { 0.0 };
             rows.push(vec![
                 Cell::Text(account.user.clone()),
                 Cell::Text(bank.to_owned()),
-                Cell::Count(bin.period.unsigned_abs()),
+                Cell::Count(period.unsigned_abs()),
                 Cell::Text(format_moment(began, zone)),
                 Cell::Text(format_moment(began + settings.half_life, zone)),
-                Cell::Number(bin.value),
+                Cell::Number(usage),
                 Cell::Number(part),
-                Cell::Bar { usage: (part * BAR as f64).round() as usize, share: BAR + 1 },
+                Cell::Bar { usage: (part.clamp(0.0, 1.0) * BAR as f64).round() as usize, share: BAR + 1 },
                 Cell::Text(format_moment(bins_of.start(-1), zone)),
-                Cell::Text(format_moment(bins_of.start(bin.period - period_count), zone)),
+                Cell::Text(format_moment(bins_of.start(period - period_count), zone)),
             ]);
         }
     }
@@ -338,7 +347,8 @@ fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
     Some(timestamp.to_zoned(zone.clone()))
 }
 
-fn format_moment(instant: f64, zone: &TimeZone) -> String {
+/// Formats a time in the time zone `zone`.
+pub(super) fn format_moment(instant: f64, zone: &TimeZone) -> String {
     to_zoned(instant, zone)
         .map_or_else(|| instant.to_string(), |when| when.strftime("%Y-%m-%dT%H:%M:%S").to_string())
 }
@@ -355,7 +365,7 @@ fn find_day(instant: f64, zone: &TimeZone) -> (String, f64) {
 }
 
 /// Parses a time: seconds since the epoch, a date, or how long before `present`. Returns seconds since the epoch.
-fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
+pub(super) fn parse_instant(text: &str, present: f64, zone: &TimeZone) -> Result<f64, String> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Ok(seconds);
     }

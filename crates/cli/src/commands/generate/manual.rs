@@ -288,7 +288,7 @@ pub(super) fn list_examples(command: &str) -> &'static [Entry] {
             ("flux fairshare policy --set inactive_usage=ignore", "Change an option."),
         ],
         // The help of `limit` has examples.
-        "limit" => &[],
+        "limit" | "credit" => &[],
         "flux-fairshare" => &[
             ("flux fairshare show", "The site's tree with everyone's fair-share."),
             ("flux fairshare why ann ben", "Why one of them is ahead of the other."),

@@ -46,6 +46,9 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
             u32::try_from(*userid).map_or_else(|_| userid.to_string(), user_or_id)
         ));
     }
+    if tally.ignored_credits > 0 {
+        say(format!("{} ignored by rule flux-accounting", count(tally.ignored_credits, "credit")));
+    }
     if tally.from_the_future > 0 {
         say(format!(
             "{} of jobs that ended in a future period count in the present one: check the clock",

@@ -189,12 +189,13 @@ impl Forecast {
                 let own = bins.get(&key).map(Vec::as_slice).unwrap_or_default();
                 let pace = pace.for_rows(own.iter().map(|(period, _)| *period).max());
                 let recorded = pace.remaining(own, 0);
+                // Credits may subtract more than all other usage.
+                let later = pace.remaining_later(own, crossed).max(0.0);
                 // Usage that is not in the bins counts as new.
                 if recorded > 0.0 && recorded <= used {
-                    pace.remaining_later(own, crossed)
-                        + pace.remaining_later(&[(0, used - recorded)], crossed)
+                    later + pace.remaining_later(&[(0, used - recorded)], crossed)
                 } else if recorded > 0.0 {
-                    used * pace.remaining_later(own, crossed) / recorded
+                    used * later / recorded
                 } else {
                     pace.remaining_later(&[(0, used)], crossed)
                 }

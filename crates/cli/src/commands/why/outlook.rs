@@ -204,7 +204,12 @@ impl Site<'_> {
         let all: Vec<(i64, f64)> = bins.iter().map(|bin| (bin.period, bin.usage)).collect();
         let mut rows: Vec<Vec<Cell>> =
             all.iter().map(|bin| row(self.period(&pace, bin.0, next), &[*bin])).collect();
-        rows.push(row("together".to_owned(), &all));
+        // Credits may subtract more than all other usage.
+        let together = row("together".to_owned(), &all).into_iter().map(|cell| match cell {
+            Cell::Number(usage) => Cell::Number(usage.max(0.0)),
+            cell => cell,
+        });
+        rows.push(together.collect());
         self.table(Rows { key: "usage_bins", columns, rows: Box::new(rows.into_iter()) }, out)
     }
 

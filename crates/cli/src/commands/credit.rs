@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! `flux fairshare credit`: changes of usage, with a reason and a log.
+
+use clap::ValueEnum;
+use jiff::tz::TimeZone;
+use strum::Display;
+
+use super::usage;
+use crate::clock;
+use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
+use crate::site::database::DatabaseArg;
+use crate::site::input::Wait;
+use crate::ui::figures::Unit;
+use crate::ui::messages::{remark, say};
+use crate::ui::output::{OutputArgs, Report};
+use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::words::user_or_id;
+use fairshare_accounting::pipeline::credits;
+use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
+
+const EXAMPLES: &str = "\
+Examples:
+  flux fairshare credit add ann/physics -96 --reason 'job f2Xk failed with its node'    a refund of 96 node hours
+  flux fairshare credit add ann/physics -96 --from 2d --reason 'job f2Xk'               a refund of usage that has decayed for two days
+  flux fairshare credit add ben/physics 10 --unit core-hours --reason 'work on a workstation'
+  flux fairshare credit set ben/physics 0 --reason 'new project year'                   no usage as of now
+  flux fairshare credit log ann/physics";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// List all credits
+    Log,
+    /// Add usage, or subtract it with a negative amount
+    Add,
+    /// Change the usage as of now
+    Set,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Display)]
+#[strum(serialize_all = "kebab-case")]
+enum CreditUnit {
+    /// Node hours, times the weight of a node
+    NodeHours,
+    /// Core hours, times the weight of a core
+    CoreHours,
+    /// GPU hours, times the weight of a GPU
+    GpuHours,
+    /// Usage in the unit of the database: weighted seconds
+    Usage,
+}
+
+/// Add or subtract usage of an association, with a reason and a log
+///
+/// A credit counts like the usage of a job that ended at its time: it decays and expires with usage of that time. It stays in effect
+/// after a recount, after a change of the half-life and after job records are removed. Usage is never below 0. If credits subtract
+/// more than an association has used, the rest offsets its later usage, and decays too.
+///
+/// "add" adds AMOUNT; a negative AMOUNT is a refund. "set" stores the difference between AMOUNT and the usage of the jobs on record
+/// at this moment. Usage of jobs that end later, or whose records arrive later, is added.
+///
+/// Credits are in a table of the database that is only ever extended. To take back a credit, add the opposite amount with the same
+/// --from. flux-accounting's programs, and --usage-rule flux-accounting, ignore credits.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// The action
+    #[arg(value_enum, default_value = "log")]
+    action: Action,
+    /// The association; log also accepts a user
+    #[arg(value_name = "USER/BANK")]
+    association: Option<String>,
+    /// The amount
+    #[arg(value_name = "AMOUNT", allow_negative_numbers = true)]
+    amount: Option<String>,
+    /// The reason, for the log
+    #[arg(short, long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// The unit of the amount
+    #[arg(long, value_enum, default_value = "node-hours", hide_possible_values = true)]
+    unit: CreditUnit,
+    /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
+    #[arg(long, value_name = "TIME")]
+    from: Option<String>,
+    /// The current time, in seconds since the epoch
+    #[arg(long, value_name = "SECONDS", value_parser = clock::instant, help_heading = "Rules")]
+    now: Option<f64>,
+    #[command(flatten)]
+    database: DatabaseArg,
+    #[command(flatten)]
+    wait: Wait,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+pub(super) fn run(args: &Args) -> Outcome {
+    if args.action == Action::Log {
+        return print_log(args);
+    }
+    let wanted = Wanted::parse(args)?;
+    let mut database = args.wait.open(args.database.found(), Access::Write)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    if !snapshot.has_user(wanted.user, Some(wanted.bank)).map_err(failure)? {
+        return Err(Failure::Message(format!(
+            "there is no association {}/{} in the database",
+            wanted.user, wanted.bank
+        )));
+    }
+    let mut credit = wanted.credit(args, &snapshot)?;
+    credit.id = snapshot.add_credit(&credit).map_err(failure)?;
+    snapshot.commit().map_err(failure)?;
+    print(args, vec![credit]).map_err(after_storing)?;
+    if args.output.is_table() {
+        remark("Takes effect at the next \"flux fairshare sync\"");
+    }
+    Ok(Answer::Yes)
+}
+
+/// The checked arguments of a new credit.
+struct Wanted<'a> {
+    user: &'a str,
+    bank: &'a str,
+    amount: &'a str,
+    number: f64,
+    reason: &'a str,
+    from: f64,
+    now: f64,
+}
+
+impl Wanted<'_> {
+    fn parse(args: &Args) -> Result<Wanted<'_>, Failure> {
+        let fail = |text: String| Err(Failure::Message(text));
+        let (Some(association), Some(amount)) = (&args.association, &args.amount) else {
+            return fail(
+                "USER/BANK and AMOUNT are missing, as in: flux fairshare credit add ann/physics -96 --reason TEXT"
+                    .to_owned(),
+            );
+        };
+        let Some((user, bank)) = association.split_once('/') else {
+            return fail(format!("expected USER/BANK, got \"{association}\""));
+        };
+        let Some(number) = amount.parse().ok().filter(|number: &f64| number.is_finite()) else {
+            return fail(format!("AMOUNT: expected a number, got \"{amount}\""));
+        };
+        let Some(reason) = args.reason.as_deref().map(str::trim).filter(|reason| !reason.is_empty()) else {
+            return fail("--reason is missing: say in the log why the usage changes".to_owned());
+        };
+        if args.action == Action::Set && number < 0.0 {
+            return fail(format!("AMOUNT is {amount}, but usage is never below 0"));
+        }
+        if args.action == Action::Add && number == 0.0 {
+            return fail("AMOUNT is 0, which changes nothing".to_owned());
+        }
+        let now = clock::now(args.now);
+        let from = match &args.from {
+            Some(_) if args.action == Action::Set => {
+                return fail("--from: set changes the usage as of now".to_owned());
+            }
+            Some(text) => usage::instant(text, now, &TimeZone::system()).map_err(Failure::Message)?,
+            None => now,
+        };
+        if from > now {
+            return fail(format!("--from: {} is in the future", args.from.as_deref().unwrap_or_default()));
+        }
+        Ok(Wanted { user, bank, amount, number, reason, from, now })
+    }
+
+    /// Builds the credit. The usage of `set` depends on the database.
+    fn credit(&self, args: &Args, snapshot: &Snapshot<'_>) -> Result<Credit, Failure> {
+        let settings = snapshot.usage_settings().map_err(failure)?;
+        let usage = self.number * usage_of_one(args.unit, &settings)?;
+        if usage.abs() > MAX_CREDIT {
+            return Err(Failure::Message(format!(
+                "AMOUNT: {} {} are {usage:e} usage, more than {MAX_CREDIT:e}",
+                self.amount, args.unit
+            )));
+        }
+        let kept = settings.half_life * ((settings.reset_period / settings.half_life).ceil().max(4.0) + 1.0);
+        if self.from < self.now - kept {
+            return Err(Failure::Message(
+                "--from: usage of that time has expired, so the credit would change nothing".to_owned(),
+            ));
+        }
+        let credit = match args.action {
+            Action::Set => {
+                credits::set_usage(snapshot, self.user, self.bank, usage, self.now).map_err(failure)?
+            }
+            _ => Credit { usage, live_usage: usage, from: self.from, ..Credit::default() },
+        };
+        Ok(Credit {
+            user: self.user.to_owned(),
+            bank: self.bank.to_owned(),
+            amount: self.amount.to_owned(),
+            unit: args.unit.to_string(),
+            reason: self.reason.to_owned(),
+            author: author(),
+            created: self.now,
+            ..credit
+        })
+    }
+}
+
+/// Returns the usage of one `unit`.
+fn usage_of_one(unit: CreditUnit, settings: &UsageSettings) -> Result<f64, Failure> {
+    let weights = settings.weights;
+    let (setting, weight) = match unit {
+        CreditUnit::NodeHours => ("node_weight", weights.node),
+        CreditUnit::CoreHours => ("core_weight", weights.core),
+        CreditUnit::GpuHours => ("gpu_weight", weights.gpu),
+        CreditUnit::Usage => return Ok(1.0),
+    };
+    if weight == 0.0 {
+        return Err(Failure::Message(format!(
+            "--unit {unit}: {setting} is 0 in config_table, so {unit} are no usage here; use another unit"
+        )));
+    }
+    Ok(3600.0 * weight)
+}
+
+/// Returns the name of the user who runs the command. Under sudo, this is the user who called sudo.
+fn author() -> String {
+    let own = rustix::process::getuid().as_raw();
+    let caller = std::env::var("SUDO_UID").ok().filter(|_| own == 0).and_then(|id| id.parse().ok());
+    user_or_id(caller.unwrap_or(own))
+}
+
+fn print_log(args: &Args) -> Outcome {
+    if args.amount.is_some() || args.reason.is_some() || args.from.is_some() {
+        return Err(Failure::Message("log has no AMOUNT, --reason and --from; did you mean add?".to_owned()));
+    }
+    let mut database = args.wait.open(args.database.found(), Access::Read)?;
+    let snapshot = database.snapshot().map_err(failure)?;
+    let mut credits = snapshot.credits().map_err(failure)?;
+    let mut is_known = true;
+    if let Some(name) = &args.association {
+        let (user, bank) =
+            name.split_once('/').map_or((name.as_str(), None), |(user, bank)| (user, Some(bank)));
+        credits.retain(|credit| credit.user == user && bank.is_none_or(|bank| credit.bank == bank));
+        is_known = !credits.is_empty() || snapshot.has_user(user, bank).map_err(failure)?;
+    }
+    drop(snapshot);
+    drop(database);
+    if credits.is_empty() && args.output.is_table() {
+        say(if is_known { "no credits" } else { "no credits: there is no such association" })?;
+    } else {
+        print(args, credits)?;
+    }
+    Ok(if is_known { Answer::Yes } else { Answer::No })
+}
+
+fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
+    let zone = TimeZone::system();
+    let rows = credits.into_iter().map(move |credit| {
+        vec![
+            Cell::Count(credit.id.unsigned_abs()),
+            Cell::Text(usage::moment(credit.created, &zone)),
+            Cell::Text(credit.author),
+            Cell::Text(credit.user),
+            Cell::Text(credit.bank),
+            Cell::Text(if credit.is_set { "set" } else { "add" }.to_owned()),
+            Cell::Text(credit.amount),
+            Cell::Text(credit.unit),
+            Cell::Number(credit.usage),
+            Cell::Text(usage::moment(credit.from, &zone)),
+            Cell::Text(credit.reason),
+        ]
+    });
+    args.output.print(Report {
+        rows: Rows {
+            key: "credits",
+            columns: vec![
+                column("id", "Id", Style::Id),
+                column("created", "Created", Style::Text),
+                column("author", "Author", Style::Text),
+                column("user", "User", Style::Text),
+                column("bank", "Bank", Style::Text),
+                column("kind", "Kind", Style::Text),
+                column("amount", "Amount", Style::Signed),
+                column("unit", "Unit", Style::Text),
+                column("usage", "Usage", Style::Usage(Unit::Unknown)),
+                column("from", "From", Style::Text),
+                column("reason", "Reason", Style::Text),
+            ],
+            rows: Box::new(rows),
+        },
+        ..Report::default()
+    })
+}
