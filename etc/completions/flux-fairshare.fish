@@ -30,6 +30,7 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "show"
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "update" -d 'Compute the fair-shares and store them in the database'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "policy" -d 'Show or choose the ranking policy of the site and its options'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "limit" -d 'Show, set or remove limits on GPUs, whole banks, and users over all their banks'
+complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "credit" -d 'Add or subtract usage of an association, with a reason and a log'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "push" -d 'Send the database to the priority plugin'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "sync" -d 'Fetch ended jobs, count usage, rank and push, in one step'
 complete -c flux-fairshare -n "__fish_flux_fairshare_needs_command" -f -a "recount" -d 'Recount all usage from the job records, and show where the stored usage differs'
@@ -186,6 +187,24 @@ complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s 
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s n -l no-header -d 'Print no header'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand limit" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s r -l reason -d 'The reason, for the log' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l unit -d 'The unit of the amount' -r -f -a "node-hours\t'Node hours, times the weight of a node'
+core-hours\t'Core hours, times the weight of a core'
+gpu-hours\t'GPU hours, times the weight of a GPU'
+usage\t'Usage in the unit of the database: weighted seconds'"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l from -d 'The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l now -d 'The current time, in seconds since the epoch' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l wait -d 'How long to wait for a locked database' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l color -d 'Colours: on a terminal, always, or never' -r -f -a "auto\t''
+always\t''
+never\t''"
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l json -d 'Print a JSON document with full precision; a missing value is null, infinity is "inf"'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l csv -d 'Print comma-separated values (RFC 4180)'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s P -l parsable -d 'Print values separated by |; a value with a | in it is quoted as in CSV'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s n -l no-header -d 'Print no header'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -l no-pager -d 'Don\'t start a pager for output that is longer than the terminal'
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand credit" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -s p -l path -d 'The accounting database [default: flux-accounting\'s own]' -r -F
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l wait -d 'How long to wait for a locked database' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand push" -l uri -d 'The Flux instance; otherwise the enclosing or the system\'s' -r -f

@@ -285,7 +285,7 @@ fn manual_pages_describe_the_exit_status_of_their_command() {
     for other in ["doctor", "status", "check-import", "migrate", "config"] {
         assert_eq!(one(other).as_deref(), Some("see above"), "{other}");
     }
-    for usual in ["show", "why", "jobs", "standing", "limit", "usage"] {
+    for usual in ["show", "why", "jobs", "standing", "limit", "credit", "usage"] {
         assert!(
             one(usual).is_some_and(|text| text.contains("the user, bank or job does not exist")),
             "{usual}"
