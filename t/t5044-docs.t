@@ -34,7 +34,7 @@ test_expect_success 'every command of the documents that needs no Flux prints th
 	cat out && grep "[1-9] blocks, .* 0 wrong" out
 '
 test_expect_success 'a test runs each kind of block in the documents' '
-	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
+	sed -n "s/^\`\`\`console \(.*\)/\1/p" "$TOP"/README.md "$TOP"/docs/*.md | sort -u >kinds && printf "%s\n" credits deb deb-running fresh gone gpus ours page rpm site sources upstream >wanted &&
 	for kind in $(cat wanted); do grep -q -e "--live $kind " "$T_DIR/t5044-docs.t" "$T_DIR/t5047-docs-root.t" || { echo "nobody runs $kind"; return 1; }; done && test_cmp wanted kinds
 '
 test_expect_success 'the README has the same figures as the table of flaws' '
@@ -97,4 +97,7 @@ test_expect_success 'Flux and the plugin accept each piece of configuration in t
 	flux config load <conf.json
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
+test_expect_success 'docs/admin.md refunds and sets usage' '
+	flux fairshare sync && copy docs/admin.md && prints bash "$docs" --live credits docs/admin.md
+'
 finish

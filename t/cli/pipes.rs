@@ -70,12 +70,13 @@ fn a_paused_reader_does_not_block_writers() {
     let begun = ["sync", "--only", "usage", "--now", &now, "-p", path];
     fairshare(begun).ok();
     assert_eq!(fairshare(["limit", "set", "user", "*", "run-gpus=1", "-p", path]).status, 0);
-    let commands: [&[&str]; 17] = [
+    let commands: [&[&str]; 18] = [
         &["usage"],
         &["usage", "--by", "period"],
         &["usage", "--json"],
         &["update", "--dry-run"],
         &["limit"],
+        &["credit"],
         &["policy"],
         &["show"],
         &["why", "ann"],
@@ -149,6 +150,10 @@ fn an_output_error_after_a_change_says_that_the_change_is_stored() {
         (&["recount", "--write", "--now", &now][..], "SELECT sum(job_usage) = 200 FROM association_table"),
         (&["scrub", "0", "--now", "1e9"], "SELECT count(*) = 0 FROM jobs"),
         (&["limit", "set", "user", "*", "run-gpus=1"], "SELECT value = 1 FROM fairshare_limit_table"),
+        (
+            &["credit", "add", "ann/A", "2", "--reason", "refund", "--now", &now],
+            "SELECT usage = 7200 FROM fairshare_credit_table",
+        ),
         (
             &["policy", "fair-tree"],
             "SELECT value = 'fair-tree' FROM config_table WHERE key = 'fairshare.policy'",
