@@ -57,6 +57,10 @@ test_expect_success 'credit set changes the usage as of now, and a recount agree
 	credit set user5004/B 0 --reason "new project year" && sync && is_usage user5004 0 &&
 	flux fairshare recount -p $DB --json | jq -e ".differences == []"
 '
+test_expect_success 'usage --by period and why show the credits of each period' '
+	flux fairshare usage --by period -p $DB -u user5003 --json >out && cat out && jq -e "[.periods[].usage] | length == 1 and (.[0] - 5400 | fabs) < 1e-4" out &&
+	flux fairshare why user5003/B -p $DB --json >out && jq -e "[.. | .usage_bins? // empty] | .[0] | map(.usage) | add - 5400 | fabs < 1e-4" out
+'
 test_expect_success 'the log has each credit with its author and reason' '
 	me=$(id -un) && credit log --json >out && cat out &&
 	jq -c "[.credits[] | [.id, .author, .user, .bank, .kind, .amount, .unit, .reason]]" out >found &&

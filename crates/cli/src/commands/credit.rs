@@ -20,10 +20,10 @@ use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSet
 
 const EXAMPLES: &str = "\
 Examples:
-  flux fairshare credit add ann/physics -96 --reason 'job f2Xk failed with its node'    a refund of 96 node hours
-  flux fairshare credit add ann/physics -96 --from 2d --reason 'job f2Xk'               a refund of usage that has decayed for two days
-  flux fairshare credit add ben/physics 10 --unit core-hours --reason 'work on a workstation'
-  flux fairshare credit set ben/physics 0 --reason 'new project year'                   no usage as of now
+  flux fairshare credit add ann/physics -96 --reason 'node 12 failed'
+  flux fairshare credit add ann/physics -96 --from 2d --reason 'node 12 failed two days ago'
+  flux fairshare credit add ben/physics 10 --unit core-hours --reason 'a workstation'
+  flux fairshare credit set ben/physics 0 --reason 'new project year'
   flux fairshare credit log ann/physics";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEXT")]
     reason: Option<String>,
     /// The unit of the amount
-    #[arg(long, value_enum, default_value = "node-hours", hide_possible_values = true)]
+    #[arg(long, value_enum, default_value = "node-hours")]
     unit: CreditUnit,
     /// The time of the added usage: 2026-11-21, 2026-11-21T13:00, seconds since the epoch, or how long ago (90m, 12h, 7d, 4w)
     #[arg(long, value_name = "TIME")]
