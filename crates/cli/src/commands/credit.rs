@@ -82,7 +82,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
     /// The current time, in seconds since the epoch
-    #[arg(long, value_name = "SECONDS", value_parser = clock::instant, help_heading = "Rules")]
+    #[arg(long, value_name = "SECONDS", value_parser = clock::parse_instant, help_heading = "Rules")]
     now: Option<f64>,
     #[command(flatten)]
     database: DatabaseArg,
@@ -155,7 +155,7 @@ impl Wanted<'_> {
             Some(_) if args.action == Action::Set => {
                 return fail("--from: set changes the usage as of now".to_owned());
             }
-            Some(text) => usage::instant(text, now, &TimeZone::system()).map_err(Failure::Message)?,
+            Some(text) => usage::parse_instant(text, now, &TimeZone::system()).map_err(Failure::Message)?,
             None => now,
         };
         if from > now {
@@ -252,7 +252,7 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
     let rows = credits.into_iter().map(move |credit| {
         vec![
             Cell::Count(credit.id.unsigned_abs()),
-            Cell::Text(usage::moment(credit.created, &zone)),
+            Cell::Text(usage::format_moment(credit.created, &zone)),
             Cell::Text(credit.author),
             Cell::Text(credit.user),
             Cell::Text(credit.bank),
@@ -260,7 +260,7 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
             Cell::Text(credit.amount),
             Cell::Text(credit.unit),
             Cell::Number(credit.usage),
-            Cell::Text(usage::moment(credit.from, &zone)),
+            Cell::Text(usage::format_moment(credit.from, &zone)),
             Cell::Text(credit.reason),
         ]
     });
