@@ -10,10 +10,10 @@ use crate::clock;
 use crate::outcome::{Answer, Failure, Outcome, after_storing, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::figures::Unit;
+use crate::ui::figures::{Unit, rfc3339};
 use crate::ui::messages::{remark, say};
 use crate::ui::output::{OutputArgs, Report};
-use crate::ui::rows::{Cell, Rows, Style, column};
+use crate::ui::rows::{Cell, Column, Rows, Style, column};
 use crate::ui::words::user_or_id;
 use fairshare_accounting::pipeline::credits;
 use fairshare_accounting::store::{Access, Credit, MAX_CREDIT, Snapshot, UsageSettings};
@@ -247,12 +247,37 @@ fn print_log(args: &Args) -> Outcome {
     Ok(if is_known { Answer::Yes } else { Answer::No })
 }
 
+/// The columns of the table of credits.
+pub(super) const COLUMNS: &[Column<'static>] = &[
+    column("id", "Id", Style::Id),
+    column("created", "Created", Style::Time),
+    column("author", "Author", Style::Text),
+    column("user", "User", Style::Text),
+    column("bank", "Bank", Style::Text),
+    column("kind", "Kind", Style::Text),
+    column("amount", "Amount", Style::Text),
+    column("unit", "Unit", Style::Text),
+    column("usage", "Usage", Style::Usage(Unit::Unknown)),
+    column("from", "From", Style::Time),
+    column("reason", "Reason", Style::Text),
+];
+
+/// The keys of a credit in JSON that repeat its times in another form.
+pub(super) const COMPANIONS: &[Column<'static>] =
+    &[column("created_time", "", Style::Text), column("from_time", "", Style::Text)];
+
 fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
     let zone = TimeZone::system();
+    let is_json = args.output.json;
+    let companions = if is_json { COMPANIONS } else { &[] };
+    let time = move |seconds| {
+        if is_json { Cell::Number(seconds) } else { Cell::Text(usage::format_moment(seconds, &zone)) }
+    };
     let rows = credits.into_iter().map(move |credit| {
-        vec![
+        let times = [credit.created, credit.from].map(|at| rfc3339(at).map_or(Cell::None, Cell::Text));
+        let cells = vec![
             Cell::Count(credit.id.unsigned_abs()),
-            Cell::Text(usage::format_moment(credit.created, &zone)),
+            time(credit.created),
             Cell::Text(credit.author),
             Cell::Text(credit.user),
             Cell::Text(credit.bank),
@@ -260,28 +285,12 @@ fn print(args: &Args, credits: Vec<Credit>) -> std::io::Result<()> {
             Cell::Text(credit.amount),
             Cell::Text(credit.unit),
             Cell::Number(credit.usage),
-            Cell::Text(usage::format_moment(credit.from, &zone)),
+            time(credit.from),
             Cell::Text(credit.reason),
-        ]
+        ];
+        cells.into_iter().chain(times.into_iter().take(companions.len())).collect()
     });
-    args.output.print(Report {
-        rows: Rows {
-            key: "credits",
-            columns: vec![
-                column("id", "Id", Style::Id),
-                column("created", "Created", Style::Text),
-                column("author", "Author", Style::Text),
-                column("user", "User", Style::Text),
-                column("bank", "Bank", Style::Text),
-                column("kind", "Kind", Style::Text),
-                column("amount", "Amount", Style::Signed),
-                column("unit", "Unit", Style::Text),
-                column("usage", "Usage", Style::Usage(Unit::Unknown)),
-                column("from", "From", Style::Text),
-                column("reason", "Reason", Style::Text),
-            ],
-            rows: Box::new(rows),
-        },
-        ..Report::default()
-    })
+    let columns = [COLUMNS, companions].concat();
+    args.output
+        .print(Report { rows: Rows { key: "credits", columns, rows: Box::new(rows) }, ..Report::default() })
 }

@@ -190,11 +190,13 @@ fn schemas() -> BTreeMap<&'static str, Value> {
         [By::Association, By::User, By::Bank, By::Project, By::Day].map(|by| titled(usage::columns(by)));
     let jobs: Described =
         jobs::columns::described_columns().chain(titled(jobs::COMPANIONS.iter().copied())).collect();
+    let credits = titled(credit::COLUMNS.iter().chain(credit::COMPANIONS).copied());
     let forms = [
         ("show", Forms::new().report::<show::ShowFacts>(&[("nodes", &[show(), Vec::new()])])),
         ("update", Forms::new().report::<update::UpdateFacts>(&[("moves", &[titled(update::COLUMNS)])])),
         ("policy", Forms::new().report::<policy::SiteFacts>(&[("options", &[titled(policy::COLUMNS)])])),
         ("limit", Forms::new().report::<NoFacts>(&[("limits", &[titled(limit::COLUMNS)])])),
+        ("credit", Forms::new().report::<NoFacts>(&[("credits", &[credits])])),
         ("push", Forms::new().document::<push::parts::PushDocument<'_>>().document::<Option<Preview>>()),
         (
             "sync",
