@@ -48,8 +48,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// numbers.
 const SITE_RESOURCES: (&str, u64) = ("resource.R", u64::MAX - 2);
 
-/// The plugin's state. Its methods route callbacks to events, effects to calls of Flux, and requests to their
-/// methods.
+/// The plugin's state. Its methods turn callbacks into events, carry out effects by calls to Flux, and pass requests
+/// to their handlers.
 pub struct MfPriority {
     engine: SharedEngine,
     staged_pushes: RefCell<StagedPushes>,
@@ -91,7 +91,7 @@ impl MfPriority {
         self.updated.set(Some(DataUpdate { at: SystemTime::now(), by: self.pusher.get() }));
     }
 
-    /// Returns the time of the last data, in seconds since the epoch.
+    /// Returns the time of the last data, in seconds since the epoch, or `None` if no data was pushed.
     fn update_time(&self) -> Option<f64> {
         self.updated.get()?.at.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs_f64())
     }
@@ -213,7 +213,7 @@ impl Jobtap for MfPriority {
         if methods::may_everyone_call(method) {
             return self.handle_open_request(host, method, request);
         }
-        if request.caller.is_privileged() && self.engine.view(|view| view.is_doubtful()) == Some(true) {
+        if request.caller.is_privileged() && self.engine.view(|view| view.needs_comparison()) == Some(true) {
             let _ = self.handle_event(host, None, Event::TryAgain);
         }
         if !methods::is_push(method) {

@@ -18,11 +18,11 @@ pub fn answer(plugin: &MfPriority, host: Host<'_, MfPriority>, payload: Option<&
     let missing_error =
         || refuse_payload(flux, "rest", &WireError::Record("ids: they are missing".to_owned()));
     let ids = wanted.ids.ok_or_else(missing_error)?;
-    let may_rest = |id: &JobId| {
+    let can_rest = |id: &JobId| {
         matches!(flux.read_urgency(id.0), Ok(0))
-            && plugin.engine.view(|view| view.may_rest(*id)) == Some(true)
+            && plugin.engine.view(|view| view.can_rest(*id)) == Some(true)
     };
-    let (resting, left) = ids.into_iter().partition(may_rest);
+    let (resting, left) = ids.into_iter().partition(can_rest);
     let answer = Resting { resting, left };
     plugin.handle_request_event(host, Event::Rest(answer.resting.clone()))?;
     make_reply(&answer)

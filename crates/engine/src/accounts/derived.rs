@@ -12,12 +12,12 @@ use super::versions::{Epochs, Versioned};
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// Returns the fair-share in force, or the last fair-share of a removed association.
+    /// Returns the fair-share of association `id` in force, or the last one of a removed association. Returns `None` if it never had one.
     pub fn last_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.last_in_force(epochs).copied()
     }
 
-    /// Returns the fair-share in the staged push.
+    /// Returns the fair-share of association `id` in the staged push, or `None` if the push does not contain the association.
     pub fn staged(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.staged(epochs).copied()
     }

@@ -54,7 +54,7 @@ impl ChangeCounts {
         counts
     }
 
-    /// Returns the sums of both.
+    /// Returns the sums of the counts in `self` and `other`.
     fn plus(self, other: ChangeCounts) -> ChangeCounts {
         ChangeCounts {
             added: self.added + other.added,

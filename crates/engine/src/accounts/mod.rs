@@ -44,7 +44,7 @@ impl AssociationId {
         self.0 as usize
     }
 
-    /// Returns the association with this index in such a table.
+    /// Returns the association with this index in such a table, or `None` if `index` exceeds 32 bits.
     pub fn from_index(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(AssociationId)
     }
@@ -111,7 +111,8 @@ impl Book {
         self.latest
     }
 
-    /// Returns the association of `user` in `bank`, or in the user's default bank.
+    /// Returns the association of `user` in `bank`, or in the user's default bank if `bank` is `None`. Returns `None` if there is no such
+    /// association in force.
     pub fn find(&self, user: UserId, bank: Option<&str>) -> Option<AssociationId> {
         let user = self.users.get(&user)?;
         let bank = match bank {
@@ -121,7 +122,7 @@ impl Book {
         user.banks.get(bank).copied().filter(|id| self.association_in_force(*id).is_some())
     }
 
-    /// Returns the user's default bank.
+    /// Returns the default bank of `user`, or `None` if none is in force.
     pub fn default_bank(&self, user: UserId) -> Option<&BankName> {
         self.users.get(&user)?.default_bank.present(&self.epochs)
     }
@@ -147,7 +148,7 @@ impl Book {
         self.entries.get(id.index())?.last_in_force(&self.epochs)
     }
 
-    /// Returns the fair-share of an association, or the last fair-share of a removed association.
+    /// Returns the fair-share of association `id`, or the last fair-share of a removed association. Returns `None` if it never had one.
     pub fn fairshare(&self, id: AssociationId) -> Option<f64> {
         self.fairshares.last_in_force(&self.epochs, id)
     }
@@ -214,7 +215,7 @@ impl Book {
         })
     }
 
-    /// Returns the pushed queue `name`.
+    /// Returns the pushed queue `name`, or `None` for an unknown queue.
     pub fn queue(&self, name: &str) -> Option<&Queue> {
         self.queues.get(name)
     }
@@ -234,7 +235,7 @@ impl Book {
         &self.projects
     }
 
-    /// Returns the pushed priority of a bank.
+    /// Returns the pushed priority of `bank`, or `None` if none was pushed.
     pub fn bank_priority(&self, bank: &str) -> Option<f64> {
         self.banks.get(bank).copied()
     }

@@ -30,7 +30,7 @@ impl RunningLimits {
         }
     }
 
-    /// Parses a name of the configuration.
+    /// Parses a name of the configuration. Returns `None` for any other text.
     pub fn parse(text: &str) -> Option<RunningLimits> {
         RunningLimits::ALL.into_iter().find(|rule| rule.name() == text)
     }

@@ -63,7 +63,7 @@ impl Staged {
         before.patched(self.config)
     }
 
-    /// Returns the number of associations with this change.
+    /// Returns the counter of associations with the given change.
     fn count_mut(&mut self, change: RecordChange) -> &mut usize {
         match change {
             RecordChange::Added => &mut self.difference.added,
@@ -253,7 +253,7 @@ impl Book {
         }
     }
 
-    /// Returns the values of an association in the staged push.
+    /// Returns the values of association `id` in the staged push, or `None` if the push does not contain the association.
     fn staged_values(&self, id: AssociationId) -> Option<(&Association, f64)> {
         let association = self.entries.get(id.index())?.staged(&self.epochs)?;
         Some((association, self.fairshares.staged(&self.epochs, id)?))

@@ -79,17 +79,17 @@ impl<T> Default for Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// Returns the value in force, or the last value of a removed entry.
+    /// Returns the value in force, or the last value of a removed entry. Returns `None` if no value was ever in force.
     pub(super) fn last_in_force(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).map(|(_, value)| value)
     }
 
-    /// Returns the value in force.
+    /// Returns the value in force, or `None` if no value is in force.
     pub(super) fn present(&self, epochs: &Epochs) -> Option<&T> {
         self.find_last(epochs).filter(|(epoch, _)| *epoch == epochs.current).map(|(_, value)| value)
     }
 
-    /// Returns the value in the staged push.
+    /// Returns the value in the staged push, or `None` if the push does not contain the entry.
     pub(super) fn staged(&self, epochs: &Epochs) -> Option<&T> {
         let same = self.settled.as_ref().filter(|_| epochs.open == Some(self.same)).map(|(_, value)| value);
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.open == Some(*epoch));
@@ -142,7 +142,7 @@ impl<T> Versioned<T> {
         }
     }
 
-    /// Returns the last value that was in force, with its epoch.
+    /// Returns the last value that was in force, with its epoch, or `None` if no value was ever in force.
     fn find_last(&self, epochs: &Epochs) -> Option<(u64, &T)> {
         let pushed = self.pushed.as_deref().filter(|(epoch, _)| epochs.was_in_force(*epoch));
         let same = Some(self.same).filter(|epoch| epochs.was_in_force(*epoch)).unwrap_or_default();

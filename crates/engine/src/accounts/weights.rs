@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 pub struct Weights(BTreeMap<String, i64>);
 
 impl Weights {
-    /// Returns the pushed weight of a factor.
+    /// Returns the pushed weight of `factor`, or `None` if none was pushed.
     pub fn get(&self, factor: &str) -> Option<i64> {
         self.0.get(factor).copied()
     }

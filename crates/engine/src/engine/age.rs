@@ -142,7 +142,7 @@ pub(super) fn take_site_nodes(shared: &mut Shared, nodes: Option<u64>) -> Vec<Ef
     effects
 }
 
-/// Returns the state of ages.
+/// Returns the state of ages for the answer to a query.
 pub fn age_snapshot(shared: &Shared) -> AgeSnapshot {
     let weight = shared.weighed.weight(AGE);
     let max_wait = shared.settings.max_wait_behind;

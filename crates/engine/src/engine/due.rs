@@ -63,7 +63,7 @@ impl Due {
         self.scans.push_back(scan);
     }
 
-    /// Takes the next release scan of this event.
+    /// Removes and returns the next release scan of this event, or `None` if no scan is left.
     pub fn take_next_scan(&mut self) -> Option<Scan> {
         self.scans.pop_front()
     }

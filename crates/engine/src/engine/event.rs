@@ -265,7 +265,7 @@ pub enum Event<'a> {
     Dependencies(JobId, Option<Vec<String>>),
     /// A page of ended jobs asked for by [`Effect::ListEnded`](super::Effect::ListEnded). `None`: job-list did not answer.
     Ended(Option<Vec<EndedJob>>),
-    /// A panic cut a call short. The call may have been about this job.
+    /// A callback or a request panicked. It may have been about this job.
     Panicked(Option<JobId>),
     /// Compare jobs with Flux again, if that was abandoned after too many panics.
     TryAgain,

@@ -10,7 +10,7 @@
 //! and is safe only if the other plugins release it. A job that was released, that only other plugins block, and that had the name of a
 //! limit that is full again cannot be saved either.
 
-use super::{Effect, Shared, View, hold::may_rest, release::scan_after};
+use super::{Effect, Shared, View, hold::can_rest, release::scan_after};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use crate::limits::{Demand, Grant, Job, Keepers, Line, Phase};
 use serde::{Deserialize, Serialize};
@@ -76,7 +76,7 @@ pub(super) fn strip_names(shared: &mut Shared, ids: Vec<JobId>) -> Vec<Effect> {
 }
 
 fn strip_names_of_job(shared: &mut Shared, id: JobId) -> Vec<Effect> {
-    let job = shared.ledger.job(id).filter(|job| may_rest(job));
+    let job = shared.ledger.job(id).filter(|job| can_rest(job));
     let Some(association) = job.and_then(Job::association) else { return Vec::new() };
     let rules = shared.ledger.rules();
     let names = shared.ledger.change(id, |job| {

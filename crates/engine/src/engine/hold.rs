@@ -128,7 +128,7 @@ pub(super) fn lacks_headroom_to_resume(shared: &Shared, id: JobId, job: &Job, ur
         && shared.limits().holding(id).iter().any(is_full)
 }
 
-/// Returns true if only this plugin holds the job in DEPEND, so that the plugin can move it to SCHED at urgency 0.
-pub(super) fn may_rest(job: &Job) -> bool {
+/// Returns true if only this plugin holds the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
+pub(super) fn can_rest(job: &Job) -> bool {
     job.is_held() && job.phase == Phase::Depend && job.keepers == Keepers::NobodyElse
 }

@@ -70,7 +70,7 @@ pub(super) fn leave_unwatched(shared: &mut Shared, id: JobId) {
     shared.ledger.note_eligible(id, None, shared.now);
 }
 
-/// Ends the subscription to a job that leaves DEPEND.
+/// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
 pub(super) fn unwatch_job(shared: &mut Shared, id: JobId) -> Option<Effect> {
     shared.subscriptions.end_subscription(id)
 }

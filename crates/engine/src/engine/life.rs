@@ -37,7 +37,7 @@ impl ValidatedJobs {
         self.validated.insert(id);
     }
 
-    /// Removes a job from all tables except the subscriptions and expirations, and returns its last record.
+    /// Removes a job from all tables except the subscriptions and expirations. Returns its last record, or `None` for an unknown job.
     pub fn remove_job(&mut self, shared: &mut Shared, recovery: &mut Recovery, id: JobId) -> Option<Job> {
         self.validated.remove(&id);
         recovery.remove_job(id);
@@ -259,7 +259,7 @@ fn remove_pending_data(shared: &mut Shared, id: JobId) {
     shared.unmoved.remove(id);
 }
 
-/// Returns the bank's name. All jobs of an association share one string.
+/// Returns `bank` as a bank name, or `None` if `bank` is `None`. All jobs of an association share one string.
 pub(super) fn bank_name(
     shared: &Shared,
     association: Option<AssociationId>,
@@ -269,7 +269,7 @@ pub(super) fn bank_name(
     bank.map(|bank| known.filter(|known| known.as_str() == bank).cloned().unwrap_or_else(|| bank.into()))
 }
 
-/// Returns the queue's name. All jobs in a configured queue share one string.
+/// Returns `queue` as a queue name, or `None` if `queue` is `None`. All jobs in a configured queue share one string.
 pub(super) fn queue_name(shared: &Shared, queue: Option<&str>) -> Option<QueueName> {
     queue.map(|queue| shared.book.queue(queue).map_or_else(|| queue.into(), |known| known.name.clone()))
 }
@@ -293,7 +293,7 @@ fn were_limits_applied(shared: &Shared, recovery: &Recovery, id: JobId) -> bool 
         let are_others_read = !shared.ledger.accounts().is_unread(association)
             && !shared.ledger.accounts().shares_with_unread(association, job.queue.as_ref());
         let was_checked =
-            is_known && is_watched && are_others_read && !is_half_pushed && !recovery.is_doubtful();
+            is_known && is_watched && are_others_read && !is_half_pushed && !recovery.needs_comparison();
         job.grant == Grant::Given || was_checked
     })
 }

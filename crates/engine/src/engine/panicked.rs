@@ -9,12 +9,12 @@ use crate::ids::JobId;
 use crate::limits::Job;
 
 impl Engine {
-    /// Notes that a panic cut a call short, which may have been about job `id`.
+    /// Notes that a callback panicked. The callback may have been about job `id`.
     pub(super) fn handle_panic(&mut self, id: Option<JobId>) -> Vec<Effect> {
         let is_compared = self.recovery.note_panic(&mut self.shared, id);
         let mut effects =
             if is_compared { self.recovery.begin_comparison(&mut self.shared) } else { self.keep_records() };
-        // The call may have lost every question and every timer.
+        // The panicked callback may have lost pending requests to Flux and timers, so the engine sends and arms them again.
         self.shared.queues.ask_again();
         effects.extend(self.take_ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));

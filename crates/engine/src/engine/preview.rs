@@ -15,8 +15,8 @@ use crate::priority::URGENCY_DEFAULT;
 use crate::standing::SitePart;
 use std::collections::HashMap;
 
-/// The most jobs that would end, and the most associations with live jobs, that a preview lists.
-const MOST_NAMED: usize = 100;
+/// The maximum length of each list in a preview: jobs that would end, and removed associations with live jobs.
+const MAX_LISTED: usize = 100;
 
 impl Move {
     fn distance(&self) -> (usize, u32) {
@@ -82,8 +82,8 @@ impl Engine {
         preview.default_banks = changed.collect();
         preview.rejected_count = preview.rejected.len();
         preview.removed_with_jobs_count = preview.removed_with_jobs.len();
-        preview.rejected.truncate(MOST_NAMED);
-        preview.removed_with_jobs.truncate(MOST_NAMED);
+        preview.rejected.truncate(MAX_LISTED);
+        preview.removed_with_jobs.truncate(MAX_LISTED);
         Ok(preview)
     }
 
@@ -122,13 +122,13 @@ impl Engine {
     }
 }
 
-/// Returns the priority of a job without regard to turns.
+/// Returns the priority that the job would have if users did not take turns, or `None` if the priority cannot be computed.
 fn priority_without_turns(view: &View<'_>, job: &Job, urgency: i64) -> Option<u32> {
     let fairshare = view.fairshare(job.association()?)?;
     Some(view.explain_with_fairshare(job, urgency, fairshare)?.priority)
 }
 
-/// Returns the text with which a job that waits for data would be rejected.
+/// Returns the text with which a job that waits for data would be rejected, or `None` if it would be accepted.
 fn rejection_of_waiting_job(view: &View<'_>, job: &Job) -> Option<String> {
     let bank = job.bank.as_ref().map(|bank| bank.as_str());
     let Some(association) = view.book.find(job.user, bank) else {

@@ -170,8 +170,8 @@ pub(super) fn take_urgency(
     }
 }
 
-/// Handles a refused post of a priority. A job in PRIORITY is held there. For a job in SCHED, the engine asks for the urgency again at
-/// the next retry; a post in the next reactor turn might be refused as well.
+/// Handles a refused post of the priority of job `id`. A job in PRIORITY is held there. For a job in SCHED, returns an effect that asks for
+/// the urgency again at the next retry; a post in the next reactor turn might be refused as well.
 pub(super) fn handle_refused_post(shared: &mut Shared, id: JobId, why: &Refusal) -> Option<Effect> {
     hold::hold_in_priority(shared, id);
     let is_scheduled = shared.ledger.job(id).is_some_and(|job| job.phase == Phase::Sched);

@@ -58,7 +58,7 @@ impl Queues {
         self.is_one_list
     }
 
-    /// Returns the parent of a virtual queue.
+    /// Returns the parent of a virtual queue, or `None` for any other queue.
     pub fn parent(&self, queue: &QueueName) -> Option<&QueueName> {
         self.parents.get(queue)
     }

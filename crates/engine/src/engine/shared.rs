@@ -94,12 +94,13 @@ impl Shared {
         Limits::new(&self.ledger, &self.book)
     }
 
-    /// Returns the bank of an association.
+    /// Returns the bank of `association`, or `None` without an association.
     pub(super) fn bank_of(&self, association: Option<AssociationId>) -> Option<BankName> {
         Some(self.book.association(association?)?.bank.clone())
     }
 
-    /// Returns the bank in which a job counts; without an association, the bank of its jobspec.
+    /// Returns the bank in which the job counts. Without an association, returns the bank of its jobspec, or `None` if the jobspec names no
+    /// bank.
     pub(super) fn bank_of_job(&self, job: &Job) -> Option<BankName> {
         self.bank_of(job.association()).or_else(|| job.bank.clone())
     }

@@ -71,7 +71,7 @@ pub fn uncovered(
     }
 }
 
-/// Returns the fair-shares computed from the pushed usage. See [`standing::Standing::as_pushed`].
+/// Returns the fair-shares computed from the pushed usage. [`standing::Standing::as_pushed`] says when it returns `None`.
 pub fn as_pushed(view: &View<'_>) -> Option<AsPushed> {
     view.standing.as_pushed()
 }

@@ -70,7 +70,7 @@ impl Subscriptions {
         self.unwatched.contains(&id)
     }
 
-    /// Returns the dependencies of other plugins, of a job to which the plugin subscribed for them.
+    /// Returns the dependencies that other plugins gave job `id`, or `None` if the plugin is not subscribed to the job for them.
     pub fn names(&self, id: JobId) -> Option<&ForeignNames> {
         self.foreign.get(&id)
     }
@@ -89,7 +89,7 @@ impl Subscriptions {
         }
     }
 
-    /// Ends the subscription to a job that leaves DEPEND.
+    /// Ends the subscription to a job that leaves DEPEND. Returns `None` if the plugin was not subscribed to the job.
     pub fn end_subscription(&mut self, id: JobId) -> Option<Effect> {
         self.unwatched.remove(&id);
         let was_subscribed = self.foreign.remove(&id).is_some() | self.heard.remove(&id);
@@ -108,7 +108,8 @@ impl Subscriptions {
         self.heard.remove(&id)
     }
 
-    /// After a panic, removes and returns the names of a job. The plugin may or may not be subscribed to that job.
+    /// Removes and returns the dependencies of job `id` after a panic, or `None` if none are stored. The plugin may or may not be
+    /// subscribed to the job.
     pub fn take_names(&mut self, id: JobId) -> Option<ForeignNames> {
         self.heard.remove(&id);
         self.foreign.remove(&id)

@@ -15,7 +15,7 @@ use crate::limits::Job;
 use crate::priority::{Explanation, Outcome, Subject};
 
 impl Shared {
-    /// Returns the current priority of a job that has an association, with its terms.
+    /// Returns the current priority of job `id` with its terms, or `None` if the job has no association with a fair-share.
     pub(super) fn explain(&self, id: JobId, job: &Job, urgency: i64) -> Option<Explanation> {
         let association = job.association()?;
         let own = self.explain_with_fairshare(job, urgency, self.fairshare(association)?)?;
@@ -28,7 +28,7 @@ impl Shared {
         Some(if is_none { own } else { in_turn })
     }
 
-    /// Returns the priority that a job would have at another fair-share.
+    /// Returns the priority that the job would have at another `fairshare`, or `None` if the job has no association.
     pub(super) fn explain_with_fairshare(
         &self,
         job: &Job,
@@ -59,7 +59,7 @@ impl Shared {
         self.settings.live && self.standing.tree().is_some()
     }
 
-    /// Returns true if the fair-share of this association is live.
+    /// Returns true if the fair-share of association `id` is live.
     pub(super) fn is_live_for(&self, id: AssociationId) -> bool {
         self.is_live() && self.live_fairshare(id).is_some()
     }
@@ -70,7 +70,7 @@ impl Shared {
         self.standing.fairshare(index)
     }
 
-    /// Returns the turn of a pending job. Turns belong to live fair-share.
+    /// Returns the turn of a pending job, or `None` if users do not take turns. Turns belong to live fair-share.
     pub(super) fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let is_on = self.settings.interleave && self.is_live();
         if is_on { self.turns.turn(id, association) } else { None }
@@ -88,7 +88,8 @@ impl Shared {
         if self.settings.max_wait_behind > 0.0 { age } else { age.min(1.0) }
     }
 
-    /// Returns the current priority of a pending job. Flux reports each change of the urgency of such a job.
+    /// Returns the current priority of job `id`, or `None` if the job is not pending. Flux reports each change of the urgency of a pending
+    /// job.
     pub(super) fn current_priority(&self, id: JobId) -> Option<Explanation> {
         let (_, posted) = self.posted.get(id)?;
         self.explain(id, self.ledger.job(id)?, i64::from(posted.urgency))

@@ -52,7 +52,7 @@ impl Timer {
         self as usize
     }
 
-    /// Returns the timer at `index` of [`Timer::ALL`].
+    /// Returns the timer at `index` of [`Timer::ALL`], or `None` if `index` is out of range.
     pub fn from_index(index: usize) -> Option<Timer> {
         Timer::ALL.get(index).map(|(timer, ..)| *timer)
     }

@@ -32,7 +32,8 @@ impl JobTurns {
         self.last.insert(association, turn);
     }
 
-    /// Returns the turn of a pending job, or that of the last job of its association.
+    /// Returns the turn of job `id`, or else the turn of the last job of its association. Returns `None` if neither
+    /// has a turn.
     pub fn turn(&self, id: JobId, association: AssociationId) -> Option<Turn> {
         let own = self.of_job.get(&id).filter(|(of, _)| *of == association).map(|(_, turn)| turn);
         own.or_else(|| self.last.get(&association)).copied()

@@ -43,7 +43,7 @@ impl UnmovedJobs {
         self.jobs.len()
     }
 
-    /// Removes and returns the next of the ordered jobs.
+    /// Removes and returns the next of the ordered jobs, or `None` if no job is left.
     fn take_next(&mut self) -> Option<JobId> {
         while let Some(id) = self.order.pop() {
             if self.jobs.remove(&id) {

@@ -205,8 +205,9 @@ fn full_queue_rejection(
     ))
 }
 
-/// Returns the text that rejects a change of bank and queue in one update. `update_queue` and `update_bank` each test
-/// one new value together with the old value of the other key. Only the later `job.validate` shows both new values.
+/// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted.
+/// `update_queue` and `update_bank` each test one new value together with the old value of the other key. Only the
+/// later `job.validate` shows both new values.
 pub(super) fn move_rejection(
     shared: &Shared,
     association: AssociationId,

@@ -4,7 +4,7 @@
 use super::{
     Engine, Settings, Shared, age,
     answers::SiteSize,
-    hold::may_rest,
+    hold::can_rest,
     posted::PricedJob,
     recovery::Recovery,
     refresh::{LiveOutline, LiveSnapshot, Refresh, RefreshProgress, budget},
@@ -56,12 +56,12 @@ impl<'a> View<'a> {
         self.recovery.is_replaying()
     }
 
-    /// Returns true if a call panicked and jobs were not compared with Flux since.
-    pub fn is_doubtful(&self) -> bool {
-        self.recovery.is_doubtful()
+    /// Returns true if a callback panicked and the jobs have not been compared with Flux since.
+    pub fn needs_comparison(&self) -> bool {
+        self.recovery.needs_comparison()
     }
 
-    /// Returns the user of a live job.
+    /// Returns the user of job `id`, or `None` for an unknown job.
     pub fn user_of(&self, id: JobId) -> Option<UserId> {
         self.ledger.job(id).map(|job| job.user)
     }
@@ -83,9 +83,9 @@ impl<'a> View<'a> {
         self.limits().holding(id)
     }
 
-    /// Returns true if the job is held in DEPEND by names of this plugin alone, so that it can be put into SCHED at urgency 0.
-    pub fn may_rest(&self, id: JobId) -> bool {
-        self.ledger.job(id).is_some_and(may_rest)
+    /// Returns true if only dependencies of this plugin hold the job in DEPEND, so that a request `rest` can move the job to SCHED at urgency 0.
+    pub fn can_rest(&self, id: JobId) -> bool {
+        self.ledger.job(id).is_some_and(can_rest)
     }
 
     /// Returns the numbers of associations, queues and live jobs.
@@ -107,7 +107,7 @@ impl<'a> View<'a> {
         self.book.latest()
     }
 
-    /// Returns the name of an array that no part of the staged push contained.
+    /// Returns the name of an array that no part of the staged push contained, or `None` if the push is complete.
     pub fn missing_array(&self) -> Option<&'static str> {
         self.book.missing_array()
     }
@@ -158,7 +158,7 @@ impl<'a> View<'a> {
         RefreshProgress { total: self.refresh.totals().0, is_under_way: self.refresh.last_refresh().1 }
     }
 
-    /// Returns the posted priority of a pending job, and its current priority.
+    /// Returns the posted and the current priority of job `id`, or `None` if the job is not pending.
     pub fn priced(&self, id: JobId) -> Option<PricedJob> {
         let (_, posted) = self.posted.get(id)?;
         Some(posted.as_priced(self.current_priority(id)?, self.turn(id, posted.association)))

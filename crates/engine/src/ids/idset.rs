@@ -29,7 +29,7 @@ pub fn count(text: &str) -> Option<u64> {
     Some(count)
 }
 
-/// Parses one id: digits without leading zeros.
+/// Parses one id: digits without leading zeros. Returns `None` for any other text.
 fn parse_id(text: &str) -> Option<u32> {
     let is_number = !text.is_empty() && text.bytes().all(|letter| letter.is_ascii_digit());
     let is_padded = text.len() > 1 && text.starts_with('0');

@@ -63,7 +63,7 @@ fn parse_f58(digits: &str) -> Option<u64> {
     })
 }
 
-/// Parses four groups of four hexadecimal digits.
+/// Parses four groups of four hexadecimal digits. Returns `None` for any other text.
 fn parse_dotted(text: &str) -> Option<u64> {
     let mut groups = 0;
     let value = text.split('.').try_fold(0u64, |value, group| {

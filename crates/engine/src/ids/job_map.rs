@@ -23,17 +23,17 @@ impl<T> Default for JobMap<T> {
 }
 
 impl<T> JobMap<T> {
-    /// Returns the value of a job.
+    /// Returns the value of job `id`, or `None` if the map lacks the job.
     pub fn get(&self, id: JobId) -> Option<&T> {
         self.values.get(&id)
     }
 
-    /// Returns a mutable reference to the value of a job.
+    /// Returns a mutable reference to the value of job `id`, or `None` if the map lacks the job.
     pub fn get_mut(&mut self, id: JobId) -> Option<&mut T> {
         self.values.get_mut(&id)
     }
 
-    /// Sets the value of a job, and returns the previous value.
+    /// Sets the value of job `id`. Returns the previous value, or `None` if the map lacked the job.
     pub fn insert(&mut self, id: JobId, value: T) -> Option<T> {
         let before = self.values.insert(id, value);
         if before.is_none() {
@@ -42,7 +42,7 @@ impl<T> JobMap<T> {
         before
     }
 
-    /// Removes a job, and returns its value.
+    /// Removes job `id`. Returns its value, or `None` if the map lacks the job.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         self.order.remove(&id);
         self.values.remove(&id)

@@ -23,7 +23,7 @@ pub struct Accounts {
 }
 
 impl Accounts {
-    /// Returns the counters of an association.
+    /// Returns the counters of `association`, or `None` if no job of it was ever counted.
     pub fn usage(&self, association: AssociationId) -> Option<&Usage> {
         self.get(association).map(|account| &account.usage)
     }
@@ -53,7 +53,7 @@ impl Accounts {
         jobs.map(|(end, id)| (*id, end.time()))
     }
 
-    /// Returns the queue of the newest job of an association.
+    /// Returns the queue of the newest job of `association`, or `None` if there is no such job or it has no queue.
     pub fn latest_queue(&self, association: AssociationId) -> Option<&QueueName> {
         self.get(association)?.latest_queue.as_ref()
     }
@@ -119,7 +119,7 @@ impl Accounts {
         self.all.get(association.index().checked_sub(self.first)?)
     }
 
-    /// Returns all scopes, and the account of an association.
+    /// Returns all scopes, and the account of `association`.
     pub(super) fn scopes_and_account(
         &mut self,
         association: AssociationId,
@@ -136,7 +136,7 @@ impl Accounts {
         self.get(association).into_iter().flat_map(|account| &account.held)
     }
 
-    /// Returns the held jobs of one class of an association.
+    /// Returns the held jobs of `class` in `association`, or `None` if there are none.
     pub(super) fn held_line(&self, association: AssociationId, class: &Class) -> Option<&HeldLine> {
         self.get(association)?.held.get(class)
     }

@@ -65,7 +65,7 @@ impl Counts {
         }
     }
 
-    /// Returns the sum, which saturates.
+    /// Returns the sum of `self` and `other`, which saturates.
     pub fn plus(self, other: Counts) -> Counts {
         self.zip(other, u64::saturating_add)
     }
@@ -83,7 +83,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// Returns the sum, which saturates.
+    /// Returns the sum of `self` and `other`, which saturates.
     pub fn plus(self, other: Tally) -> Tally {
         self.zip(other, u64::saturating_add)
     }

@@ -56,7 +56,7 @@ impl HeldAssociations {
         std::mem::take(&mut self.unplaced)
     }
 
-    /// Drops the results of earlier scans, because a job or a limit has changed.
+    /// Notes that a job or a limit has changed: clears `searched`, and marks the places of skipped associations as out of date.
     pub fn note_any_change(&mut self) {
         // Usually no scan has run since the last event, so both lists are empty.
         if !self.searched.is_empty() {

@@ -74,7 +74,7 @@ impl HoldSet {
         HoldSet(self.0 & !other.0)
     }
 
-    /// Returns the union.
+    /// Returns the limits that are in `self` or in `other`.
     pub fn or(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 | other.0)
     }
@@ -91,7 +91,7 @@ impl HoldSet {
         (0..count).filter(move |row| rows & (1 << row) != 0)
     }
 
-    /// Returns the intersection.
+    /// Returns the limits that are in both `self` and `other`.
     pub fn and(self, other: HoldSet) -> HoldSet {
         HoldSet(self.0 & other.0)
     }

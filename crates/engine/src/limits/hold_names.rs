@@ -103,7 +103,7 @@ impl HoldNames {
         Some(name)
     }
 
-    /// Returns the name for `hold` that holds the job.
+    /// Returns the name for `hold` that holds the job now, or `None` if no such name is outstanding.
     pub fn current_name(&self, hold: Hold) -> Option<HoldName> {
         self.outstanding.contains(hold).then(|| HoldName { hold, use_count: self.use_count(hold) })
     }

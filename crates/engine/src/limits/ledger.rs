@@ -84,7 +84,7 @@ impl Ledger {
         self.rules
     }
 
-    /// Returns a live job.
+    /// Returns job `id`, or `None` if it is not live.
     pub fn job(&self, id: JobId) -> Option<&Job> {
         self.jobs.get(id).map(|row| &*row.job)
     }
@@ -181,7 +181,7 @@ impl Ledger {
         }
     }
 
-    /// Returns the stored priority of a job, if it can still be valid.
+    /// Returns the cached priority of job `id`, or `None` if it can no longer be valid.
     pub fn cached_priority(&self, id: JobId) -> Option<CachedPriority> {
         self.jobs.get(id)?.cached_priority
     }
@@ -204,7 +204,7 @@ impl Ledger {
         job.eligible = job.eligible.with_eligibility(is_unblocked && is_wanted, now);
     }
 
-    /// Removes a job.
+    /// Removes and returns job `id`, or returns `None` if it is not live.
     pub fn remove(&mut self, id: JobId) -> Option<Job> {
         let job = *self.jobs.remove(id)?.job;
         self.count_job(id, &job, false);
@@ -233,8 +233,8 @@ impl Ledger {
         self.recompute_all_places();
     }
 
-    /// Drops the results of earlier [scans](super::ScanCursor), because a job or a limit has changed. Until then, a scan skips each association
-    /// in which an earlier scan found nothing to change. A push begins a scan for each association with held jobs. Without these results,
+    /// Notes that a job or a limit has changed, and so drops the results of earlier [scans](super::ScanCursor). Until then, a scan skips each
+    /// association in which an earlier scan found nothing to change. A push begins a scan for each association with held jobs. Without these results,
     /// each of the scans would search all associations that wait for the same headroom.
     pub fn note_any_change(&mut self) {
         self.held.note_any_change();

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn size(nodes: u64, cores: u64) -> Size {
+    fn make_size(nodes: u64, cores: u64) -> Size {
         Size::new(nodes, cores, (nodes * cores) % 7)
     }
 
@@ -161,7 +161,7 @@ mod tests {
         for (what, ids) in [("rising", rising), ("falling", falling), ("outwards", outwards)] {
             let mut line = HeldLine::default();
             for id in ids {
-                line.insert(JobId(id), size(1 + id % 7, 1 + id % 5));
+                line.insert(JobId(id), make_size(1 + id % 7, 1 + id % 5));
                 let longest = line.blocks.values().map(|block| block.members.len()).max();
                 assert!(longest <= Some(BLOCK), "{what}: {longest:?}");
             }
@@ -180,10 +180,10 @@ mod tests {
             for (id, nodes, cores, is_inserted) in ops {
                 if is_inserted || !plain.contains_key(&JobId(id)) {
                     // The size of a job does not change while the job is in a line.
-                    if plain.insert(JobId(id), size(nodes, cores)).is_some() {
+                    if plain.insert(JobId(id), make_size(nodes, cores)).is_some() {
                         line.remove(JobId(id));
                     }
-                    line.insert(JobId(id), size(nodes, cores));
+                    line.insert(JobId(id), make_size(nodes, cores));
                 } else {
                     plain.remove(&JobId(id));
                     line.remove(JobId(id));

@@ -45,7 +45,8 @@ impl Overtaken {
         self.is_active && self.kept_in.is_none()
     }
 
-    /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit.
+    /// Returns the scope that must keep headroom for the job: the narrowest scope in which the job does not fit. Returns `None` if the job
+    /// fits in all scopes, or if it is not active.
     fn narrowest_without_headroom(&self, accounts: &Accounts) -> Option<ScopeId> {
         let mut scopes = accounts.scopes_of(self.association, self.queue.as_ref()).filter(|_| self.is_active);
         scopes.find(|(_, scope)| scope.lacks_headroom(self.size)).map(|(id, _)| id)
@@ -115,7 +116,7 @@ impl OvertakenJobs {
     }
 
     /// Returns the association whose overtaken job is released first: the job fits in all its scopes and shares a scope with `association`.
-    /// Skips associations for which `is_left` returns false.
+    /// Skips associations for which `is_left` returns false. Returns `None` if no overtaken job fits.
     pub(super) fn find_first_ready(
         &self,
         accounts: &Accounts,

@@ -186,7 +186,7 @@ impl ScanCursor {
     }
 
     /// Returns the association that the scan searches next: the scan's own association, or one that waits in the same scopes. An overtaken
-    /// job that fits in all its scopes comes first.
+    /// job that fits in all its scopes comes first. Returns `None` if all were searched.
     pub(super) fn choose_association(&mut self, ledger: &Ledger) -> Option<AssociationId> {
         if let Some(first) =
             ledger.overtaken.find_first_ready(&ledger.accounts, self.association(), |of| !self.was_tried(of))
@@ -201,7 +201,8 @@ impl ScanCursor {
         best.map(|key| key.association).or(own)
     }
 
-    /// Returns the first association in the line of scope `id` that the scan has not searched and that has a job that fits.
+    /// Returns the first association in the line of scope `id` that the scan has not searched and that has a job that fits, or `None` if
+    /// there is no such association.
     fn find_next_in_scope(
         &mut self,
         overtaken: &OvertakenJobs,
@@ -247,7 +248,7 @@ fn find_newly_overtaken(ledger: &Ledger, id: ScopeId, scope: &LimitScope) -> Opt
     overtaken.map(|(_, association)| *association).find(is_new)
 }
 
-/// Returns the first held job of an association, or its first held job that counts in `scope`.
+/// Returns the first held job of `association`, or its first held job that counts in `scope`. Returns `None` if there is no such job.
 fn find_head_job(
     accounts: &Accounts,
     association: AssociationId,

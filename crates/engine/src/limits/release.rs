@@ -137,7 +137,8 @@ impl ScanCursor {
         self.tried.contains(&association)
     }
 
-    /// Returns the place in the line of a scope after which the search continues.
+    /// Returns the place in the line of scope `id` after which the search continues, or `None` if the search begins at the head of the
+    /// line.
     pub(super) fn search_end(&self, id: ScopeId, scope: &LimitScope) -> Option<LineKey> {
         let end = self.search_ends.get(&id)?;
         let gave_headroom =
@@ -208,7 +209,8 @@ impl AssociationScan {
         AssociationScan { found: BinaryHeap::new(), unsearched }
     }
 
-    /// Releases the next job of the association that fits, or removes names from it. Adds the cost to `comparisons`.
+    /// Releases the next job of `association` that fits, or removes names from it. Returns `None` if no job of the association changes.
+    /// Adds the cost to `comparisons`.
     fn apply_next_change(
         &mut self,
         ledger: &mut Ledger,

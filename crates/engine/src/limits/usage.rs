@@ -17,7 +17,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Returns the counters of one queue.
+    /// Returns the counters of the association's jobs in `queue`.
     pub fn tally_in_queue(&self, queue: &str) -> Tally {
         let found = self.queues.binary_search_by(|(name, _)| name.as_str().cmp(queue));
         found.ok().and_then(|at| self.queues.get(at)).map_or(Tally::default(), |(_, tally)| *tally)

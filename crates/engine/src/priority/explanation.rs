@@ -145,7 +145,7 @@ impl Explanation {
     }
 
     /// Returns the explanation of an expedited job.
-    pub(super) fn expedited() -> Self {
+    pub(super) fn for_expedited_job() -> Self {
         Explanation::without_terms(Outcome::Expedited, PRIORITY_MAX)
     }
 

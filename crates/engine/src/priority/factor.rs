@@ -193,7 +193,7 @@ impl WeightedFactors {
     pub fn explain_values(&self, urgency: i64, values: &[f64; MAX_FACTORS], zero: ZeroScore) -> Explanation {
         match urgency {
             URGENCY_HOLD => Explanation::held_by_urgency(),
-            URGENCY_EXPEDITE => Explanation::expedited(),
+            URGENCY_EXPEDITE => Explanation::for_expedited_job(),
             _ => {
                 let terms =
                     self.all().zip(values).map(|((factor, weight), value)| (factor.name, weight, *value));
@@ -206,7 +206,7 @@ impl WeightedFactors {
     pub fn explain(&self, subject: &Subject<'_>) -> Explanation {
         match subject.urgency {
             URGENCY_HOLD => Explanation::held_by_urgency(),
-            URGENCY_EXPEDITE => Explanation::expedited(),
+            URGENCY_EXPEDITE => Explanation::for_expedited_job(),
             _ => {
                 let terms = self.all().map(|(row, weight)| (row.name, weight, (row.value)(subject)));
                 Explanation::from_terms(terms, subject.book.config().zero_score)

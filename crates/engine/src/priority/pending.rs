@@ -64,7 +64,7 @@ impl<T> Default for Pending<T> {
 }
 
 impl<T> Pending<T> {
-    /// Adds a job, or replaces its queue, priorities and note. Returns the previous note.
+    /// Adds a job, or replaces its queue, priorities and note. Returns the previous note, or `None` for a new job.
     pub fn put(&mut self, queue: Option<&QueueName>, job: PendingJob, note: T) -> Option<T> {
         let place = self.positions.get(job.id).copied();
         if let Some(place) = place
@@ -111,7 +111,7 @@ impl<T> Pending<T> {
         at
     }
 
-    /// Removes a job, and returns its note.
+    /// Removes job `id`. Returns its note, or `None` if the job is not pending.
     pub fn remove(&mut self, id: JobId) -> Option<T> {
         let place = self.positions.remove(id)?;
         self.stale.remove(&id);
@@ -139,7 +139,7 @@ impl<T> Pending<T> {
         before.is_some_and(|before| before != current)
     }
 
-    /// Sets the posted priority of a job and its note. Returns the previous job and note.
+    /// Sets the posted priority of job `id` and its note. Returns the previous job and note, or `None` if the job is not pending.
     pub fn set_posted(&mut self, id: JobId, posted: u32, note: T) -> Option<(PendingJob, T)> {
         self.change_job(id, |job, noted| {
             let before = *job;
@@ -162,7 +162,7 @@ impl<T> Pending<T> {
         all.for_each(|job| job.is_incomparable = true);
     }
 
-    /// Returns a job with both priorities, and its note.
+    /// Returns job `id` with both priorities, and its note, or `None` if the job is not pending.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &T)> {
         let place = self.positions.get(id)?;
         let queue = self.queues.get(place.queue as usize)?;

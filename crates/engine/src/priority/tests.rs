@@ -75,7 +75,7 @@ fn opposite_infinities_make_a_score_of_0() {
 fn urgency_alone_decides_without_terms() {
     for (explanation, outcome, priority) in [
         (Explanation::held_by_urgency(), Outcome::HeldByUrgency, 0),
-        (Explanation::expedited(), Outcome::Expedited, PRIORITY_MAX),
+        (Explanation::for_expedited_job(), Outcome::Expedited, PRIORITY_MAX),
     ] {
         assert!(explanation.terms().is_empty() && !explanation.is_by_terms());
         assert_eq!((explanation.outcome, explanation.priority), (outcome, priority));
@@ -105,7 +105,9 @@ fn factor_weights_are_equal_if_each_weight_is_equal() {
 #[test]
 fn a_rebuilt_explanation_has_the_outcome_of_the_urgency() {
     let weights = WeightedFactors::new(Factors::default(), &Weights::default(), &[]);
-    for (urgency, explanation) in [(0, Explanation::held_by_urgency()), (31, Explanation::expedited())] {
+    for (urgency, explanation) in
+        [(0, Explanation::held_by_urgency()), (31, Explanation::for_expedited_job())]
+    {
         assert_eq!(weights.explain_values(urgency, &[0.0; MAX_FACTORS], ZeroScore::Hold), explanation);
     }
     let by_terms = weights.explain_values(16, &[0.0; MAX_FACTORS], ZeroScore::Hold);

@@ -97,7 +97,7 @@ impl Agenda {
     }
 }
 
-/// Marks an association as scheduled; returns true if it was not scheduled before.
+/// Marks the association at index `at` as queued for the next refresh. Returns true if it was not queued before.
 fn mark_queued(entries: &mut [UsageEntry], at: u32) -> bool {
     entries.get_mut(at as usize).is_some_and(|entry| !std::mem::replace(&mut entry.queued, true))
 }

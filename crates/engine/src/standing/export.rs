@@ -30,7 +30,7 @@ pub struct EvictedUsage {
     pub sum: f64,
     /// The time of `sum`.
     pub since: f64,
-    /// All jobs that ended up to this time were evicted.
+    /// All jobs that ended at or before this time were evicted.
     pub horizon: f64,
     /// The pushed usage.
     pub pushed: f64,
@@ -73,7 +73,7 @@ impl Standing {
         tree.rank(rule.policy, &rule.options).ok().map(AsPushed)
     }
 
-    /// Returns the fair-share of an association in `ranking`.
+    /// Returns the fair-share of the association of `user` in `bank` in `ranking`, or `None` if the tree lacks the association.
     pub fn fairshare_as_pushed(&self, ranking: &AsPushed, user: UserId, bank: &BankName) -> Option<f64> {
         ranking.0.fairshare(self.node(self.find(user, bank)?)?)
     }
@@ -136,7 +136,7 @@ impl Standing {
         })
     }
 
-    /// Returns a leaf of the tree, with the pushed usage.
+    /// Returns the leaf of `user` in `bank`, with the pushed usage, or `None` if the tree lacks the leaf.
     pub fn leaf(&self, user: UserId, bank: &BankName) -> Option<Leaf> {
         self.site.as_ref()?.leaf(self.usages.entry(self.find(user, bank)?.0)?, Some(user), bank)
     }
@@ -154,7 +154,7 @@ impl Standing {
 }
 
 impl Ranked {
-    /// Returns the leaf of `entry`, with the pushed usage.
+    /// Returns the leaf of `entry`, with the pushed usage, or `None` if the tree lacks the leaf.
     fn leaf(&self, entry: &UsageEntry, user: Option<UserId>, bank: &BankName) -> Option<Leaf> {
         let (tree, node) = (&self.tree, entry.leaf?);
         let (usage, counted) = entry.pushed();

@@ -165,7 +165,7 @@ impl Standing {
         Some(self.usages.entry(association.0)?.usage(now, site.mode, site.scale.half_life()))
     }
 
-    /// Returns the node of an association in [`Standing::tree`].
+    /// Returns the node of `association` in [`Standing::tree`], or `None` if the tree lacks the association.
     pub fn node(&self, association: Index) -> Option<NodeId> {
         self.usages.entry(association.0)?.leaf
     }
@@ -176,7 +176,8 @@ impl Standing {
         Some(self.usages.entry(*at)?.job_key()?.0)
     }
 
-    /// Returns the tree of the last refresh. Its usages are scaled, which does not change their order.
+    /// Returns the tree of the last refresh, or `None` if no tree was pushed. The usages in the tree are scaled, which does not change
+    /// their order.
     pub fn tree(&self) -> Option<&Tree> {
         self.site.as_ref().map(|site| &site.tree)
     }
@@ -186,7 +187,7 @@ impl Standing {
         self.site.as_ref().filter(|site| site.is_ranked).map(|site| &site.ranking)
     }
 
-    /// Returns the units of the usages in the tree.
+    /// Returns the units of the usages in the tree, or `None` if no tree was pushed.
     pub fn scale(&self) -> Option<Scale> {
         self.site.as_ref().map(|site| site.scale)
     }

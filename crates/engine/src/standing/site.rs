@@ -114,7 +114,7 @@ impl Leaf {
 }
 
 impl Watermark {
-    /// Returns the watermark of a usage that includes all jobs that ended up to `end`, in seconds since the epoch.
+    /// Returns the watermark of a usage that includes all jobs that ended at or before `end`, in seconds since the epoch.
     pub fn through(end: f64) -> Watermark {
         Watermark { end }
     }

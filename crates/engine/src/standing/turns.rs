@@ -82,7 +82,8 @@ impl Turns {
         self.take(|_| cost)
     }
 
-    /// Returns the association with the next turn, like [`Turns::next`], with a cost that depends on the association.
+    /// Returns the association with the next turn, like [`Turns::next`], with a `cost` that depends on the association. Returns `None` if
+    /// there are no turns.
     pub fn take(&mut self, cost: impl FnOnce(NodeId) -> f64) -> Option<NodeId> {
         let leaf = self.first()?;
         self.charge(leaf, cost(leaf))?;
@@ -124,7 +125,7 @@ impl Turns {
         order
     }
 
-    /// Returns the usage of an association or a bank with all charges so far, in the units of the tree.
+    /// Returns the usage of an association or a bank with all charges so far, in the units of the tree. Returns `None` for an unknown node.
     pub fn usage(&self, node: NodeId) -> Option<f64> {
         self.nodes.get(&node).map(|node| node.usage)
     }

@@ -261,7 +261,7 @@ fn explain_posted(view: &View<'_>, job: &Job, priced: &PricedJob, age: f64) -> P
     }
 }
 
-/// Joins reasons to one, with the code of the first and the texts of all.
+/// Joins `notes` into one note, with the code of the first and the texts of all. Returns `None` if `notes` is empty.
 fn join_notes(notes: &[Note]) -> Option<Note> {
     let text = notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("; ");
     notes.first().map(|first| Note { code: first.code.clone(), text })

@@ -87,7 +87,8 @@ impl<'a> Bounds<'a> {
         }
     }
 
-    /// Removes and returns the jobs that end next, all at one time, and sets `at` to that time.
+    /// Removes and returns the jobs that end next, all at one time, and sets `at` to that time. Returns `None` if no
+    /// job is left.
     fn take_next_ends(&mut self, at: &mut f64) -> Option<Vec<JobId>> {
         let (end, first) = self.ends.pop_first()?;
         let mut ended = vec![first];

@@ -159,7 +159,7 @@ pub fn jobs_page(view: &View<'_>, wanted: &JobsWanted, now: f64) -> JobsPage {
     page
 }
 
-/// Returns true if an association has this bank, or the tree contains it.
+/// Returns true if an association is in `bank`, or if the tree contains `bank`.
 fn knows_bank(view: &View<'_>, bank: &str) -> bool {
     view.book.has_bank(bank) || view.standing.tree().is_some_and(|tree| tree.bank(bank).is_some())
 }

@@ -63,7 +63,7 @@ pub use usages::{UsagesPage, Used, tree_page, usages};
 
 use std::borrow::Cow;
 
-/// Returns a code for programs with a text for people.
+/// Creates a note: a code for programs with a text for people.
 pub fn note(code: &'static str, text: impl Into<String>) -> Note {
     Note { code: Cow::Borrowed(code), text: text.into() }
 }

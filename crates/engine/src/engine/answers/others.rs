@@ -36,14 +36,14 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Returns a keeper without a name or a time.
+    /// Creates a keeper without a name or a time.
     pub fn plain(cause: &'static str, text: impl Into<String>) -> Keeper {
         Keeper { cause: Cow::Borrowed(cause), text: text.into(), name: None, at: None }
     }
 }
 
 /// Parses the name of a dependency on another job. Returns that job, the awaited action in words, and the scheme that
-/// users write in the jobspec.
+/// users write in the jobspec. Returns `None` for any other dependency.
 fn parse_awaited_job(name: &str) -> Option<(JobId, &'static str, &'static str)> {
     let (condition, id) = name.split_once('=')?;
     let (awaited_action, scheme) = match condition {
@@ -213,7 +213,8 @@ fn has_headroom(view: &View<'_>, association: AssociationId, queue: Option<&Queu
     view.limits().headroom(association, queue).exceeded(job.size).is_empty()
 }
 
-/// Returns another bank of the user that accepts the job, and in which no limit holds it.
+/// Suggests another bank of the user that accepts the job, and in which no limit holds the job. Returns `None` if
+/// it finds none.
 fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts<'_>) -> Option<Note> {
     let permits =
         |queue: &QueueName, other: AssociationId| view.forbidden_queue(other, Some(queue.as_str())).is_none();
@@ -229,7 +230,7 @@ fn suggest_bank(view: &View<'_>, own: AssociationId, job: &Job, facts: &JobFacts
     Some(note("bank", format!("bank {bank} has headroom for it: flux update {id} bank={bank}")))
 }
 
-/// Returns another queue in which no limit holds the job.
+/// Suggests another queue in which no limit holds the job. Returns `None` if it finds none.
 fn suggest_queue(view: &View<'_>, own: AssociationId, job: &Job, id: JobId) -> Option<Note> {
     let queues = view.book.association(own)?.queues.iter();
     let mut queues = queues.filter(|queue| job.queue.as_ref() != Some(queue)).take(MOST_TRIED);

@@ -239,7 +239,7 @@ pub struct SiteSize {
     pub jobs: usize,
 }
 
-/// Returns the content of `query`.
+/// Returns the answer to a `query` of the plugin.
 pub fn snapshot(view: &View<'_>) -> Snapshot {
     let factors = view.weighed.all().map(|(factor, weight)| (factor.name, weight));
     let weights = view.book.weights().iter().chain(factors);
@@ -306,7 +306,7 @@ fn list_removed(view: &View<'_>, user: Option<UserId>) -> Vec<AssociationSnapsho
     shown.collect()
 }
 
-/// Returns a counter as a number of JSON, which Flux limits to 63 bits.
+/// Converts a counter to a signed number, because Flux limits the integers of JSON to 63 bits.
 fn to_signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
 }

@@ -278,7 +278,7 @@ pub fn standing(view: &View<'_>, wanted: &StandingsWanted, public: Open, heading
     }
 }
 
-/// Returns a page of associations.
+/// Returns a page of the associations that `wanted` selects, as of `now`.
 pub fn standings(view: &View<'_>, wanted: &StandingsWanted, now: f64) -> StandingsPage {
     let is_bank = |record: &Association| wanted.bank.as_ref().is_none_or(|bank| record.bank.as_str() == bank);
     let after = wanted.after.as_ref().map(|(user, bank)| (*user, bank.as_str()));

@@ -100,7 +100,7 @@ impl Changes {
         self.set == 0
     }
 
-    /// Returns true if this input changed.
+    /// Returns true if the input `change` changed.
     pub fn contains(self, change: Change) -> bool {
         self.set & (1 << change as u32) != 0
     }
@@ -174,7 +174,7 @@ impl FairshareChanges {
 }
 
 impl PostedPriorities {
-    /// Returns the inputs that changed since the posted priority of a job was computed, if `made` replaces it.
+    /// Returns the inputs that changed between the posted priority of job `id` and its new priority `made`.
     pub(super) fn changes_since(
         &self,
         id: JobId,

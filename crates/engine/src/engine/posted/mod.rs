@@ -245,7 +245,8 @@ impl PostedPriorities {
         self.pending.is_misplaced(id, depth)
     }
 
-    /// Returns the posted and the current priority of a pending job, and the inputs of the posted priority.
+    /// Returns the posted and the current priority of job `id`, and the inputs of the posted priority. Returns `None` if the job is not
+    /// pending.
     pub fn get(&self, id: JobId) -> Option<(PendingJob, &Posted)> {
         self.pending.get(id)
     }

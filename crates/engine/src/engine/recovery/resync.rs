@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The comparison of all jobs with Flux after a panic.
 //!
-//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of the call are lost. So
+//! A panic may come between two effects. Then Flux lacks decisions that the engine has recorded, and the facts of the callback are lost. So
 //! each known job is looked up in Flux, a slice in every reactor turn, and replayed with the names from its eventlog. A job that Flux does
 //! not have is removed. No release scan runs before the last lookup. Then Flux asks for all priorities. `panicked.rs` carries this out.
 
@@ -22,7 +22,7 @@ pub(super) struct Resync {
     due: Vec<JobId>,
     /// Jobs whose lookups have no answer yet.
     in_hand: Vec<JobId>,
-    /// Jobs whose calls panicked. The ledger may lack them.
+    /// Jobs whose callbacks panicked. The ledger may lack them.
     suspects: BTreeSet<JobId>,
     /// Panics since the last comparison that ended.
     panics: u8,
@@ -43,12 +43,12 @@ impl Resync {
 }
 
 impl Recovery {
-    /// Returns true if a call panicked and the jobs have not been compared with Flux since.
-    pub fn is_doubtful(&self) -> bool {
+    /// Returns true if a callback panicked and the jobs have not been compared with Flux since.
+    pub fn needs_comparison(&self) -> bool {
         self.resync.panics > 0
     }
 
-    /// Notes that a panic cut a call about job `id` short. Returns true if the jobs are to be compared with Flux, and false after too
+    /// Notes that a callback panicked, which may have been about job `id`. Returns true if the jobs are to be compared with Flux, and false after too
     /// many panics in a row.
     ///
     /// The ledger recounts all jobs at once, not in slices. The panic may have come between the two halves of a change, so any counter

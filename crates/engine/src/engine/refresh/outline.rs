@@ -23,12 +23,12 @@ pub struct LiveOutline {
 }
 
 impl LiveOutline {
-    /// Returns the name of the ranking policy.
+    /// Returns the name of the ranking policy, or `None` if no tree was pushed.
     pub fn policy(&self) -> Option<Word> {
         self.rule.map(|(policy, _)| Cow::Borrowed(policy.name()))
     }
 
-    /// Returns the options of the ranking policy, by name.
+    /// Returns the options of the ranking policy, by name, or `None` if no tree was pushed.
     pub fn options(&self) -> Option<BTreeMap<String, String>> {
         let (policy, options) = self.rule?;
         let settings = options.settings().into_iter().filter(|(name, _)| Options::applies(name, policy));

@@ -16,7 +16,7 @@ const HOUR: f64 = 3_600.0;
 /// The age, in seconds, from which the age term no longer grows.
 const AGE_MAX: f64 = 100.0 * HOUR;
 
-fn settings() -> Settings {
+fn settings_with_age() -> Settings {
     Settings { age_weight: 1_000, age_max: AGE_MAX, ..Settings::default() }
 }
 
@@ -79,7 +79,7 @@ fn max_wait_behind_outweighs_the_largest_difference_of_all_other_terms() {
 
 #[test]
 fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
-    let sized = |size_weight| Settings { size_weight, ..settings() };
+    let sized = |size_weight| Settings { size_weight, ..settings_with_age() };
     let asks = |engine: &mut Engine, settings| {
         let effects = engine.handle(NOW, Event::Settings(settings));
         count_effects(&effects, |effect| matches!(effect, Effect::ReadSiteNodes))
@@ -100,13 +100,13 @@ fn the_engine_reads_the_number_of_nodes_once_and_only_if_size_counts() {
 
 #[test]
 fn only_settings_of_age_and_size_request_all_priorities() {
-    let mut host = host_with_settings(settings());
+    let mut host = host_with_settings(settings_with_age());
     for (what, settings, asks) in [
-        ("the cap", Settings { age_max: AGE_MAX / 2.0, ..settings() }, true),
-        ("the weight", settings(), true),
-        ("annotations", Settings { annotate: true, ..settings() }, false),
-        ("a size", Settings { size_weight: 1, ..settings() }, true),
-        ("max_wait_behind", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings() }, true),
+        ("the cap", Settings { age_max: AGE_MAX / 2.0, ..settings_with_age() }, true),
+        ("the weight", settings_with_age(), true),
+        ("annotations", Settings { annotate: true, ..settings_with_age() }, false),
+        ("a size", Settings { size_weight: 1, ..settings_with_age() }, true),
+        ("max_wait_behind", Settings { max_wait_behind: 1.0, size_weight: 1, ..settings_with_age() }, true),
     ] {
         assert_eq!(requests_all_later(&mut host, NOW, settings), asks, "{what}");
     }
@@ -115,7 +115,7 @@ fn only_settings_of_age_and_size_request_all_priorities() {
 #[test]
 fn live_fair_share_leaves_new_age_settings_to_the_next_refresh() {
     let mut host = super::live::live_host(fairshare::Policy::FairTree);
-    assert!(!requests_all_later(&mut host, NOW, settings()));
+    assert!(!requests_all_later(&mut host, NOW, settings_with_age()));
 }
 
 #[test]
@@ -151,11 +151,11 @@ fn the_timer_requests_all_priorities_only_if_time_changes_one() {
         ("at the cap, in DEPEND", &in_depend, 1_000, 1.0, false),
         ("at the cap, running", &running, 1_000, 1.0, false),
     ] {
-        let mut host = host_with_settings(Settings { age_weight, ..settings() });
+        let mut host = host_with_settings(Settings { age_weight, ..settings_with_age() });
         submit(&mut host, 1);
         change(&mut host);
         let mut engine = make_site(|_| ()).engine;
-        engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
+        engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings_with_age() }));
         engine.handle(NOW, Event::New(Host::facts(ID, &host.jobs[&ID])));
         engine.handle(NOW, Event::Timer(Timer::Turn));
         let effects = engine.handle(NOW + after, Event::Timer(Timer::Refresh));
@@ -168,7 +168,7 @@ fn a_moved_reference_changes_priorities_only_if_ages_have_a_weight() {
     for (age_weight, after, changes_priorities) in
         [(1_000, 0.0, false), (1_000, 2.0 * AGE_MAX, true), (0, 2.0 * AGE_MAX, false)]
     {
-        let mut host = host_with_settings(Settings { age_weight, ..settings() });
+        let mut host = host_with_settings(Settings { age_weight, ..settings_with_age() });
         host.engine.handle(NOW + after, Event::Gone(JobId(9)));
         assert_eq!(host.engine.move_reference(), changes_priorities, "{age_weight} {after}");
         assert!(!host.engine.move_reference(), "a reference that has just moved does not move again");
@@ -183,7 +183,7 @@ fn a_new_job_ages_from_its_submission() {
         ("urgency 0", 0, false, Eligible::For(0.0)),
         ("blocked", 16, true, Eligible::For(0.0)),
     ] {
-        let mut host = host_with_settings(settings());
+        let mut host = host_with_settings(settings_with_age());
         let job = HostJob { urgency, submitted: NOW - 5.0, ..HostJob::new(7) };
         host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
@@ -199,7 +199,7 @@ fn a_new_job_ages_from_its_submission() {
 /// DEPEND, and the age continues.
 #[test]
 fn a_blocked_job_does_not_age_until_it_has_left_depend() {
-    let mut host = host_with_settings(settings());
+    let mut host = host_with_settings(settings_with_age());
     let job = HostJob::new(7);
     host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
     host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
@@ -213,7 +213,7 @@ fn a_blocked_job_does_not_age_until_it_has_left_depend() {
 
 #[test]
 fn a_job_keeps_its_age_while_its_urgency_is_0() {
-    let mut host = host_with_settings(settings());
+    let mut host = host_with_settings(settings_with_age());
     let id = submit(&mut host, 1);
     host.now += 10.0 * HOUR;
     host.set_urgency(id, 0);
@@ -231,7 +231,7 @@ fn eventlogs_are_read_when_an_age_weight_is_set() {
     let all = [State::Depend, State::Priority, State::Sched, State::Run];
     let during_replay = |age_weight| {
         let mut engine = make_site(|_| ()).engine;
-        engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
+        engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings_with_age() }));
         for (number, state) in all.into_iter().enumerate() {
             let job = HostJob { state, bank: Some("A".to_owned()), ..HostJob::new(7) };
             engine.handle(NOW, Event::New(Host::facts(JobId(number as u64 + 1), &job)));
@@ -253,12 +253,14 @@ fn eventlogs_are_read_when_an_age_weight_is_set() {
         ("ages stop counting", after_replay(5), 0, Vec::new()),
         ("the replay has not ended", during_replay(0), 7, Vec::new()),
     ] {
-        let effects = engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings() }));
+        let effects = engine.handle(NOW, Event::Settings(Settings { age_weight, ..settings_with_age() }));
         assert_eq!(requested_eventlogs(&effects), wanted, "{what}");
     }
     let mut engine = after_replay(0);
-    let effects =
-        engine.handle(NOW, Event::Settings(Settings { age_max: AGE_MAX / 2.0, age_weight: 0, ..settings() }));
+    let effects = engine.handle(
+        NOW,
+        Event::Settings(Settings { age_max: AGE_MAX / 2.0, age_weight: 0, ..settings_with_age() }),
+    );
     assert_eq!(requested_eventlogs(&effects), [], "another age_max without a weight requests no eventlog");
 }
 
@@ -321,7 +323,7 @@ fn an_eventlog_shows_from_when_on_a_job_ages() {
         ("blocked", vec![(2.0, blocked(true))], Eligible::For(2.0)),
         ("urgency 0", vec![(5.0, Past::Urgency(0))], Eligible::For(5.0)),
     ] {
-        let mut host = host_with_settings(settings());
+        let mut host = host_with_settings(settings_with_age());
         let id = submit(&mut host, 1);
         let past = begins.iter().cloned().chain(more).map(|(after, what)| (NOW + after, what)).collect();
         host.engine.handle(NOW + 100.0, Event::Past(id, past));
@@ -334,7 +336,7 @@ fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count()
     for (age_weight, limit, asks) in [(1_000, 9, true), (0, 9, false), (1_000, 0, false), (0, 0, false)] {
         let limits = Association { max_sched_jobs: Limit(limit), ..association(7, "A") };
         let mut host = Host::with_data(vec![record(limits, "A")], Vec::new());
-        host.send_event(Event::Settings(Settings { age_weight, ..settings() }));
+        host.send_event(Event::Settings(Settings { age_weight, ..settings_with_age() }));
         let id = submit(&mut host, 1);
         let past = vec![(NOW, Past::Urgency(16)), (NOW, Past::Accepted)];
         let effects = host.engine.handle(NOW, Event::Past(id, past));
@@ -346,12 +348,16 @@ fn a_released_job_gets_a_new_priority_when_its_eventlog_is_read_and_ages_count()
 
 #[test]
 fn the_age_snapshot_shows_the_settings_and_the_jobs_near_max_wait_behind() {
-    let mut host = host_with_settings(settings());
+    let mut host = host_with_settings(settings_with_age());
     let ages_only = crate::engine::age::age_snapshot(&host.engine.view());
     assert_eq!((ages_only.max_wait_behind, ages_only.site_nodes, ages_only.weight), (None, None, 1_000));
     // 1,000 points in 100 hours are 240 points a day.
     assert_eq!(ages_only.per_day, 240.0);
-    host.send_event(Event::Settings(Settings { size_weight: 1, max_wait_behind: 40.0 * HOUR, ..settings() }));
+    host.send_event(Event::Settings(Settings {
+        size_weight: 1,
+        max_wait_behind: 40.0 * HOUR,
+        ..settings_with_age()
+    }));
     let submitted = [0.0, 20.0, 31.0].map(|hour| {
         host.now = NOW + hour * HOUR;
         submit(&mut host, 1)
@@ -378,7 +384,7 @@ fn the_shown_terms_have_the_true_age_and_sum_to_the_priority() {
         (0.0, 250.0 * HOUR, 1.0),
         (48.0 * HOUR, 250.0 * HOUR, f64::INFINITY),
     ] {
-        let mut host = host_with_settings(Settings { max_wait_behind, ..settings() });
+        let mut host = host_with_settings(Settings { max_wait_behind, ..settings_with_age() });
         let ids = [1, 1].map(|nodes| submit(&mut host, nodes));
         host.now += waited;
         let later = submit(&mut host, 1);

@@ -26,18 +26,18 @@ pub fn check_cached_priority(engine: &Engine, now: f64, id: JobId, urgency: i64)
     assert_eq!(cached, computed, "{id}");
 }
 
-fn records(fairshare: f64) -> Vec<AssociationRecord> {
+fn make_records(fairshare: f64) -> Vec<AssociationRecord> {
     let of = |user, bank| AssociationRecord { fairshare, ..record(association(user, bank), bank) };
     vec![of(7, "A"), of(7, "B"), of(8, "A")]
 }
 
-fn queues(priority: i64) -> Vec<Queue> {
+fn make_queues(priority: i64) -> Vec<Queue> {
     vec![Queue { priority, ..queue("q1") }, Queue { priority: 3, ..queue("q2") }]
 }
 
 /// Returns a host with a job whose priority is cached. The priority is 50,000 for the fair-share plus 10,000 for the queue.
 fn make_site() -> (Host, JobId) {
-    let mut host = Host::with_data(records(0.5), queues(1));
+    let mut host = Host::with_data(make_records(0.5), make_queues(1));
     let id = host.submit(HostJob::new(7).queue("q1").bank("A")).unwrap();
     reprioritize(&mut host);
     reprioritize(&mut host);
@@ -54,7 +54,7 @@ fn posted_priority(host: &Host, id: JobId) -> i64 {
     host.jobs[&id].priority.unwrap()
 }
 
-fn weights(name: &str, weight: i64) -> Event<'static> {
+fn weights_event(name: &str, weight: i64) -> Event<'static> {
     Event::Weights(vec![(name.to_owned(), weight)])
 }
 
@@ -68,7 +68,7 @@ fn a_priority_is_computed_once() {
     host.start_job(other_job);
     reprioritize(&mut host);
     assert_eq!(revision(&host), first, "other jobs and time do not change the priority");
-    host.send_event(weights("urgency", 1_000));
+    host.send_event(weights_event("urgency", 1_000));
     reprioritize(&mut host);
     assert!(revision(&host) > first);
     assert_eq!(posted_priority(&host, id), 60_000);
@@ -79,22 +79,22 @@ fn a_change_of_any_input_changes_the_priority() {
     type Change = fn(&mut Host, JobId);
     let rows: &[(&str, Change, i64)] = &[
         ("nothing", |_, _| {}, 60_000),
-        ("fair-share", |host, _| host.send_event(Event::Associations(records(0.25))), 35_000),
-        ("queue", |host, _| host.send_event(Event::Queues(queues(2))), 70_000),
+        ("fair-share", |host, _| host.send_event(Event::Associations(make_records(0.25))), 35_000),
+        ("queue", |host, _| host.send_event(Event::Queues(make_queues(2))), 70_000),
         (
             "bank",
             |host, _| {
-                host.send_event(weights("bank", 10));
+                host.send_event(weights_event("bank", 10));
                 reprioritize(host);
                 host.send_event(Event::Banks(vec![("A".into(), 7.0)]));
             },
             60_070,
         ),
-        ("weight", |host, _| host.send_event(weights("fairshare", 200_000)), 110_000),
+        ("weight", |host, _| host.send_event(weights_event("fairshare", 200_000)), 110_000),
         (
             "zero score",
             |host, _| {
-                host.send_event(weights("queue", -10_000_000));
+                host.send_event(weights_event("queue", -10_000_000));
                 reprioritize(host);
                 reprioritize(host);
                 let zero_score = Some(ZeroScore::Floor);
@@ -117,7 +117,7 @@ fn a_change_of_any_input_changes_the_priority() {
         (
             "its bank",
             |host, id| {
-                host.send_event(weights("bank", 10));
+                host.send_event(weights_event("bank", 10));
                 host.send_event(Event::Banks(vec![("B".into(), 7.0)]));
                 reprioritize(host);
                 host.update_job(id, None, Some("B")).unwrap();
@@ -128,8 +128,8 @@ fn a_change_of_any_input_changes_the_priority() {
             "all at once",
             |host, _| {
                 let policy = Policy {
-                    associations: records(0.75),
-                    queues: queues(1),
+                    associations: make_records(0.75),
+                    queues: make_queues(1),
                     projects: vec!["*".into()],
                     ..Policy::default()
                 };
@@ -152,8 +152,8 @@ fn a_change_of_any_input_changes_the_priority() {
                 host.send_event(Event::Settings(Settings { live: true, ..Settings::default() }));
                 let leaves = vec![leaf(7, "A", 1.0, 0.0), leaf(8, "A", 1.0, 1.0)];
                 let policy = Policy {
-                    associations: records(0.5),
-                    queues: queues(1),
+                    associations: make_records(0.5),
+                    queues: make_queues(1),
                     projects: vec!["*".into()],
                     ..Policy::default()
                 };

@@ -26,7 +26,7 @@ pub fn submit(host: &mut Host, nodes: u64) -> JobId {
 }
 
 /// Returns a host where one job of user 7 may run, a running job, and `N` jobs that the limit holds.
-pub fn host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
+pub fn make_host_with_held_jobs<const N: usize>() -> (Host, JobId, [JobId; N]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = submit(&mut host, 1);
     host.start_job(running_job);

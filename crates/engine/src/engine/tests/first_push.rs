@@ -11,7 +11,7 @@ use crate::engine::{Event, State};
 use crate::ids::JobId;
 use State::{Priority, Sched};
 
-fn projects(projects: &[&str]) -> Event<'static> {
+fn projects_event(projects: &[&str]) -> Event<'static> {
     Event::Projects(projects.iter().map(|project| (*project).into()).collect())
 }
 
@@ -36,13 +36,13 @@ fn unblock_during_push(job: HostJob, records: Vec<AssociationRecord>) -> (Host, 
 fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     let job = HostJob { project: Some("p1".to_owned()), ..HostJob::new(7) };
     let (mut host, id) = unblock_during_push(job.clone(), vec![p1_record("A")]);
-    host.send_event(projects(&["p1"]));
+    host.send_event(projects_event(&["p1"]));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
     // If the push does not bring the project, the job ends at the reprioritize.
     let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
-    host.send_event(projects(&["p2"]));
+    host.send_event(projects_event(&["p2"]));
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (None, 1));
     assert!(host.exceptions[0].1.starts_with("project \"p1\" not valid for user"), "{:?}", host.exceptions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The hand-over to flux-accounting's plugin: the fate of held jobs under that plugin, and requests that make held jobs rest before it is
-//! loaded.
+//! The hand-over to flux-accounting's plugin: the fate of held jobs under that plugin, and the request `rest`, which removes our dependencies
+//! from held jobs before that plugin is loaded.
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
@@ -10,13 +10,13 @@ use crate::engine::{Effect, Engine, Event, Fate, HandOverPage, State, Timer};
 use crate::ids::{JobId, Limit};
 use serde_json::json;
 
-fn fates(host: &Host) -> Vec<(JobId, Fate)> {
+fn list_fates(host: &Host) -> Vec<(JobId, Fate)> {
     let page = crate::engine::hand_over(&host.engine.view(), None, 100).unwrap();
     page.jobs.into_iter().map(|job| (job.id, job.fate)).collect()
 }
 
 /// Returns a host, a running job that fills the limit, and a blocked job that the limit held in the past and then released.
-fn host_with_released_blocked_job() -> (Host, JobId, JobId) {
+fn make_host_with_released_blocked_job() -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
     host.start_job(first_job);
@@ -29,15 +29,15 @@ fn host_with_released_blocked_job() -> (Host, JobId, JobId) {
 }
 
 /// Returns a host, a running job that fills the limit, and a job that the limit holds for the second time.
-fn host_with_job_held_twice() -> (Host, JobId, JobId) {
-    let (mut host, running, held_job) = host_with_released_blocked_job();
+fn make_host_with_job_held_twice() -> (Host, JobId, JobId) {
+    let (mut host, running, held_job) = make_host_with_released_blocked_job();
     host.remove_dependency(held_job, "keep=x");
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit.2"]);
     (host, running, held_job)
 }
 
 /// Returns a host with a running job that fills the limit, and a job that the limit holds.
-fn host_with_held_job() -> (Host, JobId) {
+fn make_host_with_held_job() -> (Host, JobId) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
     host.start_job(first_job);
@@ -48,13 +48,13 @@ fn host_with_held_job() -> (Host, JobId) {
 
 #[test]
 fn a_job_that_a_full_limit_holds_for_the_first_time_stays_held() {
-    let (host, held) = host_with_held_job();
-    assert_eq!(fates(&host), [(held, Fate::Held)]);
+    let (host, held) = make_host_with_held_job();
+    assert_eq!(list_fates(&host), [(held, Fate::Held)]);
 }
 
 #[test]
 fn the_answer_to_hand_over_has_the_documented_members() {
-    let (host, held) = host_with_held_job();
+    let (host, held) = make_host_with_held_job();
     let page = crate::engine::hand_over(&host.engine.view(), None, 1).unwrap();
     let job = json!({
         "id": held.0, "userid": 7, "bank": "A", "queue": null, "urgency": null,
@@ -68,21 +68,21 @@ fn the_answer_to_hand_over_has_the_documented_members() {
 
 #[test]
 fn a_job_that_a_limit_holds_a_second_time_is_ended() {
-    let (host, _, held) = host_with_job_held_twice();
-    assert_eq!(fates(&host), [(held, Fate::Ended)]);
+    let (host, _, held) = make_host_with_job_held_twice();
+    assert_eq!(list_fates(&host), [(held, Fate::Ended)]);
 }
 
 /// Only another plugin blocks the job. flux-accounting's plugin would add its dependency name again, and Flux ignores a name that was
 /// removed once.
 #[test]
 fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
-    let (mut host, running_job, held) = host_with_released_blocked_job();
-    assert_eq!(fates(&host), [(held, Fate::Ended)]);
+    let (mut host, running_job, held) = make_host_with_released_blocked_job();
+    assert_eq!(list_fates(&host), [(held, Fate::Ended)]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.names.is_empty());
     host.end_job(running_job);
-    assert_eq!(fates(&host), [], "the job gets no name if the limit has headroom");
-    let (host, _, held) = host_with_job_held_twice();
+    assert_eq!(list_fates(&host), [], "the job gets no name if the limit has headroom");
+    let (host, _, held) = make_host_with_job_held_twice();
     assert_eq!(
         crate::engine::hand_over(&host.engine.view(), None, 9)
             .unwrap()
@@ -92,24 +92,24 @@ fn a_released_but_blocked_job_is_ended_if_its_limit_is_full() {
             .collect::<Vec<_>>(),
         [false]
     );
-    assert!(host.engine.view().may_rest(held));
+    assert!(host.engine.view().can_rest(held));
 }
 
 /// If a blocked job lost its names now, it would stay in DEPEND. There flux-accounting's plugin would add a name again, and would end the
 /// job because it cannot remove that name.
 #[test]
-fn a_held_and_blocked_job_does_not_rest_before_it_is_unblocked() {
+fn a_rest_request_leaves_the_dependencies_of_a_held_and_blocked_job() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
     host.start_job(first_job);
     let held_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
-    assert!(!host.engine.view().may_rest(held_job));
+    assert!(!host.engine.view().can_rest(held_job));
     host.send_event(Event::Rest(vec![held_job]));
     assert_eq!(host.names(held_job), ["keep=x", "max-running-jobs-user-limit"]);
     let answer = crate::engine::hand_over(&host.engine.view(), None, 9).unwrap().jobs.remove(0);
     assert!(answer.is_kept && answer.fate == Fate::Held);
     host.remove_dependency(held_job, "keep=x");
-    assert!(host.engine.view().may_rest(held_job));
+    assert!(host.engine.view().can_rest(held_job));
     assert_no_drift(&host);
 }
 
@@ -122,27 +122,27 @@ fn a_reservation_of_another_job_keeps_no_job_held() {
     let (released_job, held_job) = (submit(&mut host, 1), submit(&mut host, 1));
     host.end_job(job_a);
     assert_eq!(host.state(released_job), Some(State::Sched));
-    assert_eq!(fates(&host), [(held_job, Fate::Stranded)]);
+    assert_eq!(list_fates(&host), [(held_job, Fate::Stranded)]);
 }
 
 #[test]
-fn a_resting_job_loses_its_names_under_a_full_limit_and_reserves_nothing() {
-    let (mut host, _, held) = host_with_job_held_twice();
+fn a_rest_request_removes_our_dependencies_under_a_full_limit_and_reserves_nothing() {
+    let (mut host, _, held) = make_host_with_job_held_twice();
     let effects = host.engine.handle(NOW, Event::Rest(vec![held]));
     let removed = effects.iter().filter_map(|effect| match effect {
         Effect::RemoveDependency(id, name) if *id == held => Some(name.to_string()),
         _ => None,
     });
     assert_eq!(removed.collect::<Vec<_>>(), ["max-running-jobs-user-limit.2"]);
-    assert_eq!(fates(&host), []);
+    assert_eq!(list_fates(&host), []);
     let ledger = host.engine.ledger();
     let association = ledger.job(held).and_then(|job| job.association()).unwrap();
     assert_eq!(ledger.accounts().usage(association).unwrap().total.reserved.run.jobs(), 0);
 }
 
 #[test]
-fn a_job_that_is_not_held_does_not_rest() {
-    let (mut host, running_job, held_job) = host_with_job_held_twice();
+fn a_rest_request_for_a_running_or_unknown_job_changes_no_job() {
+    let (mut host, running_job, held_job) = make_host_with_job_held_twice();
     host.send_event(Event::Rest(vec![running_job, JobId(4711)]));
     assert_eq!((host.state(running_job), host.state(held_job)), (Some(State::Run), Some(State::Depend)));
     assert_no_drift(&host);
@@ -151,12 +151,12 @@ fn a_job_that_is_not_held_does_not_rest() {
 /// flux-accounting's plugin ends a job if a limit holds it by a name that the job had before. A limit that is full now is not enough.
 #[test]
 fn a_limit_that_becomes_full_later_ends_no_job_that_never_had_its_name() {
-    let (mut host, held_job) = host_with_held_job();
+    let (mut host, held_job) = make_host_with_held_job();
     let mut lowered = association(7, "A");
     (lowered.max_running_jobs, lowered.max_nodes) = (Limit(1), Limit(1));
     host.engine.handle(NOW, Event::Associations(vec![record(lowered, "A")]));
     assert_eq!(host.names(held_job), ["max-running-jobs-user-limit"]);
-    assert_eq!(fates(&host), [(held_job, Fate::Held)]);
+    assert_eq!(list_fates(&host), [(held_job, Fate::Held)]);
 }
 
 /// The fate of a job depends on its names, so there is no answer until all eventlogs are read.
@@ -168,7 +168,7 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
         engine.handle(NOW, Event::Associations(vec![record(limits, "A")]));
         engine
     };
-    let (mut host, held) = host_with_held_job();
+    let (mut host, held) = make_host_with_held_job();
     // The replay has shown a running job, and may show others.
     let mut engine = new_engine();
     let running = host.jobs.values().find(|job| job.state == State::Run).unwrap();
@@ -185,7 +185,7 @@ fn hand_over_has_no_answer_before_all_names_are_known() {
     assert_eq!(crate::engine::hand_over(&host.engine.view(), None, 100), None, "an eventlog cannot be read");
     host.unreadable.clear();
     host.fire_retry_timer();
-    assert_eq!(fates(&host), [(held, Fate::Held)]);
+    assert_eq!(list_fates(&host), [(held, Fate::Held)]);
 }
 
 /// flux-accounting's plugin holds jobs in DEPEND only.
@@ -197,5 +197,5 @@ fn a_job_held_in_priority_would_be_released() {
     host.send_event(Event::Associations(vec![record(limits, "A")]));
     host.send_event(Event::Reprioritize);
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Priority)]);
-    assert_eq!(fates(&host), [(jobs[1], Fate::Released)]);
+    assert_eq!(list_fates(&host), [(jobs[1], Fate::Released)]);
 }

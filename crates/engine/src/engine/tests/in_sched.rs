@@ -2,10 +2,10 @@
 //! Jobs that are held in SCHED at priority 0. The scheduler may have allocated their resources before the hold.
 //! Rules: L12, L16
 
-use super::examples::{assert_no_drift, host_with_held_jobs, make_site, submit};
+use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaves, tree};
-use super::past_depend::{assert_settled, states, which_may_run};
+use super::past_depend::{assert_settled, list_states, which_may_run};
 use super::site::{HostJob, NOW, association, one_job_record, queue, record};
 use super::strict::running_limit_settings;
 use super::why::explain_job;
@@ -19,15 +19,15 @@ use crate::standing::SitePart;
 use State::{Priority, Run, Sched};
 use fairshare::Policy;
 
-fn strict() -> Event<'static> {
+fn strict_limits_event() -> Event<'static> {
     Event::Settings(running_limit_settings(RunningLimits::Strict, &[]))
 }
 
 /// Returns a host with strict running limits where one job may run, a job with urgency 0, and the next job, for which the headroom is
 /// reserved.
-fn submit_resting_and_reserved() -> (Host, [JobId; 2]) {
+fn submit_job_at_urgency_0_and_reserved_job() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
-    host.send_event(strict());
+    host.send_event(strict_limits_event());
     let resting_job = submit(&mut host, 1);
     host.set_urgency(resting_job, 0);
     let next_job = submit(&mut host, 1);
@@ -40,7 +40,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     let records = || vec![one_job_record(7, "B"), record(association(7, "A"), "A")];
     let mut host = Host::with_data(records(), vec![queue("q1")]);
     let held = |host: &Host| host.engine.ledger().jobs().filter(|(_, job)| job.is_held()).count();
-    host.send_event(strict());
+    host.send_event(strict_limits_event());
     let job_in_target_bank = host.submit(HostJob::new(7).bank("B")).unwrap();
     let moved_job = host.submit(HostJob::new(7).bank("A")).unwrap();
     host.force_update(moved_job, None, Some("B".to_owned()));
@@ -68,7 +68,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
     assert_no_drift(&crossed);
     for is_reload in [true, false] {
         let mut engine = Engine::with_small_batches();
-        for event in [strict(), Event::Queues(vec![queue("q1")])] {
+        for event in [strict_limits_event(), Event::Queues(vec![queue("q1")])] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
@@ -86,7 +86,7 @@ fn a_job_held_in_sched_starts_if_its_resources_were_allocated_before() {
 /// The scheduler has no request for the job, so only our limit holds it.
 #[test]
 fn why_does_not_say_that_a_job_held_in_sched_waits_for_resources() {
-    let (mut host, [resting_job, next]) = submit_resting_and_reserved();
+    let (mut host, [resting_job, next]) = submit_job_at_urgency_0_and_reserved_job();
     host.set_urgency(resting_job, 16);
     assert_eq!(which_may_run(&host, &[resting_job, next]), [false, true]);
     let others = |id| explain_job(&host, id).others.iter().map(|it| it.cause.clone()).collect::<Vec<_>>();
@@ -122,7 +122,7 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
 #[test]
 fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
-        let (mut host, running_job, held_job) = host_with_held_jobs::<2>();
+        let (mut host, running_job, held_job) = make_host_with_held_jobs::<2>();
         if is_in_priority {
             host.jobs.get_mut(&held_job[0]).unwrap().state = Priority;
             host.replay_jobs(true, Engine::with_small_batches());
@@ -143,10 +143,10 @@ fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
 #[test]
 fn an_expedited_job_that_was_held_in_sched_is_released() {
     for first in [16, 31] {
-        let (mut host, [waking_job, next_job]) = submit_resting_and_reserved();
+        let (mut host, [waking_job, next_job]) = submit_job_at_urgency_0_and_reserved_job();
         host.set_urgency(waking_job, first);
         host.set_urgency(waking_job, 31);
-        assert_eq!(states(&host, &[waking_job, next_job]), [Sched, Sched]);
+        assert_eq!(list_states(&host, &[waking_job, next_job]), [Sched, Sched]);
         assert_eq!(host.jobs[&waking_job].priority, Some(i64::from(u32::MAX)), "{first}");
         assert!(!host.engine.view().is_held(waking_job), "{first}");
         host.start_job(waking_job);
@@ -236,7 +236,7 @@ fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
 /// Flux would not schedule a job at urgency 0, so the engine need not hold it.
 #[test]
 fn a_job_at_urgency_0_is_not_held_when_another_job_takes_its_headroom() {
-    let (mut host, [resting_job, next_job]) = submit_resting_and_reserved();
+    let (mut host, [resting_job, next_job]) = submit_job_at_urgency_0_and_reserved_job();
     host.start_job(next_job);
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(resting_job), host.jobs[&resting_job].priority), (Some(Sched), Some(0)));
@@ -283,11 +283,11 @@ fn a_job_that_leaves_urgency_0_after_a_restart_is_held_in_priority() {
 #[test]
 fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     for is_reload in [true, false] {
-        let (mut host, [late_job, running_job]) = submit_resting_and_reserved();
+        let (mut host, [late_job, running_job]) = submit_job_at_urgency_0_and_reserved_job();
         host.start_job(running_job);
         host.set_urgency(late_job, 16);
         let mut engine = Engine::with_small_batches();
-        for event in [strict(), Event::Associations(vec![one_job_record(7, "A")])] {
+        for event in [strict_limits_event(), Event::Associations(vec![one_job_record(7, "A")])] {
             engine.handle(NOW, event);
         }
         host.replay_jobs(is_reload, engine);
@@ -328,7 +328,7 @@ fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
 /// The test moves the job to SCHED, as another plugin does by giving it a priority.
 #[test]
 fn a_job_held_in_priority_counts_in_sched_if_another_plugin_moves_it_there() {
-    let (mut host, running_job, [held_job]) = host_with_held_jobs();
+    let (mut host, running_job, [held_job]) = make_host_with_held_jobs();
     host.jobs.get_mut(&held_job).unwrap().state = Priority;
     host.replay_jobs(true, Engine::with_small_batches());
     host.send_event(Event::Associations(vec![one_job_record(7, "A")]));
@@ -372,7 +372,7 @@ fn host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
     let mut host = Host::with_data(records_of_three_associations(), vec![queue("q1")]);
-    host.send_event(strict());
+    host.send_event(strict_limits_event());
     host.send_event(policy(records_of_three_associations(), Some(1)));
     let running_job = host.submit(HostJob::new(8).bank("B")).unwrap();
     let held_job = host.submit(HostJob::new(7).bank("A")).unwrap();
@@ -411,7 +411,7 @@ fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
             for is_known in [true, false] {
                 let (mut host, [running_job, held]) = host_with_job_held_by_bank(policy);
                 let mut engine = Engine::with_small_batches();
-                engine.handle(NOW, strict());
+                engine.handle(NOW, strict_limits_event());
                 let known = if is_known {
                     records_of_three_associations()
                 } else {

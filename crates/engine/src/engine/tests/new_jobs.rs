@@ -10,7 +10,7 @@ use crate::limits::{Admission, SizeError};
 
 const ID: JobId = JobId(1);
 
-fn job_with(bank: Option<&str>, project: Option<&str>) -> HostJob {
+fn make_job(bank: Option<&str>, project: Option<&str>) -> HostJob {
     HostJob { bank: bank.map(str::to_owned), project: project.map(str::to_owned), ..HostJob::new(7) }
 }
 
@@ -23,7 +23,7 @@ fn the_plugin_sets_exactly_the_keys_that_a_jobspec_lacks() {
         (Some("A"), Some("*"), None),
     ] {
         let mut host = make_site(|_| ());
-        let job = job_with(bank, project);
+        let job = make_job(bank, project);
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let posted = effects.iter().find_map(|effect| match effect {
@@ -42,7 +42,7 @@ fn only_a_job_that_nothing_holds_is_checked_again_in_the_next_turn() {
         [(9, false, true), (9, true, false), (0, false, false), (0, true, false)]
     {
         let mut host = make_site(|a| a.max_sched_jobs = Limit(limit));
-        let job = job_with(Some("A"), Some("*"));
+        let job = make_job(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Created { id: ID, state: State::New, has_dependencies: is_blocked });
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         if is_blocked {
@@ -60,7 +60,7 @@ fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted
     for is_submitted in [true, false] {
         let mut host = make_site(|_| ());
         let state = if is_submitted { State::New } else { State::Sched };
-        let job = HostJob { state, ..job_with(Some("A"), Some("*")) };
+        let job = HostJob { state, ..make_job(Some("A"), Some("*")) };
         if is_submitted {
             host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         }
@@ -74,7 +74,7 @@ fn a_replayed_job_is_attached_to_its_association_and_a_submitted_job_is_admitted
 #[test]
 fn a_job_whose_size_cannot_be_counted_is_logged() {
     let mut host = make_site(|_| ());
-    let job = HostJob { state: State::Sched, ..job_with(Some("A"), Some("*")) };
+    let job = HostJob { state: State::Sched, ..make_job(Some("A"), Some("*")) };
     let facts = JobFacts { size: Err(SizeError::TooLarge), ..Host::facts(ID, &job) };
     let effects = host.engine.handle(NOW, Event::New(facts));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Log(..))), "{effects:?}");
@@ -116,7 +116,7 @@ fn a_new_size_is_stored_until_the_job_is_counted() {
 fn a_job_of_a_broken_association_fails_in_depend() {
     for (limit, fails) in [(-1, true), (1, false)] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(limit));
-        let job = job_with(Some("A"), Some("*"));
+        let job = make_job(Some("A"), Some("*"));
         host.engine.handle(NOW, Event::Validate(Host::facts(ID, &job)));
         host.engine.handle(NOW, Event::New(Host::facts(ID, &job)));
         let effects = host.engine.handle(NOW, Event::Depend(ID));

@@ -18,11 +18,11 @@ fn job_in_queue() -> HostJob {
     HostJob::new(7).queue("q1")
 }
 
-fn records() -> Event<'static> {
+fn records_event() -> Event<'static> {
     Event::Associations(vec![record(association(7, "A"), "A")])
 }
 
-fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -40,9 +40,9 @@ fn host_in_push(is_reload: bool) -> (Host, JobId, [JobId; 3], JobId) {
     host.start_job(running_job);
     let held = [(); 3].map(|()| host.submit(job_in_queue()).unwrap());
     let other_job = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(states(&host, &held), [Depend; 3]);
+    assert_eq!(list_states(&host, &held), [Depend; 3]);
     host.replay_jobs(is_reload, Engine::with_small_batches());
-    host.send_event(records());
+    host.send_event(records_event());
     (host, running_job, held, other_job)
 }
 
@@ -68,9 +68,9 @@ fn headroom_freed_during_a_push_releases_no_job_before_the_push_is_complete() {
         for (at, act) in [end, start, move_job, set_urgency_0].into_iter().enumerate() {
             let (mut host, running_job, held, other_job) = host_in_push(is_reload);
             act(&mut host, running_job, other_job);
-            assert_eq!(states(&host, &held), [Depend; 3], "{is_reload} {at}");
+            assert_eq!(list_states(&host, &held), [Depend; 3], "{is_reload} {at}");
             finish_push(&mut host);
-            assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{is_reload} {at}");
+            assert_eq!(list_states(&host, &held), [Sched, Depend, Depend], "{is_reload} {at}");
             assert_no_drift(&host);
         }
     }
@@ -84,11 +84,11 @@ fn a_job_that_starts_or_moves_during_a_push_releases_no_job() {
     for (at, act) in [start, move_job].into_iter().enumerate() {
         let (mut host, running_job, held, other_job) = host_in_push(true);
         act(&mut host, running_job, other_job);
-        assert_eq!(states(&host, &held), [Depend; 3], "{at}");
+        assert_eq!(list_states(&host, &held), [Depend; 3], "{at}");
         finish_push(&mut host);
-        assert_eq!(states(&host, &held), [Depend; 3], "{at}");
+        assert_eq!(list_states(&host, &held), [Depend; 3], "{at}");
         host.end_job(running_job);
-        assert_eq!(states(&host, &held), [Sched, Depend, Depend], "{at}");
+        assert_eq!(list_states(&host, &held), [Sched, Depend, Depend], "{at}");
         assert_no_drift(&host);
     }
 }
@@ -99,14 +99,18 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
         let mut host = Host::with_data(vec![record(association(7, "A"), "A")], vec![one_job_queue()]);
         let jobs = [(); 4].map(|()| host.submit(job_in_queue().blocked_by("afterany:1")).unwrap());
         host.replay_jobs(is_reload, Engine::with_small_batches());
-        host.send_event(records());
+        host.send_event(records_event());
         for id in jobs {
             host.remove_dependency(id, "afterany:1");
         }
         host.run_until_idle();
-        assert_eq!(states(&host, &jobs), [Priority; 4], "{is_reload}: the limit of the queue is unknown");
+        assert_eq!(
+            list_states(&host, &jobs),
+            [Priority; 4],
+            "{is_reload}: the limit of the queue is unknown"
+        );
         finish_push(&mut host);
-        assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_reload}");
+        assert_eq!(list_states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_reload}");
         assert_no_drift(&host);
     }
 }
@@ -123,9 +127,9 @@ fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let running_job = host.submit(HostJob::new(7)).unwrap();
     host.start_job(running_job);
     let held_job = host.submit(HostJob::new(7)).unwrap();
-    assert_eq!(states(&host, &[waiting_job, held_job]), [Priority, Depend]);
+    assert_eq!(list_states(&host, &[waiting_job, held_job]), [Priority, Depend]);
     host.end_job(running_job);
-    assert_eq!(states(&host, &[waiting_job, held_job]), [Priority, Sched]);
+    assert_eq!(list_states(&host, &[waiting_job, held_job]), [Priority, Sched]);
     assert_no_drift(&host);
 }
 
@@ -161,11 +165,11 @@ fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
     let jobs_of_8 = [(); 3].map(|()| host.submit(HostJob::new(8)).unwrap());
     jobs_of_8.into_iter().for_each(|id| host.start_job(id));
     jobs_of_8.into_iter().for_each(|id| host.end_job(id));
-    assert_eq!(states(&host, &held), [Depend; 3]);
+    assert_eq!(list_states(&host, &held), [Depend; 3]);
     finish_push(&mut host);
-    assert_eq!(states(&host, &held), [Depend; 3]);
+    assert_eq!(list_states(&host, &held), [Depend; 3]);
     host.end_job(running_job);
-    assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
+    assert_eq!(list_states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }
 
@@ -180,9 +184,9 @@ fn a_job_that_waits_for_the_end_of_a_push_has_no_anti_starvation_reservation() {
         host.end_job(id);
     }
     let next_job = submit_other(&mut host);
-    assert_eq!((host.state(next_job), states(&host, &held)), (Some(Sched), vec![Depend; 3]));
+    assert_eq!((host.state(next_job), list_states(&host, &held)), (Some(Sched), vec![Depend; 3]));
     finish_push(&mut host);
     host.end_job(running_job);
-    assert_eq!(states(&host, &held), [Sched, Depend, Depend]);
+    assert_eq!(list_states(&host, &held), [Sched, Depend, Depend]);
     assert_no_drift(&host);
 }

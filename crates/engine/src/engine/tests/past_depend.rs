@@ -12,7 +12,7 @@ use crate::engine::{Effect, Engine, Event, JobFacts, Settings, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Priority, Run, Sched};
 
-pub fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+pub fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -39,10 +39,10 @@ pub fn assert_settled(host: &Host) {
 fn push_after_three_jobs() -> (Host, [JobId; 3]) {
     let mut host = Host::new();
     let jobs = [(); 3].map(|()| submit(&mut host, 1));
-    assert_eq!(states(&host, &jobs), [Priority; 3]);
+    assert_eq!(list_states(&host, &jobs), [Priority; 3]);
     host.send_event(Event::Queues(vec![queue("q1"), queue("q2")]));
     host.send_event(Event::Associations(vec![limited_record(3)]));
-    assert_eq!(states(&host, &jobs), [Priority; 3], "records alone move no job");
+    assert_eq!(list_states(&host, &jobs), [Priority; 3], "records alone move no job");
     host.send_event(Event::Reprioritize);
     (host, jobs)
 }
@@ -50,12 +50,12 @@ fn push_after_three_jobs() -> (Host, [JobId; 3]) {
 #[test]
 fn jobs_that_came_before_a_push_are_released_in_order_up_to_the_limit() {
     let (mut host, jobs) = push_after_three_jobs();
-    assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
+    assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority]);
     let late_job = submit(&mut host, 1);
     assert_eq!(host.state(late_job), Some(Depend));
     assert_settled(&host);
     host.start_job(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Sched], "the job goes before the later job");
+    assert_eq!(list_states(&host, &jobs), [Run, Sched, Sched], "the job goes before the later job");
     assert_eq!(host.state(late_job), Some(Depend));
     host.start_job(jobs[1]);
     assert_eq!(host.state(late_job), Some(Depend), "the third job has a reservation to run");
@@ -86,11 +86,11 @@ fn a_job_held_in_priority_is_shown_as_held_with_its_limit() {
 
 /// The request removes dependencies, and a job held in PRIORITY has none.
 #[test]
-fn a_job_held_in_priority_ignores_a_request_to_rest() {
+fn a_rest_request_changes_nothing_for_a_job_held_in_priority() {
     let (mut host, jobs) = push_after_three_jobs();
-    assert!(!host.engine.view().may_rest(jobs[2]));
+    assert!(!host.engine.view().can_rest(jobs[2]));
     assert!(host.engine.handle(NOW, Event::Rest(vec![jobs[2]])).is_empty(), "the request reserves nothing");
-    assert_eq!(states(&host, &jobs), [Sched, Sched, Priority]);
+    assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority]);
     host.end_job(jobs[0]);
     assert_eq!(host.state(jobs[2]), Some(Sched), "the job is released as before");
     assert_settled(&host);
@@ -112,7 +112,7 @@ fn a_job_of_urgency_0_released_from_priority_reserves_no_running_job() {
     host.set_urgency(jobs[2], 0);
     host.start_job(jobs[0]);
     let late_job = submit(&mut host, 1);
-    assert_eq!(states(&host, &[jobs[2], late_job]), [Sched, Depend], "SCHED is full again");
+    assert_eq!(list_states(&host, &[jobs[2], late_job]), [Sched, Depend], "SCHED is full again");
     host.start_job(jobs[1]);
     assert_eq!(host.state(late_job), Some(Sched), "the limit has headroom for a third running job");
     assert_settled(&host);
@@ -132,10 +132,10 @@ fn jobs_held_in_priority_stay_held_after_a_reload_and_a_restart() {
                 host.send_event(Event::Associations(vec![limited_record(3)]));
                 host.send_event(Event::Reprioritize);
             }
-            assert_eq!(states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
+            assert_eq!(list_states(&host, &jobs), [Sched, Sched, Priority], "{is_reload} {data_first}");
             assert_settled(&host);
             host.end_job(jobs[1]);
-            assert_eq!(states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
+            assert_eq!(list_states(&host, &jobs), [Sched, Sched], "{is_reload} {data_first}");
             assert_settled(&host);
         }
     }
@@ -244,12 +244,12 @@ fn a_job_keeps_no_reservation_if_flux_refuses_to_look_up_its_urgency_or_to_set_i
         let why = Some(crate::engine::Refusal::Other("out of memory".to_owned()));
         *(if is_priority { &mut host.refuse_priorities } else { &mut host.refuse_urgency_requests }) = why;
         host.start_job(jobs[0]);
-        assert_eq!(states(&host, &jobs), [Run, Sched, Priority]);
+        assert_eq!(list_states(&host, &jobs), [Run, Sched, Priority]);
         let last = host.engine.ledger().job(jobs[2]).unwrap();
         assert!(last.is_held() && last.footprint().is_idle(), "{is_priority}");
         (host.refuse_priorities, host.refuse_urgency_requests) = (None, None);
         host.start_job(jobs[1]);
-        assert_eq!(states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
+        assert_eq!(list_states(&host, &jobs), [Run, Run, Sched], "the next scan tries again: {is_priority}");
         assert_settled(&host);
     }
 }

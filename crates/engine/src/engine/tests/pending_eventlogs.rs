@@ -27,7 +27,7 @@ fn deliver_eventlog(host: &mut Host, id: JobId) {
     host.send_event(Event::Eventlog(id, Some(log)));
 }
 
-fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -51,13 +51,13 @@ fn the_dependents_of_one_job_do_not_exceed_a_cap_while_their_eventlogs_are_unrea
             host.remove_dependency(id, "afterany:1");
         }
         host.run_until_idle();
-        assert_eq!(states(&host, &jobs), [Priority; 4], "no scan runs before the eventlogs are read");
+        assert_eq!(list_states(&host, &jobs), [Priority; 4], "no scan runs before the eventlogs are read");
         host.unreadable.clear();
         jobs.into_iter().for_each(|id| deliver_eventlog(&mut host, id));
-        assert_eq!(states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
+        assert_eq!(list_states(&host, &jobs), [Sched, Priority, Priority, Priority], "{is_readable}");
         host.start_job(jobs[0]);
         host.end_job(jobs[0]);
-        assert_eq!(states(&host, &jobs[1..]), [Sched, Priority, Priority]);
+        assert_eq!(list_states(&host, &jobs[1..]), [Sched, Priority, Priority]);
         assert_no_drift(&host);
     }
 }
@@ -120,7 +120,7 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
         engine.handle(host.now, records());
         host.never_answered = [held].into();
         host.replay_jobs(true, engine);
-        assert_eq!(states(&host, &[held, other]), [Depend; 2]);
+        assert_eq!(list_states(&host, &[held, other]), [Depend; 2]);
         if ends_before {
             host.end_job(first_job);
         }
@@ -129,7 +129,10 @@ fn a_new_job_does_not_overtake_held_jobs_whose_eventlogs_are_unread() {
         host.end_job(first_job);
         deliver_eventlog(&mut host, held);
         let state_of_next = host.state(next_job).unwrap();
-        assert_eq!((states(&host, &[held, other]), state_of_next == Sched), (vec![Sched, Depend], false));
+        assert_eq!(
+            (list_states(&host, &[held, other]), state_of_next == Sched),
+            (vec![Sched, Depend], false)
+        );
         for id in [held, other] {
             host.start_job(id);
             host.end_job(id);
@@ -163,10 +166,10 @@ fn a_new_job_of_another_association_does_not_overtake_held_jobs_whose_eventlogs_
     host.replay_jobs(true, engine);
     host.end_job(first_job);
     let next_job = host.submit(HostJob::new(8)).unwrap();
-    assert_eq!(states(&host, &[held_job, next_job]), [Depend, Priority]);
+    assert_eq!(list_states(&host, &[held_job, next_job]), [Depend, Priority]);
     deliver_eventlog(&mut host, held_job);
     assert_eq!(
-        states(&host, &[held_job, next_job]),
+        list_states(&host, &[held_job, next_job]),
         [Sched, Priority],
         "at equal priorities the earlier job goes first"
     );

@@ -28,21 +28,21 @@ fn stage_push(host: &mut Host, accounts: Accounts, site: SitePart) {
     host.send_event(Event::PolicyPart(part, site));
 }
 
-fn priorities(host: &Host) -> BTreeMap<JobId, i64> {
+fn list_priorities(host: &Host) -> BTreeMap<JobId, i64> {
     host.jobs.iter().filter_map(|(id, job)| Some((*id, job.priority?))).collect()
 }
 
 /// Returns the preview of the staged push, and the priorities before and after the commit.
 fn preview_and_commit(host: &mut Host) -> (Preview, BTreeMap<JobId, i64>, BTreeMap<JobId, i64>) {
-    let before = priorities(host);
+    let before = list_priorities(host);
     let preview = host.engine.preview(host.now, usize::MAX).unwrap();
-    assert_eq!(priorities(host), before, "a preview changes nothing");
+    assert_eq!(list_priorities(host), before, "a preview changes nothing");
     // A shorter answer contains the largest moves: by places, then by priorities.
     let few = host.engine.preview(host.now, 1).unwrap().moves;
     let far = |job: &Move| (job.place[0].abs_diff(job.place[1]), job.priority[0].abs_diff(job.priority[1]));
     assert_eq!(few.iter().map(far).max(), preview.moves.iter().map(far).max());
     host.send_event(Event::PolicyCommit);
-    (preview, before, priorities(host))
+    (preview, before, list_priorities(host))
 }
 
 /// Checks a preview against the priorities before and after the commit.

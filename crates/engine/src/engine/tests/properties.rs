@@ -282,8 +282,8 @@ fn any_site() -> impl Strategy<Value = Site> {
         (any::<bool>(), any_running_limits(), any::<bool>(), prop_oneof![Just(SINGLE_POSTS), Just(FEW)]);
     (accounts, ways).prop_map(
         |((associations, in_queues, limits), (is_eager, settings, has_tree, batches))| Site {
-            records: records(associations),
-            queues: queues(in_queues),
+            records: make_records(associations),
+            queues: make_queues(in_queues),
             limits,
             is_eager,
             settings,
@@ -353,8 +353,8 @@ fn a_refresh_releases_one_job_if_one_may_run() {
     ops.extend((0..8).map(|_| submit(16)));
     ops.extend([Op::Weight(100_000), submit(16), Op::Reprioritize]);
     let site = Site {
-        records: records([[1, 0, 2, 1, 1], [0; 5], [0; 5], [0; 5]]),
-        queues: queues([[1000; 5]; 2]),
+        records: make_records([[1, 0, 2, 1, 1], [0; 5], [0; 5], [0; 5]]),
+        queues: make_queues([[1000; 5]; 2]),
         limits: Vec::new(),
         is_eager: true,
         settings: running_limit_settings(RunningLimits::Strict, &[]),

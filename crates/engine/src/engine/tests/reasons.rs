@@ -19,10 +19,10 @@ use fairshare::{Policy, Shares};
 
 /// Returns the codes of the reasons for a job's posted priority.
 fn reason_codes(host: &Host, id: JobId) -> Vec<Word> {
-    reasons(host, id).into_iter().map(|note| note.code).collect()
+    list_reasons(host, id).into_iter().map(|note| note.code).collect()
 }
 
-fn reasons(host: &Host, id: JobId) -> Vec<Note> {
+fn list_reasons(host: &Host, id: JobId) -> Vec<Note> {
     explain_job(host, id).posted.expect("a priority").reasons
 }
 
@@ -117,7 +117,7 @@ fn the_reason_names_all_changes_of_a_push() {
     };
     let moved = site.push(change, &["weight", "queue-priority", "shares"]);
     assert!(moved > 0);
-    let answer = reasons(&site.host, site.of_7);
+    let answer = list_reasons(&site.host, site.of_7);
     assert_eq!(answer[0].text, "a push changed the weight of factor queue");
     assert_eq!(answer[1].text, "a push changed the priority of queue q1");
 }
@@ -160,7 +160,7 @@ fn the_reason_names_a_users_change_of_a_job() {
     let id = host.submit(HostJob::new(7).bank("A").queue("q1")).unwrap();
     assert_eq!(reason_codes(&host, id), ["submitted"]);
     host.set_urgency(id, 20);
-    let answer = reasons(&host, id);
+    let answer = list_reasons(&host, id);
     assert_eq!((answer.len(), answer[0].text.as_str()), (1, "the job's urgency was changed from 16 to 20"));
     host.update_job(id, Some("q2"), None).unwrap();
     host.run_until_idle();
@@ -170,7 +170,7 @@ fn the_reason_names_a_users_change_of_a_job() {
     assert_eq!(reason_codes(&host, id), ["jobspec"]);
     for (urgency, former) in [(0, 20), (31, 0), (16, 31)] {
         host.set_urgency(id, urgency);
-        let answer = reasons(&host, id);
+        let answer = list_reasons(&host, id);
         let text = format!("the job's urgency was changed from {former} to {urgency}");
         assert_eq!((answer.len(), answer[0].text.as_str()), (1, text.as_str()));
     }
@@ -204,7 +204,7 @@ fn the_reason_names_a_pushed_fair_share_without_live_fair_share() {
     host.send_event(Event::Policy(changed_accounts.clone(), SitePart::default()));
     host.run_until_idle();
     assert_eq!(reason_codes(&host, id), ["fairshare"]);
-    assert_eq!(reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
+    assert_eq!(list_reasons(&host, id)[0].text, "a push changed the fair-share of its user in bank A");
     // A push by flux-accounting's methods sends each list in its own request.
     host.send_event(Event::Weights(vec![("fairshare".to_owned(), 1_000)]));
     host.send_event(Event::Reprioritize);
@@ -251,7 +251,10 @@ fn the_reason_names_settings_that_change_priorities() {
     host.now += 3600.0;
     set(&mut host, Settings { age_weight: 1_000_000, ..Settings::default() });
     assert_eq!(reason_codes(&host, id), ["weight"]);
-    assert_eq!(reasons(&host, id)[0].text, "a push or the configuration changed the weight of factor age");
+    assert_eq!(
+        list_reasons(&host, id)[0].text,
+        "a push or the configuration changed the weight of factor age"
+    );
     set(&mut host, Settings { size_weight: 1_000_000, age_weight: 0, ..Settings::default() });
     assert_eq!(reason_codes(&host, id), ["weight"]);
     let running_job =

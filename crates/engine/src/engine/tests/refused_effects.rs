@@ -24,7 +24,7 @@ fn refuse_effect(engine: &mut Engine, effect: Effect, why: Refusal) -> Vec<Effec
     engine.refused(effect, why)
 }
 
-/// Returns the job and the name of the first removal of a dependency.
+/// Returns the job and the name of the first removal of a dependency, or `None` if `effects` has no removal.
 fn find_removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     effects.iter().find_map(|effect| match effect {
         Effect::RemoveDependency(id, name) => Some((*id, *name)),
@@ -32,7 +32,7 @@ fn find_removal(effects: &[Effect]) -> Option<(JobId, HoldName)> {
     })
 }
 
-fn names(engine: &Engine, id: JobId) -> Vec<String> {
+fn outstanding_names(engine: &Engine, id: JobId) -> Vec<String> {
     engine.ledger().job(id).unwrap().names.iter(RULES).map(|name| name.to_string()).collect()
 }
 
@@ -47,7 +47,11 @@ fn flaw_25_a_refused_dependency_is_logged_and_does_not_hold_the_job() {
         *text,
         format!("job {held}: failed to add dependency max-sched-jobs-user-limit: out of memory")
     );
-    assert_eq!(names(&host.engine, held), Vec::<String>::new(), "Flux does not hold the job by this name");
+    assert_eq!(
+        outstanding_names(&host.engine, held),
+        Vec::<String>::new(),
+        "Flux does not hold the job by this name"
+    );
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
@@ -61,7 +65,7 @@ fn flaw_25_a_dependency_that_cannot_be_removed_still_holds() {
     let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
     let [Effect::Log(Level::Error, text)] = outcome.as_slice() else { panic!("{outcome:?}") };
     assert!(text.contains("failed to remove dependency max-sched-jobs-user-limit: out of memory"), "{text}");
-    assert_eq!(names(&host.engine, held), ["max-sched-jobs-user-limit"]);
+    assert_eq!(outstanding_names(&host.engine, held), ["max-sched-jobs-user-limit"]);
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
     assert!(host.engine.ledger().job(held).unwrap().footprint().is_idle());
     // The job has no reservation. The scan continues with other jobs, and the next scan tries to release the job again.
@@ -83,7 +87,7 @@ fn flaw_25_a_dependency_that_is_gone_already_is_no_error() {
         let (id, name) = find_removal(&host.engine.handle(NOW, Event::Inactive(first))).unwrap();
         let outcome = refuse_effect(&mut host.engine, Effect::RemoveDependency(id, name), why);
         assert!(outcome.is_empty(), "{outcome:?}");
-        assert_eq!(names(&host.engine, held), Vec::<String>::new());
+        assert_eq!(outstanding_names(&host.engine, held), Vec::<String>::new());
     }
 }
 

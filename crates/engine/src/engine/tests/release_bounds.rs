@@ -166,7 +166,7 @@ fn note_released(host: &Host, held: &[JobId], now: f64, releases: &mut Vec<(JobI
     }
 }
 
-/// Returns the time at which the first running job ends, and the job.
+/// Returns the time at which the first running job ends, and the job. Returns `None` if no job runs.
 fn find_next_end(host: &Host) -> Option<(f64, JobId)> {
     let ends = host.jobs.iter().filter(|(_, job)| job.state == Run);
     let ends = ends.filter_map(|(id, job)| Some((job.started? + job.limit?, *id)));

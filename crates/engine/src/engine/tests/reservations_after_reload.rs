@@ -9,13 +9,13 @@ use crate::engine::{Engine, Event, Settings, State};
 use crate::ids::{Amount, JobId, Limit};
 use State::{Depend, Run, Sched};
 
-fn records(max_running: Limit) -> Event<'static> {
+fn records_event(max_running: Limit) -> Event<'static> {
     let mut one_association = association(7, "A");
     one_association.max_running_jobs = max_running;
     Event::Associations(vec![record(one_association, "A")])
 }
 
-fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -40,7 +40,7 @@ fn reload_with_data(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Ho
 
 /// Returns the host and the job of [`reload_with`]. The reloaded engine has an association without limits, so it reads no eventlog.
 fn reload_without_limits() -> (Host, JobId) {
-    let (host, released) = reload_with_data(|| HostJob::new(7), vec![records(UNLIMITED)]);
+    let (host, released) = reload_with_data(|| HostJob::new(7), vec![records_event(UNLIMITED)]);
     assert_eq!(host.requested_reads, 0);
     (host, released)
 }
@@ -58,19 +58,23 @@ fn a_new_job_that_brings_a_limit_within_reach_counts_the_reservation() {
             host.start_job(id);
             id
         });
-        assert_eq!(states(&host, &[first_job, second_job, released_job]), [Run, Run, Depend]);
+        assert_eq!(list_states(&host, &[first_job, second_job, released_job]), [Run, Run, Depend]);
         host.end_job(first_job);
         host.end_job(second_job);
         let mut engine = Engine::with_small_batches();
-        engine.handle(NOW, records(Limit(2)));
+        engine.handle(NOW, records_event(Limit(2)));
         host.replay_jobs(is_reload, engine);
         let next_job = submit(&mut host, 1);
         host.start_job(next_job);
         let last_job = submit(&mut host, 1);
-        assert_eq!(states(&host, &[released_job, next_job, last_job]), [Sched, Run, Depend], "{is_reload}");
+        assert_eq!(
+            list_states(&host, &[released_job, next_job, last_job]),
+            [Sched, Run, Depend],
+            "{is_reload}"
+        );
         host.start_job(released_job);
         host.end_job(next_job);
-        assert_eq!(states(&host, &[released_job, last_job]), [Run, Sched], "{is_reload}");
+        assert_eq!(list_states(&host, &[released_job, last_job]), [Run, Sched], "{is_reload}");
         assert_no_drift(&host);
     }
 }
@@ -80,10 +84,10 @@ fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let waiting_job = submit(&mut host, 1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, records(Limit(2)));
+    engine.handle(NOW, records_event(Limit(2)));
     host.replay_jobs(true, engine);
     let others = [(); 3].map(|()| submit(&mut host, 1));
-    assert_eq!(states(&host, &others), [Sched; 3]);
+    assert_eq!(list_states(&host, &others), [Sched; 3]);
     assert_eq!(host.state(waiting_job), Some(Sched));
     assert_no_drift(&host);
 }
@@ -92,7 +96,7 @@ fn a_job_that_was_never_held_has_no_reservation_after_a_reload() {
 fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
     let in_queue = || HostJob::new(7).queue("q1");
     let (mut host, released_job) = reload_with_data(in_queue, Vec::new());
-    host.send_event(records(UNLIMITED));
+    host.send_event(records_event(UNLIMITED));
     host.send_event(Event::Queues(vec![one_job_queue("q1")]));
     assert_eq!(host.requested_reads, 0);
     host.send_event(Event::Reprioritize);
@@ -108,7 +112,7 @@ fn a_reservation_counts_under_a_queue_that_is_pushed_after_the_associations() {
 #[test]
 fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
     let (mut host, _) = reload_without_limits();
-    host.send_event(records(Limit(1)));
+    host.send_event(records_event(Limit(1)));
     assert_eq!(host.requested_reads, 0);
     for _ in 0..2 {
         host.send_event(Event::Reprioritize);
@@ -126,9 +130,9 @@ fn a_blocked_job_is_not_held_by_a_later_push() {
     let others_job = host.submit(HostJob::new(7).blocked_by("keep=x")).unwrap();
     submit(&mut host, 1);
     let mut engine = Engine::with_small_batches();
-    engine.handle(NOW, records(UNLIMITED));
+    engine.handle(NOW, records_event(UNLIMITED));
     host.replay_jobs(true, engine);
-    host.send_event(records(Limit(0)));
+    host.send_event(records_event(Limit(0)));
     host.requested_reads = 0;
     host.send_event(Event::Reprioritize);
     assert_eq!((host.requested_reads, host.names(others_job)), (1, vec!["keep=x".to_owned()]));

@@ -15,7 +15,7 @@ const MAX_IN_LOOP: usize = 4;
 const SLICE: usize = 3;
 
 /// Returns the records of user 7 in banks A and B.
-fn records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
+fn make_records(fairshares: [f64; 2]) -> Vec<AssociationRecord> {
     [("A", fairshares[0]), ("B", fairshares[1])]
         .map(|(bank, fairshare)| AssociationRecord { fairshare, ..record(association(7, bank), "A") })
         .into()
@@ -27,7 +27,7 @@ fn restart_and_push(jobs: usize, fairshares: [f64; 2], weight: i64) -> (Host, Ve
     let mut host = Host::new();
     let data = |host: &mut Host| {
         host.send_event(Event::Weights(vec![("fairshare".to_owned(), weight)]));
-        host.send_event(Event::Associations(records(fairshares)));
+        host.send_event(Event::Associations(make_records(fairshares)));
     };
     data(&mut host);
     let ids: Vec<JobId> = (0..jobs)

@@ -35,9 +35,9 @@ fn logs_text(effects: &[Effect], text: &str) -> bool {
 fn every_job_is_looked_up_once_in_slices_before_all_priorities_are_requested() {
     let mut host = make_site(|_| ());
     let ids: Vec<JobId> = (0..SLICE + 10).map(|_| submit(&mut host, 1)).collect();
-    assert!(!host.engine.view().is_doubtful());
+    assert!(!host.engine.view().needs_comparison());
     assert!(arms_only_next_turn(&send_panic(&mut host, None)));
-    assert!(host.engine.view().is_doubtful());
+    assert!(host.engine.view().needs_comparison());
     let turns: Vec<Vec<Effect>> =
         (0..2).map(|_| host.engine.handle(NOW, Event::Timer(Timer::Turn))).collect();
     let mut seen: Vec<JobId> = turns.iter().flat_map(|turn| looked_up_jobs(turn)).collect();
@@ -95,7 +95,7 @@ fn the_comparison_reads_all_jobs_of_flux_again_and_drops_all_others() {
     host.run_until_idle();
     assert!(!host.engine.view().has_job(gone_job) && !host.engine.view().has_job(JobId(999)));
     assert_eq!(host.state(held_job), Some(State::Sched), "there is headroom now");
-    assert!(!host.engine.view().is_doubtful() && !host.engine.view().is_replaying());
+    assert!(!host.engine.view().needs_comparison() && !host.engine.view().is_replaying());
     // The engine is still subscribed to the blocked job.
     assert!(host.subscribed.contains(&blocked_job));
     host.remove_dependency(blocked_job, "afterany:1");
@@ -161,7 +161,7 @@ fn the_engine_compares_jobs_after_three_panics_in_a_row_and_then_only_on_request
         [],
         "no comparison after the fourth panic"
     );
-    assert!(host.engine.view().is_doubtful());
+    assert!(host.engine.view().needs_comparison());
     assert!(arms_only_next_turn(&host.engine.handle(NOW, Event::TryAgain)));
     assert!(
         host.engine.handle(NOW, Event::TryAgain).is_empty(),
@@ -181,7 +181,7 @@ fn a_request_to_compare_does_nothing_without_a_panic() {
         send_panic(&mut host, None);
         host.apply_effects(vec![Effect::Arm(Timer::Turn)]);
         host.run_until_idle();
-        assert!(!host.engine.view().is_doubtful(), "a complete comparison resets the count of panics");
+        assert!(!host.engine.view().needs_comparison(), "a complete comparison resets the count of panics");
     }
 }
 
@@ -210,9 +210,9 @@ fn the_comparison_ends_when_no_lookup_is_left() {
         send_panic(&mut host, None);
         assert_eq!(looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn))), [id]);
         host.engine.refused(Effect::LookUp(id), why);
-        assert!(host.engine.view().is_doubtful());
+        assert!(host.engine.view().needs_comparison());
         host.engine.handle(NOW, Event::Timer(Timer::Turn));
-        assert!(!host.engine.view().is_doubtful());
+        assert!(!host.engine.view().needs_comparison());
     }
 }
 
@@ -255,7 +255,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
     let first_job = submit(&mut host, 1);
     host.panics_at = Some(|event| matches!(event, Event::Depend(_)));
     let second_job = submit(&mut host, 1);
-    assert!(host.panics_at.is_none() && !host.engine.view().is_doubtful());
+    assert!(host.panics_at.is_none() && !host.engine.view().needs_comparison());
     assert_eq!((host.state(first_job), host.state(second_job)), (Some(State::Sched), Some(State::Priority)));
     host.start_job(first_job);
     assert_eq!(host.state(second_job), Some(State::Sched));
@@ -279,7 +279,7 @@ fn a_callback_that_panics_lets_no_job_past_a_limit() {
 fn a_job_submitted_after_the_fourth_panic_is_held_and_released_as_usual() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     (0..4).for_each(|_| drop(send_panic(&mut host, None)));
-    assert!(host.engine.view().is_doubtful());
+    assert!(host.engine.view().needs_comparison());
     let jobs = [(); 2].map(|()| submit(&mut host, 1));
     assert_eq!(jobs.map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.start_job(jobs[0]);
@@ -341,14 +341,14 @@ fn the_comparison_ends_with_a_job_without_an_association() {
         let effects = send_panic(&mut host, None);
         host.apply_effects(effects);
         host.run_until_idle();
-        assert!(host.engine.view().is_doubtful(), "the eventlog is unread");
+        assert!(host.engine.view().needs_comparison(), "the eventlog is unread");
         if ends {
             host.end_job(id);
         } else {
             let log = host.jobs[&id].log.clone();
             host.send_event(Event::Eventlog(id, Some(log)));
         }
-        assert!(!host.engine.view().is_doubtful(), "{ends}");
+        assert!(!host.engine.view().needs_comparison(), "{ends}");
     }
 }
 

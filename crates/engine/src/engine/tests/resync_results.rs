@@ -99,7 +99,7 @@ fn a_job_submitted_during_the_comparison_is_released_after_it() {
     apply_panic(&mut host);
     let effects = host.engine.handle(NOW, Event::Timer(Timer::Turn));
     host.apply_effects(effects);
-    assert!(host.engine.view().is_doubtful());
+    assert!(host.engine.view().needs_comparison());
     let late_job = submit_to_depend(&mut host, HostJob::new(7));
     assert_eq!(host.names(late_job), ["max-running-jobs-user-limit"]);
     host.jobs.remove(&running_job);

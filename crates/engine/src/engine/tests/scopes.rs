@@ -24,7 +24,7 @@ fn limit(target: Target, queue: Option<&str>, amount: &str, cap: i64) -> SiteLim
     SiteLimit { target, queue: queue.map(Into::into), amount, cap }
 }
 
-fn bank(name: &str) -> Target {
+fn bank_target(name: &str) -> Target {
     Target::Bank(name.into())
 }
 
@@ -61,7 +61,7 @@ fn make_site(limits: Vec<SiteLimit>) -> Host {
     host
 }
 
-fn job(user: u32, bank: &str, gpus: u64) -> HostJob {
+fn make_job(user: u32, bank: &str, gpus: u64) -> HostJob {
     HostJob::new(user).bank(bank).queue("q1").gpus(gpus)
 }
 
@@ -73,11 +73,11 @@ fn assert_settled(host: &Host) {
 /// A scan also checks blocked jobs. It must reserve nothing for them, because they may stay blocked indefinitely.
 #[test]
 fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
-    let [first_job, _] = [3, 1].map(|gpus| host.submit(job(7, "B", gpus)).unwrap());
-    let wide_job = host.submit(job(8, "A", 4)).unwrap();
-    let blocked_job = host.submit(job(8, "A", 3).blocked_by("afterany:1")).unwrap();
-    let other_job = host.submit(job(7, "A", 3)).unwrap();
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-gpus", 4)]);
+    let [first_job, _] = [3, 1].map(|gpus| host.submit(make_job(7, "B", gpus)).unwrap());
+    let wide_job = host.submit(make_job(8, "A", 4)).unwrap();
+    let blocked_job = host.submit(make_job(8, "A", 3).blocked_by("afterany:1")).unwrap();
+    let other_job = host.submit(make_job(7, "A", 3)).unwrap();
     host.end_job(first_job);
     assert_eq!(host.state(other_job), Some(State::Sched));
     assert_eq!([wide_job, blocked_job].map(|id| host.state(id)), [Some(State::Depend); 2]);
@@ -88,7 +88,7 @@ fn a_blocked_job_reserves_nothing_so_others_take_the_headroom() {
 #[test]
 fn the_snapshot_contains_the_parents_of_banks() {
     let banks = ["A", "B", "C", "science", "root"].map(|name| (name.into(), 0.0)).to_vec();
-    let limits = vec![limit(bank("science"), None, "run-sched-gpus", 4)];
+    let limits = vec![limit(bank_target("science"), None, "run-sched-gpus", 4)];
     let mut host = Host::new();
     host.send_event(Event::Policy(Policy { banks, ..policy(limits) }, SitePart::default()));
     let banks = crate::engine::site_document(&host.engine.view()).banks;
@@ -115,22 +115,27 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
             "max-run-sched-gpus-association-queue",
             [true, false, false, false, false],
         ),
-        (bank("A"), None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
+        (bank_target("A"), None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
         (Target::EachBank, None, "max-run-sched-gpus-bank", [true, true, true, false, false]),
-        (bank("science"), None, "max-run-sched-gpus-bank", [true, true, true, true, false]),
-        (bank("root"), None, "max-run-sched-gpus-bank", [true; 5]),
-        (bank("science"), Some("q1"), "max-run-sched-gpus-bank-queue", [true, false, true, true, false]),
+        (bank_target("science"), None, "max-run-sched-gpus-bank", [true, true, true, true, false]),
+        (bank_target("root"), None, "max-run-sched-gpus-bank", [true; 5]),
+        (
+            bank_target("science"),
+            Some("q1"),
+            "max-run-sched-gpus-bank-queue",
+            [true, false, true, true, false],
+        ),
         (Target::User(UserId(7)), None, "max-run-sched-gpus-user", [true, true, false, true, false]),
         (Target::EachUser, None, "max-run-sched-gpus-user", [true, true, false, true, false]),
     ] {
         for ((user, bank, queue), is_held) in others.into_iter().zip(is_held) {
             let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);
-            let first_job = host.submit(job(7, "A", 3)).unwrap();
+            let first_job = host.submit(make_job(7, "A", 3)).unwrap();
             host.start_job(first_job);
-            let second_job = host.submit(job(user, bank, 2).queue(queue)).unwrap();
+            let second_job = host.submit(make_job(user, bank, 2).queue(queue)).unwrap();
             let names: &[&str] = if is_held { &[name] } else { &[] };
             assert_eq!(host.names(second_job), names, "{target} {in_queue:?}: {user} in {bank}, {queue}");
-            let third_job = host.submit(job(user, bank, 1).queue(queue)).unwrap();
+            let third_job = host.submit(make_job(user, bank, 1).queue(queue)).unwrap();
             assert_eq!(host.state(third_job), Some(State::Sched), "a smaller job has headroom");
             host.end_job(third_job);
             host.end_job(first_job);
@@ -154,8 +159,8 @@ fn a_limit_counts_its_own_measure_and_stage() {
         ("run-sched-gpus", (1, 1, 3), (1, 1, 2)),
     ] {
         let cap = if amount.ends_with("jobs") { 1 } else { 4 };
-        let mut host = make_site(vec![limit(bank("science"), None, amount, cap)]);
-        let sized = |user, bank, (nodes, cores, gpus)| job(user, bank, gpus).size(nodes, cores);
+        let mut host = make_site(vec![limit(bank_target("science"), None, amount, cap)]);
+        let sized = |user, bank, (nodes, cores, gpus)| make_job(user, bank, gpus).size(nodes, cores);
         let earlier_job = host.submit(sized(7, "B", first)).unwrap();
         let counts_sched = amount.starts_with("sched");
         if !counts_sched {
@@ -186,33 +191,36 @@ fn a_limit_counts_its_own_measure_and_stage() {
 #[test]
 fn a_job_that_requests_more_than_a_cap_is_rejected() {
     let limits = vec![
-        limit(bank("science"), None, "run-gpus", 8),
+        limit(bank_target("science"), None, "run-gpus", 8),
         limit(Target::EachUser, None, "run-nodes", 2),
-        limit(bank("A"), Some("q2"), "run-sched-cores", 3),
-        limit(bank("C"), None, "run-jobs", 0),
-        limit(bank("C"), None, "run-gpus", 0),
+        limit(bank_target("A"), Some("q2"), "run-sched-cores", 3),
+        limit(bank_target("C"), None, "run-jobs", 0),
+        limit(bank_target("C"), None, "run-gpus", 0),
     ];
     let mut host = make_site(limits);
     for (wanted, text) in [
         (
-            job(7, "A", 9),
+            make_job(7, "A", 9),
             "job size (9 gpu(s)) is greater than what may run at once of bank science (8 gpu(s))",
         ),
         (
-            job(9, "C", 0).size(3, 3),
+            make_job(9, "C", 0).size(3, 3),
             "job size (3 node(s)) is greater than what may run at once of user 9 (2 node(s))",
         ),
         (
-            job(7, "A", 0).queue("q2").size(1, 4),
+            make_job(7, "A", 0).queue("q2").size(1, 4),
             "job size (4 core(s)) is greater than what may run or be scheduled at once of bank A in queue q2 (3 core(s))",
         ),
-        (job(9, "C", 1), "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))"),
+        (
+            make_job(9, "C", 1),
+            "job size (1 gpu(s)) is greater than what may run at once of bank C (0 gpu(s))",
+        ),
     ] {
         assert_eq!(host.submit(wanted), Err(text.to_owned()));
     }
-    let held_job = host.submit(job(9, "C", 0)).unwrap();
+    let held_job = host.submit(make_job(9, "C", 0)).unwrap();
     assert_eq!(host.names(held_job), ["max-run-jobs-bank"], "a job beyond a limit on jobs is held");
-    let id = host.submit(job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
+    let id = host.submit(make_job(7, "A", 0).queue("q1").size(1, 4)).unwrap();
     let text = "updating to queue q2 while it is already at max-run-sched-cores-bank-queue limit is not allowed; try \
                 again later";
     assert_eq!(
@@ -225,10 +233,11 @@ fn a_job_that_requests_more_than_a_cap_is_rejected() {
 
 #[test]
 fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
-    let first = host.submit(job(7, "A", 0)).unwrap();
-    let low = [job(7, "B", 0), job(7, "A", 0)].map(|job| host.submit(job).unwrap());
-    let [rich, richer] = [16, 31].map(|urgency| host.submit(HostJob { urgency, ..job(8, "A", 0) }).unwrap());
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 1)]);
+    let first = host.submit(make_job(7, "A", 0)).unwrap();
+    let low = [make_job(7, "B", 0), make_job(7, "A", 0)].map(|job| host.submit(job).unwrap());
+    let [rich, richer] =
+        [16, 31].map(|urgency| host.submit(HostJob { urgency, ..make_job(8, "A", 0) }).unwrap());
     let mut order = Vec::new();
     let mut last_job = first;
     for _ in 0..4 {
@@ -246,9 +255,9 @@ fn associations_are_released_by_priority_and_jobs_of_an_association_by_id() {
 
 #[test]
 fn the_order_of_held_jobs_follows_a_changed_fair_share() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 1)]);
-    let first_job = host.submit(job(7, "B", 0)).unwrap();
-    let [poor_job, rich_job] = [7, 8].map(|user| host.submit(job(user, "A", 0)).unwrap());
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 1)]);
+    let first_job = host.submit(make_job(7, "B", 0)).unwrap();
+    let [poor_job, rich_job] = [7, 8].map(|user| host.submit(make_job(user, "A", 0)).unwrap());
     host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.95)]));
     host.end_job(first_job);
     assert_eq!([host.state(poor_job), host.state(rich_job)], [Some(State::Sched), Some(State::Depend)]);
@@ -257,17 +266,17 @@ fn the_order_of_held_jobs_follows_a_changed_fair_share() {
 
 #[test]
 fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-jobs", 2)]);
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-jobs", 2)]);
     let mut narrow_association = association(8, "A");
     narrow_association.max_sched_jobs = Limit(0);
     host.send_event(Event::Associations(vec![AssociationRecord {
         fairshare: 0.9,
         ..record(narrow_association, "A")
     }]));
-    let [one_job, two_job] = [(); 2].map(|()| host.submit(job(7, "B", 0)).unwrap());
-    let own_job = host.submit(job(8, "A", 0)).unwrap();
+    let [one_job, two_job] = [(); 2].map(|()| host.submit(make_job(7, "B", 0)).unwrap());
+    let own_job = host.submit(make_job(8, "A", 0)).unwrap();
     assert_eq!(host.names(own_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
-    let next_job = host.submit(job(7, "A", 0)).unwrap();
+    let next_job = host.submit(make_job(7, "A", 0)).unwrap();
     host.end_job(one_job);
     assert_eq!([host.state(own_job), host.state(next_job)], [Some(State::Depend), Some(State::Sched)]);
     // First its own limit is raised, then the shared limit gets headroom.
@@ -282,10 +291,11 @@ fn a_job_held_by_its_own_limit_does_not_delay_others_under_a_shared_limit() {
 /// The job requests all GPUs that the limit allows, while another user submits small jobs without end.
 #[test]
 fn no_job_is_overtaken_indefinitely() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let large_job = host.submit(job(7, "B", 4)).unwrap();
-    let small_jobs: Vec<JobId> = (0..2 * OVERTAKEN).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+    let large_job = host.submit(make_job(7, "B", 4)).unwrap();
+    let small_jobs: Vec<JobId> =
+        (0..2 * OVERTAKEN).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let scheduled =
         |host: &Host| small_jobs.iter().filter(|id| host.state(**id) != Some(State::Depend)).count();
     let mut ends = 0;
@@ -310,22 +320,22 @@ fn no_job_is_overtaken_indefinitely() {
 
 #[test]
 fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 4)]);
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let large_job = host.submit(job(7, "B", 4)).unwrap();
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-gpus", 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+    let large_job = host.submit(make_job(7, "B", 4)).unwrap();
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
-        running.push(host.submit(job(8, "A", 1)).unwrap());
+        running.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
     assert_eq!(host.state(large_job), Some(State::Depend));
     host.end_job(running.remove(0));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "headroom is reserved");
     assert!(host.engine.view().holding(late_job)[0].kept_for == Some(large_job));
     let reservations =
         |host: &Host| [large_job, late_job].map(|id| host.engine.ledger().overtaken().contains(id));
     assert_eq!(reservations(&host), [true, false]);
-    let without_job = host.submit(job(8, "A", 0)).unwrap();
+    let without_job = host.submit(make_job(8, "A", 0)).unwrap();
     assert_eq!(host.state(without_job), Some(State::Sched), "a job that takes nothing of the limit goes");
     host.end_job(large_job);
     assert_eq!(host.state(late_job), Some(State::Sched), "the reservation ended with the job");
@@ -335,10 +345,10 @@ fn a_job_held_by_an_anti_starvation_reservation_goes_when_the_reserving_job_ends
 /// A forced update moved the job into a full queue, so the engine holds the job in SCHED.
 #[test]
 fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
-    let mut host = make_site(vec![limit(bank("science"), Some("q2"), "run-sched-gpus", 4)]);
-    let small = || job(8, "A", 1).queue("q2");
+    let mut host = make_site(vec![limit(bank_target("science"), Some("q2"), "run-sched-gpus", 4)]);
+    let small = || make_job(8, "A", 1).queue("q2");
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
-    let large_job = host.submit(job(7, "B", 4)).unwrap();
+    let large_job = host.submit(make_job(7, "B", 4)).unwrap();
     host.force_update(large_job, Some("q2".to_owned()), Some("B".to_owned()));
     assert!(host.jobs[&large_job].is_held_in_sched);
     for _ in 0..OVERTAKEN {
@@ -356,24 +366,29 @@ fn an_anti_starvation_reservation_of_a_job_held_in_sched_ends_with_the_job() {
 /// Both texts name the shared limit on GPUs. Neither names a limit on a resource that the job does not request.
 #[test]
 fn an_annotation_and_an_explanation_name_the_limit_that_holds_a_job() {
-    let mut host =
-        make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), None, "run-jobs", 9)]);
+    let mut host = make_site(vec![
+        limit(bank_target("A"), None, "run-sched-gpus", 4),
+        limit(bank_target("A"), None, "run-jobs", 9),
+    ]);
     host.send_event(Event::Settings(Settings { annotate: true, ..Settings::default() }));
-    let first_job = host.submit(job(7, "A", 3)).unwrap();
+    let first_job = host.submit(make_job(7, "A", 3)).unwrap();
     host.start_job(first_job);
-    let second_job = host.submit(job(8, "A", 2)).unwrap();
+    let second_job = host.submit(make_job(8, "A", 2)).unwrap();
     let text = crate::engine::annotate::annotation_text(&host.engine.view(), second_job);
     assert_eq!(text.as_deref(), Some("held: max-run-sched-gpus-bank 3/4"));
     assert_eq!(super::why::explain_job(&host, second_job).release.reason.code, "shared");
     // The cap is now below the present use. It does not hold a job that requests no GPUs.
     push_limits(
         &mut host,
-        vec![limit(bank("A"), None, "run-sched-gpus", 2), limit(bank("A"), None, "run-jobs", 1)],
+        vec![
+            limit(bank_target("A"), None, "run-sched-gpus", 2),
+            limit(bank_target("A"), None, "run-jobs", 1),
+        ],
     );
     assert_eq!(host.state(second_job), Some(State::Depend));
-    let none_job = host.submit(job(9, "C", 0)).unwrap();
+    let none_job = host.submit(make_job(9, "C", 0)).unwrap();
     assert_eq!(host.state(none_job), Some(State::Sched));
-    let held = host.submit(job(8, "A", 0)).unwrap();
+    let held = host.submit(make_job(8, "A", 0)).unwrap();
     let holding: Vec<_> = host.engine.view().holding(held).iter().map(|it| it.hold.name()).collect();
     assert_eq!(
         (holding, host.names(held)),

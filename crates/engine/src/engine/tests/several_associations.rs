@@ -9,7 +9,7 @@ use crate::engine::{Engine, Event, State};
 use crate::ids::{JobId, Limit};
 use State::{Depend, Sched};
 
-fn records(most: Limit) -> Vec<AssociationRecord> {
+fn make_records(most: Limit) -> Vec<AssociationRecord> {
     let limited_record = |user| {
         let mut one = association(user, "A");
         one.max_running_jobs = most;
@@ -24,7 +24,7 @@ fn one_job_queue(name: &str) -> Queue {
 
 #[test]
 fn a_push_releases_jobs_of_all_associations_in_one_turn() {
-    let mut host = Host::with_data(records(Limit(1)), Vec::new());
+    let mut host = Host::with_data(make_records(Limit(1)), Vec::new());
     let held: Vec<JobId> = [7, 8, 9]
         .map(|user| {
             let running_job = host.submit(HostJob::new(user)).unwrap();
@@ -33,7 +33,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
         })
         .into();
     assert!(held.iter().all(|id| host.state(*id) == Some(Depend)));
-    for event in [Event::Associations(records(Limit(2))), Event::Reprioritize] {
+    for event in [Event::Associations(make_records(Limit(2))), Event::Reprioritize] {
         host.oracle.apply_event(&event);
         let effects = host.engine.handle(NOW, event);
         // `apply` carries out the effects of this turn, and runs no further turn.
@@ -46,7 +46,7 @@ fn a_push_releases_jobs_of_all_associations_in_one_turn() {
 
 #[test]
 fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
-    let mut host = Host::with_data(records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
+    let mut host = Host::with_data(make_records(UNLIMITED), vec![one_job_queue("q1"), one_job_queue("q2")]);
     let [running_job, held_job] = [(); 2].map(|()| {
         let id = host.submit(HostJob::new(7).queue("q1")).unwrap();
         host.start_job(id);
@@ -61,13 +61,13 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
     assert_eq!((host.state(released_job), host.state(held_job)), (Some(Sched), Some(Depend)));
     let mut engine = Engine::with_small_batches();
     for event in
-        [Event::Associations(records(UNLIMITED)), Event::Queues(vec![one_job_queue("q1"), queue("q2")])]
+        [Event::Associations(make_records(UNLIMITED)), Event::Queues(vec![one_job_queue("q1"), queue("q2")])]
     {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);
     }
     host.replay_jobs(true, engine);
-    host.send_event(Event::Associations(records(Limit(1))));
+    host.send_event(Event::Associations(make_records(Limit(1))));
     host.end_job(running_job);
     host.run_until_idle();
     assert_eq!((host.state(released_job), host.state(held_job)), (Some(Sched), Some(Depend)));
@@ -78,14 +78,14 @@ fn a_scan_during_a_push_that_lowers_a_limit_counts_reservations() {
 #[test]
 fn the_jobs_of_an_association_are_checked_when_its_last_unread_job_moves_away() {
     let mut host = Host::with_data(
-        [records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(),
+        [make_records(UNLIMITED), vec![record(association(7, "B"), "A")]].concat(),
         vec![queue("q1")],
     );
     let staying_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=x")).unwrap();
     let moving_job = host.submit(HostJob::new(7).bank("A").blocked_by("keep=y")).unwrap();
     host.never_answered.insert(moving_job);
     let mut engine = Engine::with_small_batches();
-    let none = [records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
+    let none = [make_records(Limit(0)), vec![record(association(7, "B"), "A")]].concat();
     for event in [Event::Associations(none), Event::Queues(vec![queue("q1")])] {
         host.oracle.apply_event(&event);
         engine.handle(NOW, event);

@@ -15,11 +15,11 @@ pub fn running_limit_settings(others: RunningLimits, queues: &[(&str, RunningLim
     Settings { running: RunningLimitsOf { others, queues }, ..Settings::default() }
 }
 
-fn strict() -> Settings {
+fn strict_settings() -> Settings {
     running_limit_settings(RunningLimits::Strict, &[])
 }
 
-fn states(host: &Host, jobs: &[JobId]) -> Vec<State> {
+fn list_states(host: &Host, jobs: &[JobId]) -> Vec<State> {
     jobs.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -32,12 +32,12 @@ use State::{Depend, Run, Sched};
 #[test]
 fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
     for (settings, wanted) in
-        [(Settings::default(), [Sched; 5]), (strict(), [Sched, Sched, Depend, Depend, Depend])]
+        [(Settings::default(), [Sched; 5]), (strict_settings(), [Sched, Sched, Depend, Depend, Depend])]
     {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
         host.send_event(Event::Settings(settings));
         let jobs = submit_five(&mut host);
-        assert_eq!(states(&host, &jobs), wanted);
+        assert_eq!(list_states(&host, &jobs), wanted);
         assert_no_drift(&host);
     }
 }
@@ -45,24 +45,24 @@ fn strict_running_limits_let_no_more_jobs_into_sched_than_may_run() {
 #[test]
 fn a_job_in_sched_keeps_its_headroom_until_it_ends() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-    host.send_event(Event::Settings(strict()));
+    host.send_event(Event::Settings(strict_settings()));
     let jobs = submit_five(&mut host);
     host.start_job(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
+    assert_eq!(list_states(&host, &jobs), [Run, Sched, Depend, Depend, Depend]);
     host.end_job(jobs[1]);
-    assert_eq!(states(&host, &jobs), [Run, Sched, Depend, Depend], "the next job by id is released");
+    assert_eq!(list_states(&host, &jobs), [Run, Sched, Depend, Depend], "the next job by id is released");
     host.end_job(jobs[0]);
-    assert_eq!(states(&host, &jobs), [Sched, Sched, Depend]);
+    assert_eq!(list_states(&host, &jobs), [Sched, Sched, Depend]);
     assert_no_drift(&host);
 }
 
 #[test]
 fn strict_running_limits_count_nodes_and_cores_too() {
     let mut host = make_site(|a| (a.max_nodes, a.max_cores) = (Limit(4), Limit(5)));
-    host.send_event(Event::Settings(strict()));
+    host.send_event(Event::Settings(strict_settings()));
     let [a, b, c] = [(3, 3), (2, 2), (1, 1)]
         .map(|(nodes, cores)| host.submit(HostJob::new(7).size(nodes, cores)).unwrap());
-    assert_eq!(states(&host, &[a, b, c]), [Sched, Depend, Sched]);
+    assert_eq!(list_states(&host, &[a, b, c]), [Sched, Depend, Sched]);
     assert_no_drift(&host);
 }
 
@@ -76,7 +76,7 @@ fn each_queue_has_its_own_rule_for_running_limits() {
     let mut in_queue = |queue: &str| host.submit(HostJob::new(7).queue(queue)).unwrap();
     let jobs = ["q2", "q2", "q1", "q1", "q2"].map(&mut in_queue);
     // A job in SCHED counts by the rule of its own queue.
-    assert_eq!(states(&host, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    assert_eq!(list_states(&host, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     assert_no_drift(&host);
 }
 
@@ -84,8 +84,8 @@ fn each_queue_has_its_own_rule_for_running_limits() {
 fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_once() {
     let mut host = make_site(|a| a.max_running_jobs = Limit(2));
     let jobs = submit_five(&mut host);
-    host.send_event(Event::Settings(strict()));
-    assert_eq!(states(&host, &jobs), [Sched; 5], "jobs in SCHED stay there");
+    host.send_event(Event::Settings(strict_settings()));
+    assert_eq!(list_states(&host, &jobs), [Sched; 5], "jobs in SCHED stay there");
     let late_job = submit(&mut host, 1);
     assert_eq!(host.state(late_job), Some(Depend));
     assert_no_drift(&host);
@@ -101,15 +101,15 @@ fn strict_running_limits_apply_to_new_jobs_and_their_end_releases_held_jobs_at_o
 #[test]
 fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
     let mut host = make_site(|job_a| job_a.max_running_jobs = Limit(1));
-    host.send_event(Event::Settings(strict()));
+    host.send_event(Event::Settings(strict_settings()));
     let [job_a, b] = [(); 2].map(|()| submit(&mut host, 1));
-    assert_eq!(states(&host, &[job_a, b]), [Sched, Depend]);
+    assert_eq!(list_states(&host, &[job_a, b]), [Sched, Depend]);
     host.set_urgency(job_a, 0);
-    assert_eq!(states(&host, &[job_a, b]), [Sched, Sched]);
+    assert_eq!(list_states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);
     // Job b now takes the headroom. At urgency 0, job a is not held all the same.
     host.send_event(Event::Reprioritize);
-    assert_eq!(states(&host, &[job_a, b]), [Sched, Sched]);
+    assert_eq!(list_states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);
 }
 
@@ -117,7 +117,7 @@ fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
 fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
     for is_reload in [true, false] {
         let mut host = make_site(|a| a.max_running_jobs = Limit(2));
-        host.send_event(Event::Settings(strict()));
+        host.send_event(Event::Settings(strict_settings()));
         let jobs = submit_five(&mut host);
         let mut engine = Engine::with_small_batches();
         engine.handle(NOW, Event::Queues(Vec::new()));
@@ -126,13 +126,13 @@ fn jobs_in_sched_count_after_a_reload_and_after_a_restart() {
             .map(|kept| kept.record)
             .collect();
         engine.handle(NOW, Event::Associations(records));
-        engine.handle(NOW, Event::Settings(strict()));
+        engine.handle(NOW, Event::Settings(strict_settings()));
         host.replay_jobs(is_reload, engine);
-        assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend, Depend], "reload: {is_reload}");
+        assert_eq!(list_states(&host, &jobs), [Sched, Sched, Depend, Depend, Depend], "reload: {is_reload}");
         let late_job = submit(&mut host, 1);
         assert_eq!(host.state(late_job), Some(Depend));
         host.end_job(jobs[0]);
-        assert_eq!(states(&host, &jobs), [Sched, Sched, Depend, Depend]);
+        assert_eq!(list_states(&host, &jobs), [Sched, Sched, Depend, Depend]);
         assert_no_drift(&host);
     }
 }

@@ -5,7 +5,7 @@
 
 use super::examples::{assert_no_drift, make_site, submit};
 use super::host::Host;
-use super::past_depend::states;
+use super::past_depend::list_states;
 use super::site::{HostJob, NOW, association, queue, record};
 use super::why::explain_job;
 use crate::accounts::Association;
@@ -48,11 +48,15 @@ fn an_unsubscribed_job_is_held_in_priority_if_it_exceeds_a_limit_when_another_pl
         assert!(!host.subscribed.contains(&blocked_job));
         let first_job = submit(&mut host, 1);
         assert_eq!(
-            (states(&host, &[blocked_job, first_job]), host.names(blocked_job)),
+            (list_states(&host, &[blocked_job, first_job]), host.names(blocked_job)),
             (vec![Depend, Sched], vec![AFTER.into()])
         );
         satisfy_dependencies(&mut host, &[blocked_job]);
-        assert_eq!(states(&host, &[blocked_job, first_job]), [Priority, Sched], "declared: {is_declared}");
+        assert_eq!(
+            list_states(&host, &[blocked_job, first_job]),
+            [Priority, Sched],
+            "declared: {is_declared}"
+        );
         host.start_job(first_job);
         assert_eq!(host.state(blocked_job), Some(Sched));
         assert_no_drift(&host);
@@ -186,7 +190,7 @@ fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
             };
             assert!(beyond_jobs.iter().all(is_blocked));
             satisfy_dependencies(&mut host, &beyond_jobs);
-            assert_eq!(states(&host, &beyond_jobs), vec![Priority; beyond_jobs.len()]);
+            assert_eq!(list_states(&host, &beyond_jobs), vec![Priority; beyond_jobs.len()]);
             host.start_job(last_job);
         }
         for id in &beyond_jobs {
@@ -227,10 +231,10 @@ fn after_a_panic_unsubscribed_jobs_are_checked_when_another_plugin_releases_them
     let effects = host.engine.handle(host.now, Event::Panicked(None));
     host.apply_effects(effects);
     host.run_until_idle();
-    assert!(!host.engine.view().is_doubtful());
+    assert!(!host.engine.view().needs_comparison());
     assert_eq!(host.subscribed.len(), FEW.subscribed);
     satisfy_dependencies(&mut host, &jobs);
-    assert_eq!(states(&host, &jobs), [Priority; 3]);
+    assert_eq!(list_states(&host, &jobs), [Priority; 3]);
     for id in jobs.iter().chain([&first_job]) {
         host.end_job(*id);
     }

@@ -2,7 +2,7 @@
 //! Work that the engine defers to a later reactor turn, because Flux's loop runs or a push has not ended, and work that it does once only.
 //! Rules: R3
 
-use super::examples::{assert_no_drift, host_with_held_jobs, make_site, submit};
+use super::examples::{assert_no_drift, make_host_with_held_jobs, make_site, submit};
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW, OWNER, association, one_job_record, queue, record};
@@ -28,7 +28,7 @@ fn run_turn(host: &mut Host) -> Vec<Effect> {
 /// A job that ends during Flux's loop over all jobs frees headroom. A release within the loop would move Flux's cursor.
 #[test]
 fn no_job_of_the_same_association_is_released_within_flux_s_loop() {
-    let (mut host, running, [held]) = host_with_held_jobs();
+    let (mut host, running, [held]) = make_host_with_held_jobs();
     host.engine.step(Step::LoopBegins);
     let mut effects = host.engine.handle(NOW, Event::Cleanup(running));
     effects.extend(host.engine.handle(NOW, Event::Inactive(running)));
@@ -116,7 +116,7 @@ fn an_eventlog_is_read_once() {
 /// Flux searches the list of all subscriptions when one ends, so the plugin keeps the list short.
 #[test]
 fn the_plugin_does_not_subscribe_to_a_job_that_only_the_plugin_holds_after_a_reload() {
-    let (mut host, _, [held_job]) = host_with_held_jobs();
+    let (mut host, _, [held_job]) = make_host_with_held_jobs();
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![one_job_record(7, "A")]));
     host.replay_jobs(true, engine);
@@ -132,7 +132,7 @@ fn a_comparison_with_flux_ends_when_all_jobs_were_looked_up() {
     for slice in 0..2 {
         run_turn(&mut host);
         host.engine.handle(NOW, Event::Eventlog(ids[0], None));
-        assert!(host.engine.view().is_doubtful(), "after slice {slice}");
+        assert!(host.engine.view().needs_comparison(), "after slice {slice}");
     }
 }
 
@@ -153,7 +153,7 @@ fn a_job_in_depend_may_move_to_a_full_queue() {
 /// After an update Flux itself asks for the priority, so the engine need not look up the urgency.
 #[test]
 fn an_update_in_priority_looks_up_no_urgency() {
-    let (mut host, _, []) = host_with_held_jobs();
+    let (mut host, _, []) = make_host_with_held_jobs();
     let job = HostJob {
         bank: Some("A".to_owned()),
         project: Some("*".to_owned()),
@@ -197,7 +197,7 @@ fn all_priorities_are_posted_again_when_fair_share_is_live_again() {
 /// Flux has not moved the released job yet. When the job is cancelled, its reservation must end at once.
 #[test]
 fn a_job_cancelled_just_after_its_release_frees_its_headroom() {
-    let (mut host, running, [first, second]) = host_with_held_jobs();
+    let (mut host, running, [first, second]) = make_host_with_held_jobs();
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(running))), [first]);
     host.engine.handle(NOW, Event::Cleanup(first));
     assert_eq!(released_jobs(&run_turn(&mut host)), [second]);

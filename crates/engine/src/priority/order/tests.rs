@@ -6,12 +6,12 @@ use proptest::prelude::*;
 use super::*;
 use crate::ids::QueueName;
 
-fn job(id: u64, posted: u32, current: u32) -> PendingJob {
+fn make_job(id: u64, posted: u32, current: u32) -> PendingJob {
     PendingJob { id: JobId(id), posted, current, is_incomparable: false }
 }
 
 fn incomparable_job(id: u64, posted: u32, current: u32) -> PendingJob {
-    PendingJob { is_incomparable: true, ..job(id, posted, current) }
+    PendingJob { is_incomparable: true, ..make_job(id, posted, current) }
 }
 
 /// Returns the ids of `jobs` by descending `priority`, and by ascending id if priorities are equal.
@@ -70,7 +70,7 @@ fn any_jobs(most: usize) -> impl Strategy<Value = Vec<PendingJob>> {
     prop::collection::vec(any_job, 0..most).prop_map(|generated| {
         let numbered = generated.into_iter().enumerate();
         let number_job = |(id, (posted, current, is_incomparable)): (usize, (u32, Option<u32>, bool))| {
-            PendingJob { is_incomparable, ..job(id as u64, posted, current.unwrap_or(posted)) }
+            PendingJob { is_incomparable, ..make_job(id as u64, posted, current.unwrap_or(posted)) }
         };
         numbered.map(number_job).collect()
     })
@@ -89,47 +89,67 @@ const UNLIMITED_DEPTH: usize = usize::MAX;
 #[test]
 fn small_queues_have_the_expected_plans() {
     for (what, jobs, depth, touch) in [
-        ("no priority is stale", vec![job(1, 5, 5), job(2, 4, 4)], UNLIMITED_DEPTH, vec![]),
+        ("no priority is stale", vec![make_job(1, 5, 5), make_job(2, 4, 4)], UNLIMITED_DEPTH, vec![]),
         (
             "all are stale in the same order",
-            vec![job(1, 50, 40), job(2, 30, 20), job(3, 10, 5)],
+            vec![make_job(1, 50, 40), make_job(2, 30, 20), make_job(3, 10, 5)],
             UNLIMITED_DEPTH,
             vec![],
         ),
-        ("two jobs change places", vec![job(1, 50, 40), job(2, 45, 45)], UNLIMITED_DEPTH, vec![(1, 40)]),
+        (
+            "two jobs change places",
+            vec![make_job(1, 50, 40), make_job(2, 45, 45)],
+            UNLIMITED_DEPTH,
+            vec![(1, 40)],
+        ),
         (
             "equal priorities, the earlier id first",
-            vec![job(1, 50, 40), job(2, 40, 40)],
+            vec![make_job(1, 50, 40), make_job(2, 40, 40)],
             UNLIMITED_DEPTH,
             vec![],
         ),
         (
             "equal priorities, the later id first",
-            vec![job(2, 50, 40), job(1, 40, 40)],
+            vec![make_job(2, 50, 40), make_job(1, 40, 40)],
             UNLIMITED_DEPTH,
             vec![(2, 40)],
         ),
-        ("stale jobs behind the head", vec![job(1, 9, 9), job(2, 8, 5), job(3, 7, 6)], 1, vec![]),
-        ("a job enters the head", vec![job(1, 9, 9), job(2, 8, 10), job(3, 7, 6)], 1, vec![(2, 10)]),
+        (
+            "stale jobs behind the head",
+            vec![make_job(1, 9, 9), make_job(2, 8, 5), make_job(3, 7, 6)],
+            1,
+            vec![],
+        ),
+        (
+            "a job enters the head",
+            vec![make_job(1, 9, 9), make_job(2, 8, 10), make_job(3, 7, 6)],
+            1,
+            vec![(2, 10)],
+        ),
         (
             "a posted priority is in the head, the current one is not",
-            vec![job(1, 9, 9), job(2, 12, 5), job(3, 7, 6)],
+            vec![make_job(1, 9, 9), make_job(2, 12, 5), make_job(3, 7, 6)],
             1,
             vec![(2, 5)],
         ),
         (
             "held jobs are posted at any depth",
-            vec![job(1, 9, 9), job(2, 8, 0), job(3, 0, 6)],
+            vec![make_job(1, 9, 9), make_job(2, 8, 0), make_job(3, 0, 6)],
             1,
             vec![(3, 6), (2, 0)],
         ),
         (
             "one job rises above two that fall",
-            vec![job(1, 5, 9), job(2, 6, 1), job(3, 6, 1)],
+            vec![make_job(1, 5, 9), make_job(2, 6, 1), make_job(3, 6, 1)],
             1,
             vec![(1, 9)],
         ),
-        ("expedited jobs are posted at any depth", vec![job(1, 9, 9), job(2, u32::MAX, 3)], 0, vec![(2, 3)]),
+        (
+            "expedited jobs are posted at any depth",
+            vec![make_job(1, 9, 9), make_job(2, u32::MAX, 3)],
+            0,
+            vec![(2, 3)],
+        ),
     ] {
         let posts: Vec<_> = list_fewest(&jobs, depth).iter().map(|job| (job.id.0, job.current)).collect();
         assert_eq!(posts, touch, "{what}");
@@ -142,10 +162,10 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
     let (debug, batch) = (QueueName::from("debug"), QueueName::from("batch"));
     // The order of each queue is reversed. The queue batch has ten times as many jobs.
     for id in 0..10 {
-        pending.put(Some(&debug), job(id, 100 + id as u32, 200 - id as u32), ());
+        pending.put(Some(&debug), make_job(id, 100 + id as u32, 200 - id as u32), ());
     }
     for id in 10..110 {
-        pending.put(Some(&batch), job(id, 100 + id as u32, 400 - id as u32), ());
+        pending.put(Some(&batch), make_job(id, 100 + id as u32, 400 - id as u32), ());
     }
     assert_eq!(pending.stale_count(), 110);
     let plan = pending.plan(Bounds { depth: 50, budget: 30, refreshes_stale: false });
@@ -174,9 +194,9 @@ fn queues_share_a_budget_and_a_plan_reports_the_correct_depth() {
 fn several_plans_correct_a_first_place_that_needs_more_posts_than_the_budget() {
     let mut pending = Pending::default();
     for id in 0..100 {
-        pending.put(None, job(id, 1_000 - id as u32, 500 - id as u32), ());
+        pending.put(None, make_job(id, 1_000 - id as u32, 500 - id as u32), ());
     }
-    pending.put(None, job(200, 600, 600), ());
+    pending.put(None, make_job(200, 600, 600), ());
     for (stale, correct_depth, last_id) in
         [(70, Some(0), 99), (40, Some(0), 69), (10, Some(0), 39), (0, None, 9)]
     {
@@ -202,12 +222,12 @@ fn a_moved_job_is_compared_with_its_new_queue() {
             .map(|(id, _)| id.0)
             .collect::<Vec<_>>()
     };
-    pending.put(Some(&a), job(1, 5, 5), ());
-    pending.put(Some(&b), job(2, 5, 9), ());
+    pending.put(Some(&a), make_job(1, 5, 5), ());
+    pending.put(Some(&b), make_job(2, 5, 9), ());
     assert_eq!(list_posts(&pending), [0u64; 0]);
-    pending.put(Some(&a), job(2, 5, 9), ());
+    pending.put(Some(&a), make_job(2, 5, 9), ());
     assert_eq!(list_posts(&pending), [2]);
-    pending.put(Some(&b), job(2, 5, 9), ());
+    pending.put(Some(&b), make_job(2, 5, 9), ());
     assert_eq!(list_posts(&pending), [0u64; 0]);
 }
 
@@ -247,7 +267,7 @@ fn incomparable_priorities_do_not_stay_in_the_head() {
 
 #[test]
 fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one() {
-    let mut pending = make_pending(&[job(1, 5, 5), job(2, 4, 4)]);
+    let mut pending = make_pending(&[make_job(1, 5, 5), make_job(2, 4, 4)]);
     let read_flags =
         |pending: &Pending<()>| [1, 2].map(|id| pending.get(JobId(id)).unwrap().0.is_incomparable);
     pending.mark_incomparable();
@@ -262,7 +282,8 @@ fn a_priority_is_incomparable_until_it_is_posted_again_or_equals_the_current_one
 
 #[test]
 fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
-    let jobs = [job(1, 9, 9), job(2, 0, 8), job(3, 7, 7), job(4, 2, 6), job(5, 5, 1)];
+    let jobs =
+        [make_job(1, 9, 9), make_job(2, 0, 8), make_job(3, 7, 7), make_job(4, 2, 6), make_job(5, 5, 1)];
     let plan = make_pending(&jobs).plan(Bounds { depth: UNLIMITED_DEPTH, budget: 1, refreshes_stale: false });
     assert_eq!((plan.jobs_to_post, plan.stale, plan.correct_depth), (vec![(JobId(2), 8)], 2, Some(3)));
 }
@@ -270,7 +291,7 @@ fn a_plan_whose_budget_goes_to_holds_reports_the_correct_depth() {
 /// Returns `count` jobs with ids from `first` on. Their order by current priority is the reverse of their order by posted priority. To
 /// correct the first N places, a plan must post N jobs.
 fn reversed_jobs(first: u64, count: u64, base: u32) -> Vec<PendingJob> {
-    (0..count).map(|at| job(first + at, base + at as u32, base + 200 - at as u32)).collect()
+    (0..count).map(|at| make_job(first + at, base + at as u32, base + 200 - at as u32)).collect()
 }
 
 #[test]
@@ -291,7 +312,7 @@ fn a_queue_within_the_budget_does_not_limit_the_depth() {
     let small = reversed_jobs(0, 6, 100);
     let need = list_fewest(&small, 500).len();
     // A hundred jobs whose posted priorities are up to date precede the other jobs of the large queue.
-    let current_jobs = (100..200).map(|id| job(id, 9_000, 9_000));
+    let current_jobs = (100..200).map(|id| make_job(id, 9_000, 9_000));
     let large: Vec<PendingJob> = current_jobs.chain(reversed_jobs(200, 40, 100)).collect();
     let mut pending = Pending::default();
     for (name, jobs) in [("small", small), ("large", large)] {
@@ -353,8 +374,8 @@ proptest! {
             match (change, known) {
                 (0, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
-                    list.push((queue, job(id, priority, priority)));
-                    pending.put(queues[queue].as_ref(), job(id, priority, priority), ());
+                    list.push((queue, make_job(id, priority, priority)));
+                    pending.put(queues[queue].as_ref(), make_job(id, priority, priority), ());
                 }
                 (1, _) => {
                     list.retain(|(_, job)| job.id.0 != id);
@@ -397,7 +418,7 @@ proptest! {
     fn places_equal_the_places_in_a_sorted_list(jobs in prop::collection::vec((any_priority(), 0..3usize), 0..30), wanted in prop::collection::vec(0..40u64, 0..12), new in 1..6u32) {
         let queues = [None, Some(QueueName::from("a")), Some(QueueName::from("b"))];
         let mut pending = Pending::default();
-        let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (job(id, *posted, 1), *queue));
+        let numbered = || (0..).zip(&jobs).map(|(id, (posted, queue))| (make_job(id, *posted, 1), *queue));
         for (job, queue) in numbered() {
             pending.put(queues[queue].as_ref(), job, ());
         }
@@ -412,7 +433,7 @@ proptest! {
         prop_assert_eq!(pending.places(wanted.into_iter().map(JobId)), expected);
         for queue in &queues {
             let predicted = pending.place_of_new(queue.as_ref(), new);
-            pending.put(queue.as_ref(), job(99, new, 1), ());
+            pending.put(queue.as_ref(), make_job(99, new, 1), ());
             let places = pending.places([JobId(99)]);
             prop_assert_eq!(places.get(&JobId(99)), Some(&predicted));
         }

@@ -209,7 +209,7 @@ impl Host {
             // After a panic the engine does not know its subscriptions, so it may end a subscription that it does not have.
             Effect::Unsubscribe(id) => {
                 let was = self.subscribed.remove(id);
-                assert!(was || self.engine.view().is_doubtful(), "job {id} was not subscribed to");
+                assert!(was || self.engine.view().needs_comparison(), "job {id} was not subscribed to");
             }
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,

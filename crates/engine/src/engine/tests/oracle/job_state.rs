@@ -6,7 +6,7 @@ use super::{Oracle, is_ours};
 use crate::engine::State;
 
 impl Oracle {
-    /// Returns true if the job is held by our dependencies or in PRIORITY.
+    /// Returns true if one of our dependencies holds the job in DEPEND, or if limits hold the job in PRIORITY or SCHED.
     pub(super) fn is_held(&self, job: &HostJob) -> bool {
         let is_held = job.state == State::Depend && job.dependencies.iter().any(|name| is_ours(name));
         is_held || is_held_past_depend(job) && !self.is_half_pushed(job) && self.association(job).is_some()

@@ -22,7 +22,7 @@ impl StrictQueues {
         }
     }
 
-    /// Returns true if running limits count the job from SCHED on.
+    /// Returns true if limits on running jobs count the job as soon as it is in SCHED.
     pub fn counts(&self, job: &HostJob) -> bool {
         let of_queue = job.queue.as_ref().and_then(|queue| self.queues.get(queue));
         of_queue.copied().unwrap_or(self.others)

@@ -142,7 +142,7 @@ pub fn any_scope_limits() -> impl Strategy<Value = Vec<SiteLimit>> {
     })
 }
 
-pub fn records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
+pub fn make_records(limits: [[i64; 5]; 4]) -> Vec<AssociationRecord> {
     let keys = [(7, "A"), (7, "B"), (8, "A"), (8, "B")];
     keys.into_iter()
         .zip(limits)
@@ -165,7 +165,7 @@ pub fn record_with_limits(
     record(one_association, "A")
 }
 
-pub fn queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {
+pub fn make_queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {
     let build = |(name, [run, nodes, sched, sched_nodes, sched_cores]): (&str, [i64; 5])| {
         let mut one = queue(name);
         one.max_running_jobs = Limit(run);

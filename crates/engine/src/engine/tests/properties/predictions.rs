@@ -21,7 +21,7 @@ fn predict_submission(host: &Host, job: &HostJob, count: u64) -> CheckedJob {
 fn is_settled(host: &Host) -> bool {
     let view = host.engine.view();
     !view.ledger.has_unread()
-        && !view.is_doubtful()
+        && !view.needs_comparison()
         && view.due.has_push_ended()
         && host.engine.recovery.half_pushed().is_empty()
 }

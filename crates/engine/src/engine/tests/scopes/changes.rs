@@ -7,23 +7,23 @@ use crate::accounts::Association;
 
 #[test]
 fn a_push_lowers_raises_and_moves_caps() {
-    let jobs = |cap| vec![limit(bank("science"), None, "run-sched-jobs", cap)];
+    let jobs = |cap| vec![limit(bank_target("science"), None, "run-sched-jobs", cap)];
     let mut host = make_site(jobs(3));
-    let ids: Vec<JobId> = (0..3).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
+    let ids: Vec<JobId> = (0..3).map(|_| host.submit(make_job(8, "A", 0)).unwrap()).collect();
     host.start_job(ids[0]);
     push_limits(&mut host, jobs(1));
     assert!(ids.iter().all(|id| host.state(*id) > Some(State::Depend)), "no job is sent back");
-    let held: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 0)).unwrap()).collect();
+    let held: Vec<JobId> = (0..3).map(|_| host.submit(make_job(7, "B", 0)).unwrap()).collect();
     host.end_job(ids[1]);
     host.end_job(ids[2]);
     assert!(held.iter().all(|id| host.state(*id) == Some(State::Depend)), "no job is released");
     push_limits(&mut host, jobs(2));
-    let states =
+    let are_scheduled =
         |host: &Host| held.iter().map(|id| host.state(*id) == Some(State::Sched)).collect::<Vec<_>>();
-    assert_eq!(states(&host), [true, false, false]);
+    assert_eq!(are_scheduled(&host), [true, false, false]);
     // The limit moves to bank A. Bank B and its parents now have no limit.
-    push_limits(&mut host, vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
-    assert_eq!(states(&host), [true; 3]);
+    push_limits(&mut host, vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);
+    assert_eq!(are_scheduled(&host), [true; 3]);
     assert_settled(&host);
     push_limits(&mut host, Vec::new());
     assert_eq!(crate::engine::answers::snapshot(&host.engine.view()).limits, []);
@@ -33,13 +33,13 @@ fn a_push_lowers_raises_and_moves_caps() {
 #[test]
 fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
     for (is_given, is_held) in [(true, true), (false, false)] {
-        let mut given_limit = limit(bank("A"), None, "run-gpus", 4);
+        let mut given_limit = limit(bank_target("A"), None, "run-gpus", 4);
         given_limit.cap.is_given = is_given;
         let mut host = make_site(vec![given_limit]);
-        let first_job = host.submit(job(8, "A", 1)).unwrap();
+        let first_job = host.submit(make_job(8, "A", 1)).unwrap();
         host.jobs.get_mut(&first_job).unwrap().extra_gpus = 3;
         host.start_job(first_job);
-        let second_job = host.submit(job(7, "A", 1)).unwrap();
+        let second_job = host.submit(make_job(7, "A", 1)).unwrap();
         assert_eq!(host.state(second_job) == Some(State::Depend), is_held);
         let used = crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
         assert_eq!(used, Some(if is_given { 4 } else { 1 }));
@@ -52,12 +52,12 @@ fn a_limit_counts_allocated_gpus_if_its_cap_says_so() {
 #[test]
 fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
     let limits = vec![
-        limit(bank("B"), None, "run-sched-jobs", 1),
-        limit(bank("science"), None, "run-sched-jobs", 2),
-        limit(bank("science"), Some("q2"), "run-sched-jobs", 1),
+        limit(bank_target("B"), None, "run-sched-jobs", 1),
+        limit(bank_target("science"), None, "run-sched-jobs", 2),
+        limit(bank_target("science"), Some("q2"), "run-sched-jobs", 1),
     ];
     let mut host = make_site(limits);
-    let [job_a, job_b] = ["A", "B"].map(|bank| host.submit(job(7, bank, 0)).unwrap());
+    let [job_a, job_b] = ["A", "B"].map(|bank| host.submit(make_job(7, bank, 0)).unwrap());
     let later = "is not allowed; try again later";
     let full =
         |to: &str, name: &str| Err(format!("updating to {to} while it is already at {name} limit {later}"));
@@ -75,18 +75,18 @@ fn an_update_moves_the_counts_of_a_job_and_is_rejected_into_a_full_scope() {
 /// The job's user has no other job in the bank, so the bank's counter has no entry of that user yet.
 #[test]
 fn a_job_that_moves_counts_in_a_bank_with_jobs_of_others_only() {
-    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 1)]);
+    let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 1)]);
     let used = |host: &Host| crate::engine::answers::snapshot(&host.engine.view()).limits[0].used;
     let [first_job, moving_job] =
-        [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
+        [(8, "A"), (7, "B")].map(|(user, bank)| host.submit(make_job(user, bank, 0)).unwrap());
     let text = "updating to bank A while it is already at max-run-sched-jobs-bank limit is not allowed; try again later";
     assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
     host.end_job(first_job);
     assert_eq!((host.update_job(moving_job, None, Some("A")), used(&host)), (Ok(()), Some(1)));
     assert_settled(&host);
     // The engine counts a job after a forced update too, which it did not check.
-    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-jobs", 3)]);
-    let moving_job = host.submit(job(7, "B", 0)).unwrap();
+    let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-jobs", 3)]);
+    let moving_job = host.submit(make_job(7, "B", 0)).unwrap();
     host.force_update(moving_job, Some("q1".to_owned()), Some("A".to_owned()));
     assert_eq!(used(&host), Some(1));
     assert_settled(&host);
@@ -98,15 +98,15 @@ fn shared_limits_hold_the_same_jobs_after_a_restart_and_a_reload() {
         for data_first in [true, false] {
             let limits = || {
                 vec![
-                    limit(bank("science"), None, "run-gpus", 2),
+                    limit(bank_target("science"), None, "run-gpus", 2),
                     limit(Target::EachUser, None, "run-jobs", 2),
                 ]
             };
             let mut host = make_site(limits());
-            let running_job = host.submit(job(8, "A", 2)).unwrap();
+            let running_job = host.submit(make_job(8, "A", 2)).unwrap();
             host.start_job(running_job);
-            let poor_job = host.submit(job(7, "B", 1)).unwrap();
-            let rich_job = host.submit(job(8, "A", 2)).unwrap();
+            let poor_job = host.submit(make_job(7, "B", 1)).unwrap();
+            let rich_job = host.submit(make_job(8, "A", 2)).unwrap();
             let mut engine = Engine::with_small_batches();
             if data_first {
                 engine.handle(NOW, Event::Policy(policy(limits()), SitePart::default()));
@@ -145,7 +145,7 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
     };
     let mut host = make_site(Vec::new());
     host.send_event(Event::Settings(configured(1)));
-    let [first_job, second_job, third_job] = [(); 3].map(|()| host.submit(job(8, "A", 0)).unwrap());
+    let [first_job, second_job, third_job] = [(); 3].map(|()| host.submit(make_job(8, "A", 0)).unwrap());
     assert_eq!(host.names(second_job), ["max-run-sched-jobs-user"]);
     push_limits(&mut host, vec![limit(Target::EachUser, None, "run-sched-jobs", 2)]);
     assert_eq!([host.state(second_job), host.state(third_job)], [Some(State::Sched), Some(State::Depend)]);
@@ -161,13 +161,15 @@ fn limits_of_the_configuration_hold_until_a_push_replaces_them() {
 /// limit.
 #[test]
 fn a_full_bank_does_not_delay_jobs_of_other_banks() {
-    let limits =
-        vec![limit(bank("root"), None, "run-sched-jobs", 3), limit(bank("A"), None, "run-sched-jobs", 1)];
+    let limits = vec![
+        limit(bank_target("root"), None, "run-sched-jobs", 3),
+        limit(bank_target("A"), None, "run-sched-jobs", 1),
+    ];
     let mut host = make_site(limits);
     let [job_a, job_b, job_c] =
-        [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(job(user, bank, 0)).unwrap());
-    let waiting: Vec<JobId> = (0..5).map(|_| host.submit(job(8, "A", 0)).unwrap()).collect();
-    let elsewhere_job = host.submit(job(7, "B", 0)).unwrap();
+        [(8, "A"), (7, "B"), (9, "C")].map(|(user, bank)| host.submit(make_job(user, bank, 0)).unwrap());
+    let waiting: Vec<JobId> = (0..5).map(|_| host.submit(make_job(8, "A", 0)).unwrap()).collect();
+    let elsewhere_job = host.submit(make_job(7, "B", 0)).unwrap();
     host.end_job(job_c);
     assert_eq!(
         host.state(elsewhere_job),
@@ -188,9 +190,9 @@ fn a_site_without_limits_over_scopes_stores_nothing_for_them() {
     one_association.max_running_jobs = Limit(1);
     one_association.max_nodes = UNLIMITED;
     host.send_event(Event::Associations(vec![record(one_association, "A")]));
-    let first_job = host.submit(job(7, "A", 1)).unwrap();
+    let first_job = host.submit(make_job(7, "A", 1)).unwrap();
     host.start_job(first_job);
-    host.submit(job(7, "A", 1)).unwrap();
+    host.submit(make_job(7, "A", 1)).unwrap();
     assert!(host.engine.ledger().has_no_scope_data());
 }
 
@@ -203,7 +205,7 @@ fn users_of_a_capped_bank_use_it_in_proportion_to_their_shares() {
         leaf.shares = Shares::Count(3);
     }
     let policy = Policy {
-        limits: vec![limit(bank("A"), None, "run-sched-jobs", 4)],
+        limits: vec![limit(bank_target("A"), None, "run-sched-jobs", 4)],
         parents: vec![("A".into(), "root".into()), ("B".into(), "root".into())],
         ..accounts()
     };
@@ -245,14 +247,15 @@ fn a_replay_removes_dependencies_of_limits_with_headroom_in_any_order_of_eventlo
     };
     for is_first in [true, false] {
         for is_reload in [true, false] {
-            let limits = || vec![limit(bank("science"), None, "run-sched-jobs", 1)];
+            let limits = || vec![limit(bank_target("science"), None, "run-sched-jobs", 1)];
             let mut host = make_site(limits());
             host.send_event(Event::Associations(vec![narrow_record()]));
-            let running_job = host.submit(job(8, "A", 0)).unwrap();
+            let running_job = host.submit(make_job(8, "A", 0)).unwrap();
             host.start_job(running_job);
-            let mut others = if is_first { Vec::new() } else { vec![host.submit(job(8, "A", 0)).unwrap()] };
-            let held_job = host.submit(job(7, "A", 0)).unwrap();
-            others.extend(is_first.then(|| host.submit(job(8, "A", 0)).unwrap()));
+            let mut others =
+                if is_first { Vec::new() } else { vec![host.submit(make_job(8, "A", 0)).unwrap()] };
+            let held_job = host.submit(make_job(7, "A", 0)).unwrap();
+            others.extend(is_first.then(|| host.submit(make_job(8, "A", 0)).unwrap()));
             assert_eq!(host.names(held_job), ["max-run-sched-jobs-bank", "max-sched-jobs-user-limit"]);
             // The limit is raised, but no scan follows before the replay.
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "A", 0.2)]));
@@ -279,11 +282,11 @@ fn a_scan_of_an_association_ends_before_the_next_begins() {
             Association { max_running_jobs: Limit(running), max_nodes: Limit(3), ..association(user, "A") };
         AssociationRecord { fairshare: 0.5, ..record(limits, "A") }
     };
-    let mut host = make_site(vec![limit(bank("science"), None, "run-sched-gpus", 100)]);
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-sched-gpus", 100)]);
     host.send_event(Event::Associations(vec![with_running_limit(7, 0), with_running_limit(8, 0)]));
-    let at_urgency_0 = |nodes| HostJob { urgency: 0, ..job(7, "A", 0).size(nodes, nodes) };
+    let at_urgency_0 = |nodes| HostJob { urgency: 0, ..make_job(7, "A", 0).size(nodes, nodes) };
     let ids = [1, 3, 1].map(|nodes| host.submit(at_urgency_0(nodes)).unwrap());
-    let other_job = host.submit(job(8, "A", 0)).unwrap();
+    let other_job = host.submit(make_job(8, "A", 0)).unwrap();
     host.send_event(Event::Associations(vec![with_running_limit(7, 9)]));
     host.send_event(Event::Reprioritize);
     assert_eq!(
@@ -298,13 +301,15 @@ fn a_scan_of_an_association_ends_before_the_next_begins() {
 /// The limit counts allocated GPUs. A released job has no allocation yet, so its request counts.
 #[test]
 fn a_released_job_counts_by_its_request_before_it_has_an_allocation() {
-    let given =
-        SiteLimit { cap: Cap { limit: Limit(4), is_given: true }, ..limit(bank("A"), None, "run-gpus", 4) };
+    let given = SiteLimit {
+        cap: Cap { limit: Limit(4), is_given: true },
+        ..limit(bank_target("A"), None, "run-gpus", 4)
+    };
     let mut host = make_site(vec![given]);
-    let first_job = host.submit(job(8, "A", 4)).unwrap();
+    let first_job = host.submit(make_job(8, "A", 4)).unwrap();
     host.start_job(first_job);
     let [next_job, last_job] =
-        [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(job(user, "A", gpus)).unwrap());
+        [(8, 4), (7, 1)].map(|(user, gpus)| host.submit(make_job(user, "A", gpus)).unwrap());
     host.end_job(first_job);
     assert_eq!([next_job, last_job].map(|id| host.state(id)), [Some(State::Sched), Some(State::Depend)]);
     host.end_job(next_job);

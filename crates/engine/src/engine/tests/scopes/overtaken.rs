@@ -28,7 +28,7 @@ fn submit_overtaking_jobs(host: &mut Host, make: impl Fn() -> HostJob) {
     }
 }
 
-fn states(host: &Host, ids: &[JobId]) -> Vec<State> {
+fn list_states(host: &Host, ids: &[JobId]) -> Vec<State> {
     ids.iter().filter_map(|id| host.state(*id)).collect()
 }
 
@@ -38,21 +38,21 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     let mut host = site_with_users_in_b(vec![
         gpu_limit(Target::EachUser, 16),
         gpu_limit(Target::EachBank, 96),
-        gpu_limit(bank("B"), 4),
+        gpu_limit(bank_target("B"), 4),
     ]);
-    let large_job = host.submit(job(7, "A", 14)).unwrap();
+    let large_job = host.submit(make_job(7, "A", 14)).unwrap();
     host.start_job(large_job);
-    let wide_job = host.submit(job(7, "B", 4)).unwrap();
+    let wide_job = host.submit(make_job(7, "B", 4)).unwrap();
     assert_eq!(host.names(wide_job), ["max-run-sched-gpus-user"]);
-    submit_overtaking_jobs(&mut host, || job(7, "A", 1));
-    let others_jobs: Vec<JobId> = (9..=12).map(|user| host.submit(job(user, "B", 1)).unwrap()).collect();
+    submit_overtaking_jobs(&mut host, || make_job(7, "A", 1));
+    let others_jobs: Vec<JobId> = (9..=12).map(|user| host.submit(make_job(user, "B", 1)).unwrap()).collect();
     assert_eq!(
-        states(&host, &others_jobs),
+        list_states(&host, &others_jobs),
         [State::Sched; 4],
         "the bank is idle, and the user's limit holds the job"
     );
     // The reservation is under the user's limit, so it holds the user's other jobs.
-    let own_job = host.submit(job(7, "A", 1)).unwrap();
+    let own_job = host.submit(make_job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own_job), ["max-run-sched-gpus-user"]);
     let hold = explain_job(&host, own_job).holds.remove(0);
     assert_eq!((hold.kept_for, hold.used, hold.cap), (Some(wide_job), 14, 16));
@@ -68,12 +68,12 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
     // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to the bank, and the user's other
     // job goes.
     host.end_job(large_job);
-    assert_eq!(states(&host, &[wide_job, own_job]), [State::Depend, State::Sched]);
+    assert_eq!(list_states(&host, &[wide_job, own_job]), [State::Depend, State::Sched]);
     host.end_job(others_jobs[0]);
-    let late_job = host.submit(job(9, "B", 1)).unwrap();
+    let late_job = host.submit(make_job(9, "B", 1)).unwrap();
     assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(wide_job));
     others_jobs.iter().for_each(|id| host.end_job(*id));
-    assert_eq!(states(&host, &[wide_job, late_job]), [State::Sched, State::Depend]);
+    assert_eq!(list_states(&host, &[wide_job, late_job]), [State::Sched, State::Depend]);
     host.end_job(wide_job);
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_settled(&host);
@@ -82,35 +82,35 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
 #[test]
 fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     let mut host = site_with_users_in_b(vec![
-        limit(bank("root"), None, "run-jobs", 40),
-        limit(bank("B"), None, "run-cores", 4),
+        limit(bank_target("root"), None, "run-jobs", 40),
+        limit(bank_target("B"), None, "run-cores", 4),
     ]);
-    let first_job = host.submit(job(7, "B", 0)).unwrap();
+    let first_job = host.submit(make_job(7, "B", 0)).unwrap();
     host.start_job(first_job);
-    let wide_job = host.submit(job(9, "B", 0).size(1, 4)).unwrap();
+    let wide_job = host.submit(make_job(9, "B", 0).size(1, 4)).unwrap();
     assert_eq!(host.names(wide_job), ["max-run-cores-bank"]);
-    submit_overtaking_jobs(&mut host, || job(7, "B", 0));
+    submit_overtaking_jobs(&mut host, || make_job(7, "B", 0));
     let run = |host: &mut Host| {
-        let id = host.submit(job(8, "A", 0)).unwrap();
+        let id = host.submit(make_job(8, "A", 0)).unwrap();
         host.start_job(id);
         id
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
-    assert_eq!(states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
+    assert_eq!(list_states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
     // The site is full. The limit of bank B holds the wide job, so the site keeps no headroom for it.
     let next_job = run(&mut host);
     assert_eq!(host.state(next_job), Some(State::Depend));
     host.end_job(running[0]);
     assert_eq!(host.state(next_job), Some(State::Sched));
     host.start_job(next_job);
-    let small_job = host.submit(job(10, "B", 0)).unwrap();
+    let small_job = host.submit(make_job(10, "B", 0)).unwrap();
     assert_eq!(
         explain_job(&host, small_job).holds.iter().map(|hold| hold.kept_for).collect::<Vec<_>>(),
         [None, Some(wide_job)]
     );
     host.end_job(first_job);
     assert_eq!(
-        states(&host, &[wide_job, small_job]),
+        list_states(&host, &[wide_job, small_job]),
         [State::Sched, State::Depend],
         "the site keeps headroom for the wide job"
     );
@@ -121,11 +121,11 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
 /// jobs, and the id of `wide`.
 fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>, JobId) {
     let mut host = site_with_users_in_b(limits);
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let wide = host.submit(wide).unwrap();
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
-        running.push(host.submit(job(8, "A", 1)).unwrap());
+        running.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
     host.end_job(running.remove(0));
     assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide));
@@ -135,18 +135,18 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
 /// After each change another scope has no headroom for the wide job. Only that scope keeps headroom, so jobs go in the other scope.
 #[test]
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
-    let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
-    let (mut host, mut running_job, wide) = submit_overtaken(limits, job(7, "A", 4));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
+    let (mut host, mut running_job, wide) = submit_overtaken(limits, make_job(7, "A", 4));
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Depend));
-    let own_job = host.submit(job(7, "B", 1)).unwrap();
+    let own_job = host.submit(make_job(7, "B", 1)).unwrap();
     assert_eq!(
-        states(&host, &[own_job, late_job]),
+        list_states(&host, &[own_job, late_job]),
         [State::Sched; 2],
         "the user's own limit holds the job now"
     );
     running_job.push(late_job);
-    let own_late_job = host.submit(job(7, "B", 1)).unwrap();
+    let own_late_job = host.submit(make_job(7, "B", 1)).unwrap();
     assert_eq!(explain_job(&host, own_late_job).holds.remove(0).kept_for, Some(wide));
     host.end_job(own_job);
     assert_eq!(
@@ -156,10 +156,10 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     );
     host.end_job(own_late_job);
     host.end_job(running_job.remove(0));
-    let last_job = host.submit(job(8, "A", 1)).unwrap();
+    let last_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(explain_job(&host, last_job).holds.remove(0).kept_for, Some(wide));
     running_job.into_iter().for_each(|id| host.end_job(id));
-    assert_eq!(states(&host, &[wide, last_job]), [State::Sched, State::Depend]);
+    assert_eq!(list_states(&host, &[wide, last_job]), [State::Sched, State::Depend]);
     assert_settled(&host);
 }
 
@@ -167,8 +167,8 @@ fn a_reservation_moves_with_the_scope_that_holds_the_job() {
 #[test]
 fn a_reservation_ends_when_the_urgency_becomes_0() {
     let (mut host, mut running_job, wide_job) =
-        submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+        submit_overtaken(vec![gpu_limit(bank_target("A"), 4)], make_job(7, "A", 4));
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Depend));
     host.set_urgency(wide_job, 0);
     assert_eq!(host.state(late_job), Some(State::Sched));
@@ -178,7 +178,7 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
     host.set_urgency(wide_job, 16);
     for _ in 0..=OVERTAKEN {
         host.end_job(running_job.remove(0));
-        running_job.push(host.submit(job(8, "A", 1)).unwrap());
+        running_job.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
     assert!(host.engine.ledger().overtaken().is_headroom_kept_for(wide_job));
     host.end_job(wide_job);
@@ -188,13 +188,13 @@ fn a_reservation_ends_when_the_urgency_becomes_0() {
 /// The urgency became 0 before the job was overtaken. The plugin was not subscribed to the job then.
 #[test]
 fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
-    let mut host = site_with_users_in_b(vec![gpu_limit(bank("A"), 4)]);
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let wide_job = host.submit(job(7, "A", 4)).unwrap();
+    let mut host = site_with_users_in_b(vec![gpu_limit(bank_target("A"), 4)]);
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+    let wide_job = host.submit(make_job(7, "A", 4)).unwrap();
     host.set_urgency(wide_job, 0);
     for _ in 0..2 * OVERTAKEN {
         host.end_job(running.remove(0));
-        running.push(host.submit(job(8, "A", 1)).unwrap());
+        running.push(host.submit(make_job(8, "A", 1)).unwrap());
         assert_eq!(host.state(running[3]), Some(State::Sched));
     }
     assert_settled(&host);
@@ -202,8 +202,9 @@ fn the_plugin_looks_up_the_urgency_of_an_overtaken_job() {
 
 #[test]
 fn a_reservation_ends_when_the_queue_is_stopped() {
-    let (mut host, _, wide) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4).queue("q2"));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let (mut host, _, wide) =
+        submit_overtaken(vec![gpu_limit(bank_target("A"), 4)], make_job(7, "A", 4).queue("q2"));
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Depend));
     host.set_queue_started("q2", false);
     assert_eq!(host.state(late_job), Some(State::Sched));
@@ -214,13 +215,13 @@ fn a_reservation_ends_when_the_queue_is_stopped() {
 
 #[test]
 fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
-    let in_queue = |queue| limit(bank("A"), Some(queue), "run-sched-gpus", 4);
+    let in_queue = |queue| limit(bank_target("A"), Some(queue), "run-sched-gpus", 4);
     let mut host = make_site(vec![in_queue("q1"), in_queue("q2")]);
     let mut wide = Vec::new();
     for queue in ["q1", "q2"] {
-        let small = || job(8, "A", 1).queue(queue);
+        let small = || make_job(8, "A", 1).queue(queue);
         let mut running: Vec<JobId> = (0..4).map(|_| host.submit(small()).unwrap()).collect();
-        wide.push(host.submit(job(7, "A", 4).queue(queue)).unwrap());
+        wide.push(host.submit(make_job(7, "A", 4).queue(queue)).unwrap());
         for _ in 0..OVERTAKEN {
             host.end_job(running.remove(0));
             running.push(host.submit(small()).unwrap());
@@ -228,7 +229,7 @@ fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
         host.end_job(running.remove(0));
     }
     for (queue, wide) in ["q1", "q2"].into_iter().zip(&wide) {
-        let late_job = host.submit(job(8, "A", 1).queue(queue)).unwrap();
+        let late_job = host.submit(make_job(8, "A", 1).queue(queue)).unwrap();
         assert_eq!(explain_job(&host, late_job).holds.remove(0).kept_for, Some(*wide), "{queue}");
     }
     assert_settled(&host);
@@ -237,10 +238,10 @@ fn two_overtaken_jobs_of_an_association_have_reservations_in_two_scopes() {
 /// The bank has a limit on GPUs, which holds the job, and a limit on jobs, which has headroom for it.
 #[test]
 fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
-    let limits = vec![gpu_limit(bank("A"), 4), limit(bank("A"), None, "run-sched-jobs", 40)];
-    let (mut host, _, _) = submit_overtaken(limits, job(7, "A", 4));
-    let [without, with_job] = [0, 1].map(|gpus| host.submit(job(8, "A", gpus)).unwrap());
-    assert_eq!(states(&host, &[without, with_job]), [State::Sched, State::Depend]);
+    let limits = vec![gpu_limit(bank_target("A"), 4), limit(bank_target("A"), None, "run-sched-jobs", 40)];
+    let (mut host, _, _) = submit_overtaken(limits, make_job(7, "A", 4));
+    let [without, with_job] = [0, 1].map(|gpus| host.submit(make_job(8, "A", gpus)).unwrap());
+    assert_eq!(list_states(&host, &[without, with_job]), [State::Sched, State::Depend]);
     assert_eq!(host.names(with_job), ["max-run-sched-gpus-bank"]);
     assert_settled(&host);
 }
@@ -248,9 +249,9 @@ fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
 /// Both banks are full of smaller jobs. First the inner bank keeps headroom for the job, then the outer bank does.
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
-    let limits = vec![gpu_limit(bank("A"), 4), gpu_limit(bank("science"), 6)];
-    let (mut host, mut running, wide_job) = submit_overtaken(limits, job(7, "A", 4));
-    let mut outside_jobs: Vec<JobId> = (0..3).map(|_| host.submit(job(7, "B", 1)).unwrap()).collect();
+    let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(bank_target("science"), 6)];
+    let (mut host, mut running, wide_job) = submit_overtaken(limits, make_job(7, "A", 4));
+    let mut outside_jobs: Vec<JobId> = (0..3).map(|_| host.submit(make_job(7, "B", 1)).unwrap()).collect();
     let mut ends = 0;
     while host.state(wide_job) == Some(State::Depend) {
         for ids in [&mut running, &mut outside_jobs] {
@@ -258,8 +259,8 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
                 host.end_job(ids.remove(0));
             }
         }
-        running.push(host.submit(job(8, "A", 1)).unwrap());
-        outside_jobs.push(host.submit(job(7, "B", 1)).unwrap());
+        running.push(host.submit(make_job(8, "A", 1)).unwrap());
+        outside_jobs.push(host.submit(make_job(7, "B", 1)).unwrap());
         ends += 1;
         assert!(ends < 20, "the job starves");
         assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
@@ -271,11 +272,11 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
 /// Under a limit of 8 both go.
 #[test]
 fn a_raised_limit_releases_the_overtaken_job() {
-    let (mut host, _, wide_job) = submit_overtaken(vec![gpu_limit(bank("A"), 4)], job(7, "A", 4));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
-    push_limits(&mut host, vec![gpu_limit(bank("A"), 7)]);
-    assert_eq!(states(&host, &[late_job]), [State::Sched]);
-    push_limits(&mut host, vec![gpu_limit(bank("A"), 8)]);
+    let (mut host, _, wide_job) = submit_overtaken(vec![gpu_limit(bank_target("A"), 4)], make_job(7, "A", 4));
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
+    push_limits(&mut host, vec![gpu_limit(bank_target("A"), 7)]);
+    assert_eq!(list_states(&host, &[late_job]), [State::Sched]);
+    push_limits(&mut host, vec![gpu_limit(bank_target("A"), 8)]);
     assert_eq!(host.state(wide_job), Some(State::Sched));
     assert_settled(&host);
 }

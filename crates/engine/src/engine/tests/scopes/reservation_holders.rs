@@ -8,8 +8,8 @@ use crate::accounts::Association;
 /// Submits four jobs that fill a limit of four GPUs, and a job of four GPUs, and lets `OVERTAKEN` jobs overtake the latter. Returns the
 /// four jobs that are in SCHED then, and the overtaken job.
 fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let large_job = host.submit(job(7, "A", 4)).unwrap();
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+    let large_job = host.submit(make_job(7, "A", 4)).unwrap();
     submit_overtaking_jobs(host, &mut running);
     assert_eq!(host.state(large_job), Some(State::Depend));
     (running, large_job)
@@ -19,17 +19,17 @@ fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
 fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
-        running.push(host.submit(job(8, "A", 1)).unwrap());
+        running.push(host.submit(make_job(8, "A", 1)).unwrap());
     }
 }
 
 /// Headroom that a scope kept for the job would be of no use while a limit of its own association holds it.
 #[test]
 fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
-    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
     let (mut running_job, large) = submit_overtaken(&mut host);
     host.end_job(running_job.remove(0));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.names(late_job), ["max-run-sched-gpus-bank"], "the headroom is reserved");
     let narrow_association = Association { max_sched_jobs: Limit(0), ..association(7, "A") };
     host.send_event(Event::Associations(vec![AssociationRecord {
@@ -46,13 +46,15 @@ fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
 /// the bank's headroom.
 #[test]
 fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
-    let limits =
-        vec![limit(bank("A"), None, "run-sched-gpus", 4), limit(bank("A"), Some("q1"), "run-sched-gpus", 2)];
+    let limits = vec![
+        limit(bank_target("A"), None, "run-sched-gpus", 4),
+        limit(bank_target("A"), Some("q1"), "run-sched-gpus", 2),
+    ];
     let mut host = make_site(limits);
-    let in_q1_job = host.submit(job(8, "A", 2)).unwrap();
+    let in_q1_job = host.submit(make_job(8, "A", 2)).unwrap();
     let small_facts = || HostJob::new(8).bank("A").queue("q2").gpus(1);
     let mut running: Vec<JobId> = (0..2).map(|_| host.submit(small_facts()).unwrap()).collect();
-    let overtaken = host.submit(job(7, "A", 2)).unwrap();
+    let overtaken = host.submit(make_job(7, "A", 2)).unwrap();
     for _ in 0..OVERTAKEN {
         host.end_job(running.remove(0));
         running.push(host.submit(small_facts()).unwrap());
@@ -67,7 +69,7 @@ fn a_scope_with_headroom_keeps_nothing_from_the_same_association() {
 
 #[test]
 fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
-    let limits = |cap| vec![limit(bank("A"), None, "run-sched-gpus", cap)];
+    let limits = |cap| vec![limit(bank_target("A"), None, "run-sched-gpus", cap)];
     let mut host = make_site(limits(4));
     let (mut running_job, large_job) = submit_overtaken(&mut host);
     push_limits(&mut host, limits(3));
@@ -75,7 +77,7 @@ fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
     submit_overtaking_jobs(&mut host, &mut running_job);
     submit_overtaking_jobs(&mut host, &mut running_job);
     host.end_job(running_job.remove(0));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!((host.state(large_job), host.state(late_job)), (Some(State::Depend), Some(State::Sched)));
     assert_settled(&host);
 }
@@ -83,13 +85,13 @@ fn a_job_larger_than_a_lowered_cap_has_no_reservation() {
 #[test]
 fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
     for urgency in [0, 16] {
-        let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
-        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-        let large_job = host.submit(HostJob { urgency, ..job(7, "A", 4) }).unwrap();
+        let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
+        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+        let large_job = host.submit(HostJob { urgency, ..make_job(7, "A", 4) }).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
         assert_eq!(host.engine.ledger().overtaken().contains(large_job), urgency > 0);
-        let late_job = host.submit(job(8, "A", 1)).unwrap();
+        let late_job = host.submit(make_job(8, "A", 1)).unwrap();
         assert_eq!(host.state(late_job) == Some(State::Sched), urgency == 0);
         host.end_job(large_job);
         assert_eq!(host.state(late_job), Some(State::Sched));
@@ -100,10 +102,10 @@ fn a_job_of_urgency_0_has_no_anti_starvation_reservation() {
 /// A reservation would hold a smaller job too, so the suggestion would be wrong.
 #[test]
 fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
-    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
     let (mut running, _) = submit_overtaken(&mut host);
     running.drain(..2).for_each(|id| host.end_job(id));
-    let late_job = host.submit(job(8, "A", 2)).unwrap();
+    let late_job = host.submit(make_job(8, "A", 2)).unwrap();
     let explanation = super::super::why::explain_job(&host, late_job);
     assert!(explanation.holds[0].kept_for.is_some() && explanation.holds[0].used < explanation.holds[0].cap);
     assert!(explanation.helps.iter().all(|help| help.code != "smaller"), "{:?}", explanation.helps);
@@ -113,14 +115,14 @@ fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
 #[test]
 fn the_job_that_was_overtaken_first_is_released_first() {
     for priorities_change in [false, true] {
-        let mut host = make_site(vec![limit(bank("root"), None, "run-sched-gpus", 4)]);
-        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-        let older_job = host.submit(job(9, "C", 4)).unwrap();
+        let mut host = make_site(vec![limit(bank_target("root"), None, "run-sched-gpus", 4)]);
+        let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+        let older_job = host.submit(make_job(9, "C", 4)).unwrap();
         submit_overtaking_jobs(&mut host, &mut running);
         host.end_job(running.remove(0));
         assert!(host.engine.ledger().overtaken().contains(older_job));
         // The association of the newer job is the first in the order of associations.
-        let newer_job = host.submit(job(7, "B", 4)).unwrap();
+        let newer_job = host.submit(make_job(7, "B", 4)).unwrap();
         if priorities_change {
             host.send_event(Event::Associations(vec![record_with_fairshare(7, "B", 0.99)]));
         }
@@ -138,22 +140,22 @@ fn the_job_that_was_overtaken_first_is_released_first() {
 /// The limits of the association hold both jobs whatever headroom the scope has. A reservation would only delay other jobs.
 #[test]
 fn a_job_that_its_own_limits_hold_is_not_overtaken() {
-    let mut host = make_site(vec![limit(bank("A"), None, "run-sched-gpus", 4)]);
+    let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
     let narrow_association = Association { max_nodes: Limit(3), ..association(7, "A") };
     host.send_event(Event::Associations(vec![AssociationRecord {
         fairshare: 0.2,
         ..record(narrow_association, "A")
     }]));
-    let own_job = host.submit(job(7, "A", 0)).unwrap();
+    let own_job = host.submit(make_job(7, "A", 0)).unwrap();
     host.start_job(own_job);
-    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(job(8, "A", 1)).unwrap()).collect();
-    let beyond_job = host.submit(job(7, "A", 4).size(3, 3)).unwrap();
-    let within_job = host.submit(job(7, "A", 4)).unwrap();
+    let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
+    let beyond_job = host.submit(make_job(7, "A", 4).size(3, 3)).unwrap();
+    let within_job = host.submit(make_job(7, "A", 4)).unwrap();
     submit_overtaking_jobs(&mut host, &mut running);
     submit_overtaking_jobs(&mut host, &mut running);
     host.end_job(running.remove(0));
     assert!(![beyond_job, within_job].iter().any(|id| host.engine.ledger().overtaken().contains(*id)));
-    let late_job = host.submit(job(8, "A", 1)).unwrap();
+    let late_job = host.submit(make_job(8, "A", 1)).unwrap();
     assert_eq!(host.state(late_job), Some(State::Sched));
     assert_settled(&host);
 }
@@ -163,19 +165,19 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
 #[test]
 fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
     for priorities_change in [false, true] {
-        let limits = ["A", "B"].map(|name| limit(bank(name), None, "run-sched-gpus", 4));
+        let limits = ["A", "B"].map(|name| limit(bank_target(name), None, "run-sched-gpus", 4));
         let own_limit = limit(Target::User(UserId(7)), None, "run-sched-gpus", 4);
         let mut host = make_site(limits.into_iter().chain([own_limit]).collect());
         host.send_event(Event::Associations(vec![record_with_fairshare(9, "B", 0.9)]));
         let mut running_job = ["A", "B"].map(|name| {
             let user = if name == "A" { 8 } else { 9 };
-            (0..4).map(|_| host.submit(job(user, name, 1)).unwrap()).collect::<Vec<JobId>>()
+            (0..4).map(|_| host.submit(make_job(user, name, 1)).unwrap()).collect::<Vec<JobId>>()
         });
-        let [older_job, newer_job] = ["A", "B"].map(|name| host.submit(job(7, name, 4)).unwrap());
+        let [older_job, newer_job] = ["A", "B"].map(|name| host.submit(make_job(7, name, 4)).unwrap());
         for (user, name, at) in [(8, "A", 0), (9, "B", 1)] {
             for _ in 0..OVERTAKEN {
                 host.end_job(running_job[at].remove(0));
-                running_job[at].push(host.submit(job(user, name, 1)).unwrap());
+                running_job[at].push(host.submit(make_job(user, name, 1)).unwrap());
             }
             host.end_job(running_job[at].remove(0));
         }

@@ -14,17 +14,17 @@ fn scope_text(limit: &LimitShown) -> Option<String> {
 fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
     let user = |user| Target::User(UserId(user));
     let mut host = make_site(vec![
-        limit(bank("science"), None, "run-sched-gpus", 8),
-        limit(bank("root"), Some("q1"), "run-jobs", 2),
+        limit(bank_target("science"), None, "run-sched-gpus", 8),
+        limit(bank_target("root"), Some("q1"), "run-jobs", 2),
         limit(Target::EachBank, None, "run-sched-jobs", 5),
-        limit(bank("C"), None, "run-jobs", 1),
+        limit(bank_target("C"), None, "run-jobs", 1),
         limit(Target::EachUser, None, "run-sched-gpus", 20),
         limit(user(9), None, "run-sched-gpus", 1),
         limit(Target::Association(UserId(7), "A".into()), Some("q2"), "run-nodes", 3),
     ]);
-    let running_job = host.submit(job(7, "A", 3)).unwrap();
+    let running_job = host.submit(make_job(7, "A", 3)).unwrap();
     host.start_job(running_job);
-    host.submit(job(7, "B", 2)).unwrap();
+    host.submit(make_job(7, "B", 2)).unwrap();
     let page = |open| {
         let wanted = StandingsWanted { user: None, bank: None, after: None, most: 9, open };
         crate::engine::answers::standings(&host.engine.view(), &wanted, host.now)
@@ -98,7 +98,7 @@ fn an_associations_standing_lists_the_limits_that_apply_to_its_jobs() {
 /// A released job reserves headroom until it runs. Then it counts as use.
 #[test]
 fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
-    let mut host = make_site(vec![limit(bank("C"), None, "run-jobs", 2)]);
+    let mut host = make_site(vec![limit(bank_target("C"), None, "run-jobs", 2)]);
     let use_of_c = |host: &Host| {
         let wanted =
             StandingsWanted { user: Some(UserId(9)), bank: None, after: None, most: 9, open: Open::All };
@@ -108,12 +108,12 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
         assert_eq!(limit.cap, Some(2));
         (limit.used.unwrap(), limit.reserved.unwrap())
     };
-    let jobs = [0; 4].map(|_| host.submit(job(9, "C", 0)).unwrap());
+    let jobs = [0; 4].map(|_| host.submit(make_job(9, "C", 0)).unwrap());
     assert_eq!(use_of_c(&host), (0, 0), "no job was held, so none has a reservation");
     host.start_job(jobs[0]);
     host.start_job(jobs[1]);
     assert_eq!(use_of_c(&host), (2, 0));
-    let held_job = host.submit(job(9, "C", 0)).unwrap();
+    let held_job = host.submit(make_job(9, "C", 0)).unwrap();
     assert_eq!((host.state(held_job), use_of_c(&host)), (Some(State::Depend), (2, 0)));
     host.end_job(jobs[0]);
     assert_eq!(

@@ -16,19 +16,19 @@ fn submit_released_and_held(
 ) -> (Host, JobId, JobId) {
     let mut host = make_site(limits);
     host.send_event(Event::Associations(own.into_iter().collect()));
-    let first_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+    let first_job = host.submit(make_job(7, "A", 0).size(1, 4)).unwrap();
     host.start_job(first_job);
-    let released_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+    let released_job = host.submit(make_job(7, "A", 0).size(1, 4)).unwrap();
     assert_eq!(host.state(released_job), Some(State::Depend));
     host.end_job(first_job);
     assert_eq!(host.state(released_job), Some(State::Sched));
-    let next_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+    let next_job = host.submit(make_job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
     assert_eq!(host.state(next_job), Some(State::Depend));
     (host, released_job, next_job)
 }
 
 fn shared_limit() -> Vec<SiteLimit> {
-    vec![limit(bank("science"), None, "run-cores", 4)]
+    vec![limit(bank_target("science"), None, "run-cores", 4)]
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_reservation_lapses_while_the_queue_is_stopped() {
         host.end_job(next_job);
         // When the queue starts, the job has its reservation again.
         host.set_queue_started("q1", true);
-        let last_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+        let last_job = host.submit(make_job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(last_job), Some(State::Depend));
         host.start_job(released_job);
         host.end_job(released_job);
@@ -79,9 +79,9 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
     for (limits, own, user) in [(shared_limit(), None, 8), (Vec::new(), Some(one_job_record(7, "A")), 7)] {
         let mut host = make_site(limits);
         host.send_event(Event::Associations(own.into_iter().collect()));
-        let first_job = host.submit(job(7, "A", 0).size(1, 4)).unwrap();
+        let first_job = host.submit(make_job(7, "A", 0).size(1, 4)).unwrap();
         host.start_job(first_job);
-        let held = [7, user].map(|user| host.submit(job(user, "A", 0).size(1, 4)).unwrap());
+        let held = [7, user].map(|user| host.submit(make_job(user, "A", 0).size(1, 4)).unwrap());
         host.set_queue_started("q1", false);
         host.end_job(first_job);
         let is_held = |id: &JobId, host: &Host| host.state(*id) == Some(State::Depend);
@@ -93,7 +93,7 @@ fn held_jobs_in_a_stopped_queue_are_released_as_the_limit_allows() {
         let frees = hold.frees.iter().map(|it| (it.id, it.amount, it.state.as_ref())).collect::<Vec<_>>();
         assert_eq!(frees, [(released_job[0], hold.reserved, "sched")]);
         // Only jobs outside stopped queues can take the headroom of a suspended reservation.
-        let outside_job = host.submit(job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
+        let outside_job = host.submit(make_job(user, "A", 0).size(1, 4).queue("q2")).unwrap();
         assert_eq!(host.state(outside_job), Some(State::Sched));
         host.end_job(outside_job);
         assert!(is_held(&waiting_job[0], &host));
@@ -134,7 +134,7 @@ fn a_reservation_lapses_while_the_job_is_in_a_stopped_queue_and_returns_when_it_
     assert_eq!(host.state(next_job), Some(State::Sched), "the released job is in the stopped queue");
     host.end_job(next_job);
     host.update_job(released_job, Some("q1"), None).unwrap();
-    let last_job = host.submit(job(8, "A", 0).size(1, 4)).unwrap();
+    let last_job = host.submit(make_job(8, "A", 0).size(1, 4)).unwrap();
     assert_eq!(host.state(last_job), Some(State::Depend), "the released job has its reservation again");
     assert_settled(&host);
 }

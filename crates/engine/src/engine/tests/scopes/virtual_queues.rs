@@ -62,9 +62,9 @@ fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
 
 #[test]
 fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
-    let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
+    let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = make_site(vec![shared]);
-    let first = host.submit(job(7, "A", 0)).unwrap();
+    let first = host.submit(make_job(7, "A", 0)).unwrap();
     let [second, third_job] = ["q2", "q2"].map(|queue| host.submit(job_in_queue(8, queue)).unwrap());
     assert_eq!([first, second, third_job].map(|id| host.state(id)), [Some(State::Sched); 3]);
     make_virtual(&mut host);
@@ -79,7 +79,7 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     host.end_job(third_job);
     assert_eq!(host.state(fourth_job), Some(State::Sched));
     // When q2 is no longer a virtual queue, its jobs do not count in q1.
-    let fifth_job = host.submit(job(7, "A", 0)).unwrap();
+    let fifth_job = host.submit(make_job(7, "A", 0)).unwrap();
     assert_eq!(host.state(fifth_job), Some(State::Depend));
     host.parents.clear();
     host.send_event(Event::ConfiguredQueues(vec![("q1".into(), None), ("q2".into(), None)]));
@@ -89,7 +89,7 @@ fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
 
 #[test]
 fn a_job_that_moves_from_a_virtual_queue_to_its_parent_counts_once() {
-    let shared = limit(bank("root"), Some("q1"), "run-sched-jobs", 1);
+    let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = Host::new();
     make_virtual(&mut host);
     host.send_event(Event::Policy(policy_with_limited_q1(vec![shared]), SitePart::default()));
