@@ -42,7 +42,7 @@ impl<'a> Charged<'a> {
         Charged { tree, ranking, sorted: HashMap::new(), has_parent_shares: None, scratch: None }
     }
 
-    /// Returns the current usage of an association.
+    /// Returns the current usage of association `leaf`.
     pub fn recorded(&self, leaf: NodeId) -> f64 {
         self.tree.usage.get(leaf.index()).copied().unwrap_or(0.0)
     }
@@ -113,7 +113,7 @@ impl<'a> Charged<'a> {
         for &node in path {
             let arena = tree.bank_number(above)?;
             let own = sums.usage_of(tree, node) - recorded + usage;
-            let quotient = quotient(tree, node, own);
+            let quotient = usage_per_share(tree, node, own);
             let level_usages =
                 [&sums.usage, &sums.total].map(|column| column.get(arena as usize).copied().unwrap_or(0.0));
             let siblings = self.sort_siblings(arena);
@@ -132,7 +132,7 @@ impl<'a> Charged<'a> {
             let count_through = |last: &Sibling| last.ahead + count_ranked(sums, tree, last.node);
             let mut before = before.or_else(|| siblings.last().map(count_through)).unwrap_or(0);
             // With its current usage the node may itself be among the siblings before the new position.
-            if self::quotient(tree, node, sums.usage_of(tree, node)) < quotient {
+            if self::usage_per_share(tree, node, sums.usage_of(tree, node)) < quotient {
                 before -= count_ranked(sums, tree, node);
             }
             ahead += before;
@@ -150,7 +150,7 @@ impl<'a> Charged<'a> {
                 .children(tree.bank_node(bank))
                 .filter(has_ranked)
                 .map(|node| Sibling {
-                    quotient: quotient(tree, node, sums.usage_of(tree, node)),
+                    quotient: usage_per_share(tree, node, sums.usage_of(tree, node)),
                     node,
                     ahead: 0,
                 })
@@ -184,7 +184,7 @@ fn count_ranked(sums: &Sums, tree: &Tree, node: NodeId) -> u32 {
 }
 
 /// Returns usage / shares, by which siblings are sorted in ascending order; infinite without shares.
-fn quotient(tree: &Tree, node: NodeId, usage: f64) -> f64 {
+fn usage_per_share(tree: &Tree, node: NodeId, usage: f64) -> f64 {
     let shares = tree.shares.get(node.index()).map_or(0.0, |&shares| shares as f64);
     if shares > 0.0 { usage / shares } else { f64::INFINITY }
 }

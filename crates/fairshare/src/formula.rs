@@ -34,7 +34,7 @@ pub(super) struct Step {
 pub(super) trait Formula {
     /// Returns the numbers of the root.
     fn root(&self) -> Numbers;
-    /// Returns the numbers of any other node.
+    /// Returns the numbers of a node other than the root.
     fn step(&self, step: &Step) -> Numbers;
     /// Returns the fair-share for the numbers of a node.
     fn factor(&self, numbers: Numbers) -> f64;

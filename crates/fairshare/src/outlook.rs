@@ -24,14 +24,15 @@ impl Ranking {
         self.rank(node).map(|rank| self.ranked() + 1 - rank as usize)
     }
 
-    /// Returns the last association that is ahead of `node` and not tied with it.
+    /// Returns the last association that is ahead of `node` and not tied with it. Returns `None` if no association is
+    /// ahead.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
         // The order begins with the associations that are ahead.
         let ahead = self.place(node)? - 1;
         self.order().get(ahead.checked_sub(1)?).copied()
     }
 
-    /// Returns how many other associations have the same rank.
+    /// Returns how many other associations have the same rank as `node`.
     pub fn tied_with(&self, node: NodeId) -> usize {
         let (Some(rank), Some(place)) = (self.rank(node), self.place(node)) else { return 0 };
         // Ranks decrease along the order.
@@ -67,7 +68,8 @@ impl Level {
     }
 }
 
-/// Returns the changes that put `low` before `high`. Both are compared by shares / usage, so common divisors cancel.
+/// Returns the changes that put `low` before `high`, or `None` if a level has no number of shares. Both are compared
+/// by shares / usage, so common divisors cancel.
 fn find_overtake(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;

@@ -34,7 +34,7 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Returns the usage per second of a job on these resources.
+    /// Returns the usage per second of a job that ran on the resources `ran_on`.
     pub fn rate(self, ran_on: Resources) -> f64 {
         ran_on.nodes as f64 * self.node + ran_on.cores as f64 * self.core + ran_on.gpus as f64 * self.gpu
     }

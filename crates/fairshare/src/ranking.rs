@@ -224,7 +224,7 @@ impl Ranking {
     /// Returns the sums of shares and of usage of the siblings of a node, itself included.
     pub(super) fn siblings(&self, tree: &Tree, node: NodeId) -> (f64, f64) {
         let arena = self.sums.arena_of(tree, node) as usize;
-        let usage = self.policy.rules().whole_usage(&self.sums);
+        let usage = self.policy.rules().usage_divisors(&self.sums);
         (self.sums.shares.get(arena).copied().unwrap_or(0.0), usage.get(arena).copied().unwrap_or(0.0))
     }
 

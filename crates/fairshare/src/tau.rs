@@ -65,7 +65,7 @@ fn sort_and_count_inversions<T: Ord + Copy>(values: &mut Vec<T>) -> u64 {
 mod tests {
     use super::kendall_tau;
 
-    /// Computes tau-b by its definition, pair by pair.
+    /// Computes tau-b by its definition, pair by pair. Returns `None` if tau-b is undefined.
     fn compute_tau_by_definition(pairs: &[(u32, u32)]) -> Option<f64> {
         let (mut sum, mut first, mut second) = (0.0, 0.0, 0.0);
         for (i, a) in pairs.iter().enumerate() {

@@ -104,13 +104,13 @@ impl Tree {
         self.bank_node(0)
     }
 
-    /// Returns the bank `name`.
+    /// Returns the bank `name`, or `None` if the tree lacks it.
     pub fn bank(&self, name: &str) -> Option<NodeId> {
         let found = self.by_name.binary_search_by(|&bank| self.name(self.bank_node(bank)).cmp(name)).ok()?;
         self.by_name.get(found).map(|&bank| self.bank_node(bank))
     }
 
-    /// Returns the association of `user` in `bank`. O(log n).
+    /// Returns the association of `user` in `bank`, or `None` if the tree lacks it. O(log n).
     pub fn leaf(&self, user: &str, bank: &str) -> Option<NodeId> {
         self.leaf_in(self.bank(bank)?, user)
     }
@@ -173,7 +173,7 @@ impl Tree {
         if self.is_bank(node) { NodeKind::Bank } else { NodeKind::Association }
     }
 
-    /// Returns a bank's name, or an association's user.
+    /// Returns the name of a bank, or the user of an association.
     pub fn name(&self, node: NodeId) -> &str {
         self.name.get(node.index()).map_or("", |&name| self.names.get(name))
     }
@@ -183,7 +183,7 @@ impl Tree {
         self.parent.get(node.index()).copied().filter(|&parent| parent != NO_NODE).map(NodeId)
     }
 
-    /// Returns the shares of the input.
+    /// Returns the shares of `node` as the input gives them: a count, or [`Shares::Parent`].
     pub fn shares(&self, node: NodeId) -> Shares {
         if self.flags(node).has(Flags::PARENT_SHARES) {
             Shares::Parent

@@ -172,7 +172,7 @@ impl Ranking {
         sum
     }
 
-    /// Returns false for an inactive association.
+    /// Returns true for a bank and for an active association.
     fn is_compared(&self, tree: &Tree, node: NodeId) -> bool {
         tree.is_bank(node) || self.rank(node).is_some()
     }

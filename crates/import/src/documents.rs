@@ -84,7 +84,7 @@ pub(super) fn detect_format(text: &str) -> Option<Format> {
     }
 }
 
-/// Returns a hint about a JSON document that contains no tree.
+/// Returns a hint about a JSON document that contains no tree, or `None` if `text` is not a JSON object.
 pub(super) fn describe_content(text: &str) -> Option<&'static str> {
     let keys: Keys = serde_json::from_str(text).ok()?;
     Some(if keys.jobs.is_some() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Parses single values of JSON documents. A value is parsed after its node is known, so that the error text can name
-//! the node, which serde's error texts cannot.
+//! the node. serde's error texts do not name the node.
 
 use std::borrow::Cow;
 

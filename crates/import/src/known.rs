@@ -18,7 +18,8 @@ fn is_sreport(text: &str) -> bool {
     text.lines().take(10).any(|line| is_title(line.trim()) || has_columns(line))
 }
 
-/// Returns a sentence about a text that was given as a list of usages but has no usages.
+/// Returns a sentence about a text that was given as a list of usages but has no usages. Returns `None` if the format
+/// of the text is unknown.
 pub(super) fn describe_wrong_usages(text: &str) -> Option<String> {
     if is_sreport(text) {
         return Some(format!("{SREPORT}: a list of usages has a name and a usage per line"));

@@ -80,7 +80,7 @@ impl Format {
     }
 }
 
-/// Returns the error for an unknown format.
+/// Returns the error text for the unknown format `name`.
 fn unknown_format(name: &str) -> String {
     format!("unknown format \"{name}\"; known are {}", Format::VARIANTS.join(", "))
 }

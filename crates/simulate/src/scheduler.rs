@@ -112,7 +112,8 @@ impl Cluster {
         }
     }
 
-    /// Returns the reservation for a job of `cores` cores that does not fit now.
+    /// Returns the reservation for a job of `cores` cores that does not fit now, or `None` if the cluster is too
+    /// small.
     pub(super) fn reserve(&self, cores: u32) -> Option<Reservation> {
         let cores_needed = u64::from(cores);
         let (mut free, mut start) = (self.free, None);

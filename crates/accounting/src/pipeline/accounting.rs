@@ -9,7 +9,7 @@ use super::{PipelineError, Plan, Rule, Tally, banks, resources};
 use crate::store::{Bins, Ledger, Snapshot, UsageChanges, Which};
 use fairshare::accounting::{Bin, Clock, NewJobs, NoBins};
 
-/// User id and bank of a record.
+/// The user id of a record, and the index of its bank in [`Ledger::banks`].
 type UserAndBank = (i64, usize);
 
 /// Associations with the same user id and bank, which flux-accounting cannot distinguish.

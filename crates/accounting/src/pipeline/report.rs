@@ -78,7 +78,7 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    /// Returns the names that are not in the ledger.
+    /// Returns the names in `users` and `banks` that are not in the ledger.
     pub fn find(ledger: &Ledger, users: &[String], banks: &[String]) -> Unknown {
         let is_user = |name: &&String| ledger.accounts.iter().any(|account| account.user == **name);
         let is_bank = |name: &&String| ledger.banks.iter().any(|bank| bank.name == **name);

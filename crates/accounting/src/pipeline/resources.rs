@@ -92,7 +92,7 @@ struct System<'a> {
     bank: Option<Cow<'a, str>>,
 }
 
-/// Returns the bank in a jobspec.
+/// Returns the bank in a jobspec, or `None` if the jobspec is invalid or names no bank.
 pub fn read_bank(jobspec: &str) -> Option<Cow<'_, str>> {
     serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.bank
 }

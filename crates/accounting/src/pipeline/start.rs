@@ -23,7 +23,7 @@ pub(super) struct Start {
     pub(super) period: i64,
     /// Reason why all bins are counted again, if they are.
     pub(super) recount: Option<&'static str>,
-    /// Jobs that ended up to this time do not count.
+    /// Jobs that ended at or before this time, in seconds since the epoch, do not count.
     pub(super) since: f64,
     /// The last row that was read in an earlier run; `None` if unknown.
     pub(super) last_row: Option<i64>,

@@ -170,7 +170,7 @@ impl Site {
         self.query_numbers("SELECT job_usage FROM association_table ORDER BY userid")
     }
 
-    /// Returns the stored bins of a user.
+    /// Returns the stored bins of the user with id `user`.
     fn bins(&self, user: i64) -> Vec<f64> {
         self.query_numbers(&format!(
             "SELECT value FROM job_usage_per_association_table WHERE userid = {user} ORDER BY period"

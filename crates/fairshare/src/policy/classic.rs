@@ -82,7 +82,7 @@ impl Formula for Rule {
     }
 }
 
-/// Returns the fair-share by Slurm's formulas.
+/// Computes the fair-share from `numbers` by Slurm's formulas.
 pub(super) fn factor(numbers: Numbers, dampening: f64) -> f64 {
     if numbers.norm_shares > 0.0 {
         power_of_half(numbers.effective_usage / numbers.norm_shares / dampening)

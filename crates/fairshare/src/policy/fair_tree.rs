@@ -48,7 +48,7 @@ impl RankingPolicy for FairTree {
     }
 
     /// Slurm divides by the usage of the parent bank, which may have its own usage in addition to that of its children.
-    fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
+    fn usage_divisors<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.total
     }
 

@@ -64,8 +64,8 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         ranking.recorded_usage(tree, node)
     }
 
-    /// Returns by bank the total that the usages of its children are divided by.
-    fn whole_usage<'a>(&self, sums: &'a Sums) -> &'a [f64] {
+    /// Returns for each bank the usage that the usages of its children are divided by.
+    fn usage_divisors<'a>(&self, sums: &'a Sums) -> &'a [f64] {
         &sums.usage
     }
 
@@ -120,7 +120,7 @@ pub(crate) trait RankingPolicy: Sync + RefUnwindSafe {
         &[]
     }
 
-    /// Returns a footnote about the columns of the table.
+    /// Returns a footnote about the columns of the table, or `None` if they need no footnote.
     fn table_note(&self) -> Option<&'static str> {
         None
     }
@@ -164,7 +164,8 @@ impl Policy {
         self.0.is_rank()
     }
 
-    /// Returns the usage that each node starts with, in the units of the options. Sums never contain this usage.
+    /// Returns the usage that each node starts with, in the units of `options`, or `None` for 0. Sums never contain
+    /// this usage.
     pub fn initial_usage(self, options: &Options) -> Option<f64> {
         self.0.initial_usage(options)
     }
@@ -205,7 +206,7 @@ impl Policy {
         self.0.document_columns()
     }
 
-    /// Returns a footnote about the columns of the table.
+    /// Returns a footnote about the columns of the table, or `None` if they need no footnote.
     pub fn table_note(self) -> Option<&'static str> {
         self.0.table_note()
     }

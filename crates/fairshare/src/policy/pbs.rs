@@ -259,7 +259,8 @@ impl PbsWalk {
         Some(self.order.len() + 1 - rank as usize)
     }
 
-    /// Returns the last association that is ahead of `node` and not tied with it.
+    /// Returns the last association that is ahead of `node` and not tied with it. Returns `None` if no association is
+    /// ahead.
     pub fn just_ahead(&self, node: NodeId) -> Option<NodeId> {
         let ahead = self.place(node)? - 1;
         self.order.get(ahead.checked_sub(1)?).copied()

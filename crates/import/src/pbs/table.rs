@@ -20,7 +20,8 @@ struct Row<'a> {
 }
 
 impl Row<'_> {
-    /// Returns the recorded usage. PBS never records a usage of 1: it prints 1 for an entity without usage.
+    /// Returns the recorded usage, or `None` for a usage of 1. PBS never records a usage of 1, and prints 1 for an
+    /// entity without usage.
     fn recorded(&self) -> Option<f64> {
         (self.usage != 1.0).then_some(self.usage)
     }
@@ -30,7 +31,8 @@ pub(crate) fn is_table_line(line: &str) -> bool {
     line.starts_with("Fairshare usage units") || split_row(line).is_some()
 }
 
-/// Splits a row of pbsfs's table into name, group, own number, shares, usage and percentage.
+/// Splits a row of pbsfs's table into name, group, own number, shares, usage and percentage. Returns `None` for any
+/// other line.
 fn split_row(line: &str) -> Option<[&str; 6]> {
     let (name, rest) = line.split_once(" Grp:").or_else(|| line.split_once(":Grp:"))?;
     let (group, rest) = rest.split_once("cgrp:")?;

@@ -23,7 +23,7 @@ struct Level {
     witness: Option<(u64, f64)>,
 }
 
-/// Returns an error if a row is missing.
+/// Returns an error if the sheet lacks a row.
 pub(super) fn check_complete(sheet: &Sheet<'_>) -> Result<(), String> {
     let first = sheet.accounts.first().map_or("", |account| account.name.as_ref());
     if first != ROOT {

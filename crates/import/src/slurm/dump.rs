@@ -229,8 +229,8 @@ impl Entry {
         Ok(Entry { name, options })
     }
 
-    /// Returns the value of the last option whose key `is_key` accepts. Options without a value are ignored, as by
-    /// sacctmgr.
+    /// Returns the value of the last option whose key `is_key` accepts, or `None` if there is no such option. Options
+    /// without a value are ignored, as by sacctmgr.
     fn find_value(&self, is_key: impl Fn(&str) -> bool) -> Option<&str> {
         let mut options = self.options.iter().rev().filter(|(_, value)| !value.is_empty());
         options.find(|(key, _)| is_key(key)).map(|(_, value)| value.as_str())

@@ -219,7 +219,7 @@ struct Precision {
 /// The maximum number of names in a note.
 const MAX_LISTED: usize = 10;
 
-/// Returns a note about usages whose names are not in the tree.
+/// Returns a note about usages whose names are not in the tree, or `None` if `names` is empty.
 fn note_unmatched(names: &[&str]) -> Option<String> {
     let listed: Vec<String> = names.iter().take(MAX_LISTED).map(|name| format!("\"{name}\"")).collect();
     let more = names.len().saturating_sub(MAX_LISTED);

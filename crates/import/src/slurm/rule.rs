@@ -88,7 +88,8 @@ fn sum_shares(sheet: &Sheet<'_>, rows: &[Row]) -> Vec<f64> {
     sums
 }
 
-/// Returns the fraction of the whole tree that an account has under the policies other than Fair Tree.
+/// Returns the fraction of the whole tree that `account` has under the policies other than Fair Tree, or `None` if the
+/// sheet does not print it.
 fn fraction_of_tree(sheet: &Sheet<'_>, account: usize) -> Option<f64> {
     let account = sheet.accounts.get(account)?;
     if account.parent.is_none() { Some(1.0) } else { account.printed.norm_shares }

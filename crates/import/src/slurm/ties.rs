@@ -36,7 +36,8 @@ pub(super) fn find_visit_order(sheet: &Sheet<'_>) -> Vec<usize> {
     order
 }
 
-/// Returns shares / usage, which is proportional to LevelFS among siblings. `sshare` without `-l` prints no LevelFS.
+/// Returns shares / usage, which is proportional to LevelFS among siblings, or `None` if `account` has no number of shares or no usage.
+/// `sshare` without `-l` prints no LevelFS.
 fn estimate_level_fs(account: &Account<'_>) -> Option<f64> {
     match (account.shares, account.usage) {
         (Shares::Count(0), Some(_)) => Some(0.0),
@@ -48,7 +49,7 @@ fn estimate_level_fs(account: &Account<'_>) -> Option<f64> {
 /// Best and worst fair-share of an account without users.
 const NO_USERS: (f64, f64) = (f64::NEG_INFINITY, f64::INFINITY);
 
-/// Returns the best and the worst fair-share below each account.
+/// Returns the best and the worst fair-share of the users below each account.
 fn find_ranks_below(sheet: &Sheet<'_>) -> Vec<(f64, f64)> {
     let mut ranks = vec![NO_USERS; sheet.accounts.len()];
     for user in &sheet.users {
