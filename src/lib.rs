@@ -3,7 +3,7 @@
 //! priority from the fair-share of its association. A site loads it in place of flux-accounting's plugin of the same name.
 //!
 //! This crate adapts Flux to the engine: Flux's callbacks and RPCs become engine events, and the engine's effects
-//! become calls of Flux. The other crates of the workspace are in `crates/`. Code that only tests and the demo need is
+//! become calls to Flux. The other crates of the workspace are in `crates/`. Code that only tests and the demo need is
 //! in `testing/`.
 //!
 //! ```text

@@ -48,7 +48,7 @@ fn run(arguments: &[&str]) -> Output {
 }
 
 /// Returns the output of the demo for a site.
-fn demo(name: &str, site: &Value) -> String {
+fn run_demo(name: &str, site: &Value) -> String {
     let plugin = plugin();
     let file = plugin.with_file_name(format!("{name}.json"));
     std::fs::write(&file, site.to_string()).expect("written");
@@ -59,19 +59,21 @@ fn demo(name: &str, site: &Value) -> String {
 }
 
 /// Returns the words of each line of a section, without heading and titles.
-fn section<'a>(out: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
+fn read_section<'a>(out: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     let lines = out.lines().skip_while(|line| !line.starts_with(heading)).skip(2);
     lines.take_while(|line| !line.is_empty()).map(|line| line.split_whitespace().collect()).collect()
 }
 
-fn number(text: &str) -> f64 {
+fn parse_number(text: &str) -> f64 {
     text.parse().unwrap_or_else(|_| panic!("no number: {text}"))
 }
 
 /// Compares each row of the ranking with the figures of the site.
 fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
-    let rows: Vec<_> =
-        section(out, "Running and pending jobs").into_iter().filter(|row| row[0].starts_with('ƒ')).collect();
+    let rows: Vec<_> = read_section(out, "Running and pending jobs")
+        .into_iter()
+        .filter(|row| row[0].starts_with('ƒ'))
+        .collect();
     assert!(!rows.is_empty(), "{out}");
     let value_of = |list: &str, key: &str, name: &str, value: &str| {
         let records = site[list].as_array().expect("records");
@@ -83,7 +85,7 @@ fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
         .map(|row| {
             // JOB USER BANK QUEUE STATE.. PRIORITY and the points of the four terms
             let at = row.len() - 5;
-            let (user, bank, queue, priority) = (row[1], row[2], row[3], number(row[at]));
+            let (user, bank, queue, priority) = (row[1], row[2], row[3], parse_number(row[at]));
             let fairshare =
                 FAIRSHARES.iter().find(|of| (of.0, of.1) == (user, bank)).expect("an association");
             let factors = [
@@ -94,7 +96,7 @@ fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
             ];
             let mut sum = 0.0;
             for (column, (name, factor)) in factors.iter().enumerate() {
-                let points = number(row[at + 1 + column]);
+                let points = parse_number(row[at + 1 + column]);
                 let weight = site["factors"][name].as_f64().expect("a weight");
                 match factor {
                     Some(factor) => assert_eq!(points, (weight * factor).round(), "{name} in {row:?}"),
@@ -110,7 +112,7 @@ fn check_ranking(out: &str, site: &Value) -> Vec<f64> {
 
 #[test]
 fn every_line_fits_80_columns() {
-    let out = demo("wide", &site());
+    let out = run_demo("wide", &site());
     for line in out.lines() {
         assert!(line.chars().count() <= 80, "{line}");
     }
@@ -119,7 +121,7 @@ fn every_line_fits_80_columns() {
 #[test]
 fn terms_agree_with_the_site_and_the_order() {
     let site = site();
-    let out = demo("terms", &site);
+    let out = run_demo("terms", &site);
     let priorities = check_ranking(&out, &site);
     assert!(priorities.len() >= 8, "{out}");
     assert!(priorities.is_sorted_by(|a, b| a >= b), "{out}");
@@ -130,17 +132,18 @@ fn terms_agree_with_the_site_and_the_order() {
 fn other_weights_make_other_terms() {
     let mut site = site();
     site["factors"] = json!({"fairshare": 1000, "queue": 7, "bank": 0, "urgency": 50});
-    let out = demo("weights", &site);
+    let out = run_demo("weights", &site);
     check_ranking(&out, &site);
-    let changed = |list: &str| section(&out, list) != section(&demo("plain", &self::site()), list);
+    let changed =
+        |list: &str| read_section(&out, list) != read_section(&run_demo("plain", &self::site()), list);
     assert!(changed("Running and pending jobs"));
 }
 
 #[test]
 fn other_shares_make_another_order() {
     let first = |site: &Value, name: &str| {
-        let out = demo(name, site);
-        let rows = section(&out, "Running and pending jobs");
+        let out = run_demo(name, site);
+        let rows = read_section(&out, "Running and pending jobs");
         let of_batch = rows.iter().find(|row| row[3] == "batch" && row[4] == "running").expect("a row");
         of_batch[1].to_owned()
     };
@@ -151,16 +154,16 @@ fn other_shares_make_another_order() {
 }
 
 /// Returns the words of the section of held jobs.
-fn held(out: &str) -> String {
-    section(out, "Held jobs").concat().join(" ")
+fn read_held_section(out: &str) -> String {
+    read_section(out, "Held jobs").concat().join(" ")
 }
 
 /// Each hold names a limit of the site, with its figures.
 #[test]
 fn holds_name_the_limit_and_its_figures() {
     let site = site();
-    let out = demo("holds", &site);
-    let held = held(&out);
+    let out = run_demo("holds", &site);
+    let held = read_held_section(&out);
     let wants = [
         "alice physics batch 1 max-running-jobs-user-limit: alice in physics runs 2 of 2 jobs",
         "bob biology batch 2 max-resources-user-limit: bob in biology uses 1 of 2 nodes, this job needs 2 more",
@@ -180,19 +183,19 @@ fn holds_name_the_limit_and_its_figures() {
 fn other_limits_hold_other_jobs() {
     let mut site = site();
     site["associations"][0]["max_running_jobs"] = json!(3);
-    let out = demo("limits", &site);
-    let held = held(&out);
+    let out = run_demo("limits", &site);
+    let held = read_held_section(&out);
     assert!(!held.contains("alice physics batch"), "{out}");
     assert!(held.contains("max-run-jobs-queue: alice"), "{out}");
 }
 
 #[test]
 fn an_end_releases_and_starts() {
-    let out = demo("ends", &site());
+    let out = run_demo("ends", &site());
     let ends: Vec<&str> =
         out.lines().filter(|line| line.starts_with("Job ") && line.ends_with("ends")).collect();
     assert_eq!(ends.len(), 2, "{out}");
-    let first = section(&out, ends[0]).concat().join(" ");
+    let first = read_section(&out, ends[0]).concat().join(" ");
     // Each change begins with its outcome.
     let changes: Vec<&str> = ["released", "still held", "started", "one limit less"]
         .iter()

@@ -372,7 +372,7 @@ run_long_tests() {
 		run_long_test '^test result' env PROPTEST_CASES="$(multiply "$1" 4000)" cargo test --workspace --color never --lib properties
 	fi
 	if begin_step panics; then run_long_test '^test result' env STRIKES=8 cargo test -p fairshare-embedded --color never --test abi abi::panics; fi
-	if begin_step memory; then run_long_test '[0-9]+ histories' run_ignored_test STEP=${STEP:-97} memory::anywhere; fi
+	if begin_step memory; then run_long_test '[0-9]+ histories' run_ignored_test STEP=${STEP:-97} memory::histories_survive_failed_allocations; fi
 	if begin_step cycles; then
 		run_long_test 'bytes more' run_ignored_test "CYCLES=10000 GLIBC_TUNABLES=glibc.malloc.tcache_count=0" cycles::a_thousand_cycles
 	fi

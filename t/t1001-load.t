@@ -25,7 +25,7 @@ test_expect_success 'Flux refuses a second plugin of the same name' '
 test_expect_success 'the plugin refuses a second load under another name, as a link or a copy, and reports why' '
 	ln -s "$PLUGIN_UNDER_TEST" other/link.so && cp "$PLUGIN_UNDER_TEST" other/copy.so &&
 	for so in link copy; do
-		test_must_fail flux jobtap load "$PWD/other/$so.so" 2>err && grep "mf_priority is loaded already" err || return 1
+		test_must_fail flux jobtap load "$PWD/other/$so.so" 2>err && grep "mf_priority: already loaded" err || return 1
 	done && test "$(flux jobtap list | grep -cE "^(mf_priority|link|copy).so$")" = 1
 '
 test_expect_success 'the plugin that was loaded first still accepts data after refused loads' 'mf push assoc 5001 A'

@@ -24,7 +24,7 @@ const ERROR_MAX: usize = 159;
 #[derive(Clone, Copy)]
 pub struct Args<'a> {
     raw: *mut sys::flux_plugin_arg_t,
-    /// IN, or `None` if the call has no arguments.
+    /// IN, or `None` if the callback has no arguments.
     input: Option<Json<'a>>,
 }
 

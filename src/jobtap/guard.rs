@@ -220,7 +220,7 @@ pub unsafe fn init_with<J: Jobtap>(raw: *mut c_void, methods: &'static [Method<J
         Ok(Some(mark)) => mark,
         Ok(None) => {
             let text = format!(
-                "{0}: {0} is loaded already, it may be under another name (see \"flux jobtap list\"); remove that one first",
+                "{}: already loaded, possibly under another name (see \"flux jobtap list\"); remove the loaded plugin first",
                 J::title()
             );
             return fail_load(plugin, J::NAME, &text);

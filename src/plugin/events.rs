@@ -11,7 +11,7 @@ use fairshare_engine::ids::{JobId, UserId};
 use fairshare_protocol::{settings, wire};
 use std::borrow::Cow;
 
-/// A call of Flux about `topic`, with its arguments.
+/// A callback from Flux for `topic`, with its arguments.
 pub(super) struct Callback<'a> {
     pub plugin: &'a MfPriority,
     pub host: Host<'a, MfPriority>,
@@ -20,7 +20,7 @@ pub(super) struct Callback<'a> {
 }
 
 impl Callback<'_> {
-    /// Passes the call to the engine as an event, and carries out the effects.
+    /// Passes the callback to the engine as an event, and carries out the effects.
     pub fn dispatch(&self) -> Result<(), Failed> {
         let args = self.args;
         let outcome = match self.topic {
@@ -95,7 +95,7 @@ impl Callback<'_> {
         Ok(outcome.and_then(|()| self.handle_event(Event::Run(id, read_resources(r)))))
     }
 
-    /// Passes the call's job to the engine if its `job.new` was lost.
+    /// Passes the callback's job to the engine if the engine does not have job `id`, because its `job.new` was lost.
     fn add_unknown_job(&self, id: JobId) -> Result<(), Failed> {
         match self.plugin.engine.view(|view| view.has_job(id)) {
             Some(false) => self.add_job(),
@@ -103,7 +103,7 @@ impl Callback<'_> {
         }
     }
 
-    /// Passes the call's job to the engine, as `job.new` would.
+    /// Passes the callback's job to the engine, as `job.new` would.
     fn add_job(&self) -> Result<(), Failed> {
         match self.args.job() {
             Ok(job) => self.handle_event(Event::New(read_facts_leniently(&job))),

@@ -59,7 +59,7 @@ pub fn read_brief_facts<'a>(job: &JobArgs<'a>) -> JobFacts<'a> {
     }
 }
 
-/// Returns `attributes.system`.
+/// Returns `attributes.system`, or `None` if the jobspec lacks it.
 fn find_system(jobspec: Json<'_>) -> Option<Json<'_>> {
     jobspec.get(c"attributes")?.get(c"system")
 }

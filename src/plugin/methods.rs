@@ -27,17 +27,17 @@ use std::ffi::CStr;
 type Answer = fn(&MfPriority, Host<'_, MfPriority>, &Request<'_>) -> Reply;
 
 /// Returns a method that only the instance owner may call.
-const fn owners(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
+const fn owner_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Owner, answer }
 }
 
 /// Returns a method that the instance owner and admins may call.
-const fn admins(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
+const fn admin_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Admin, answer }
 }
 
 /// Returns a method that every user may call.
-const fn guests(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
+const fn guest_method(name: &'static CStr, answer: Answer) -> Method<MfPriority> {
     Method { name, role: Role::Guest, answer }
 }
 
@@ -53,54 +53,62 @@ pub(super) fn is_push(method: &Method<MfPriority>) -> bool {
 
 /// All methods. As in flux-accounting's plugin, only the instance owner may call the methods that both plugins have.
 pub(super) const METHODS: &[Method<MfPriority>] = &[
-    owners(c"rec_update", |plugin, host, request| {
+    owner_method(c"rec_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_update", |reader| {
             wire::associations(request.payload, reader).map(Event::Associations)
         })
     }),
-    owners(c"rec_q_update", |plugin, host, request| {
+    owner_method(c"rec_q_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_q_update", |reader| {
             wire::queues(request.payload, reader).map(Event::Queues)
         })
     }),
-    owners(c"rec_proj_update", |plugin, host, request| {
+    owner_method(c"rec_proj_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_proj_update", |reader| {
             wire::projects(request.payload, reader).map(Event::Projects)
         })
     }),
-    owners(c"rec_bank_update", |plugin, host, request| {
+    owner_method(c"rec_bank_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_bank_update", |reader| {
             wire::banks(request.payload, reader).map(Event::Banks)
         })
     }),
-    owners(c"rec_fac_update", |plugin, host, request| {
+    owner_method(c"rec_fac_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_fac_update", |reader| {
             wire::weights(request.payload, reader).map(Event::Weights)
         })
     }),
-    owners(c"rec_config_update", |plugin, host, request| {
+    owner_method(c"rec_config_update", |plugin, host, request| {
         pieces::answer(plugin, host, "rec_config_update", |reader| {
             wire::config(request.payload, reader).map(Event::Config)
         })
     }),
-    owners(c"policy_update", |plugin, host, request| policy_update::answer(plugin, host, request.payload)),
-    owners(c"policy_begin", |plugin, host, request| staged_push::begin(plugin, host, request.payload)),
-    owners(c"policy_part", |plugin, host, request| staged_push::stage_part(plugin, host, request.payload)),
-    owners(c"policy_commit", |plugin, host, request| staged_push::commit(plugin, host, request.payload)),
-    owners(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
-    admins(c"associations", |plugin, host, request| associations::answer(plugin, host, request.payload)),
-    admins(c"priorities", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
+    owner_method(c"policy_update", |plugin, host, request| {
+        policy_update::answer(plugin, host, request.payload)
+    }),
+    owner_method(c"policy_begin", |plugin, host, request| staged_push::begin(plugin, host, request.payload)),
+    owner_method(c"policy_part", |plugin, host, request| {
+        staged_push::stage_part(plugin, host, request.payload)
+    }),
+    owner_method(c"policy_commit", |plugin, host, request| {
+        staged_push::commit(plugin, host, request.payload)
+    }),
+    owner_method(c"policy_abort", |plugin, host, request| staged_push::abort(plugin, host, request.payload)),
+    admin_method(c"associations", |plugin, host, request| {
+        associations::answer(plugin, host, request.payload)
+    }),
+    admin_method(c"priorities", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
     // The name of `priorities` until 0.1.0, which one more release answers.
-    admins(c"prices", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
-    admins(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
-    admins(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),
-    owners(c"reprioritize", |plugin, host, _| pieces::reprioritize(plugin, host)),
-    owners(c"hand_over", |plugin, host, request| hand_over::answer(plugin, host, request.payload)),
-    owners(c"rest", |plugin, host, request| rest::answer(plugin, host, request.payload)),
-    admins(c"check", |plugin, _, _| check::answer(plugin)),
-    guests(c"explain", explain::answer),
-    guests(c"standing", standing::answer),
-    guests(c"jobs", jobs::answer),
-    guests(c"check_job", check_job::answer),
-    admins(c"stats", |plugin, host, request| stats::answer(plugin, host, request.payload)),
+    admin_method(c"prices", |plugin, host, request| priorities::answer(plugin, host, request.payload)),
+    admin_method(c"usages", |plugin, host, request| usages::answer(plugin, host, request.payload)),
+    admin_method(c"tree", |plugin, host, request| tree::answer(plugin, host, request.payload)),
+    owner_method(c"reprioritize", |plugin, host, _| pieces::reprioritize(plugin, host)),
+    owner_method(c"hand_over", |plugin, host, request| hand_over::answer(plugin, host, request.payload)),
+    owner_method(c"rest", |plugin, host, request| rest::answer(plugin, host, request.payload)),
+    admin_method(c"check", |plugin, _, _| check::answer(plugin)),
+    guest_method(c"explain", explain::answer),
+    guest_method(c"standing", standing::answer),
+    guest_method(c"jobs", jobs::answer),
+    guest_method(c"check_job", check_job::answer),
+    admin_method(c"stats", |plugin, host, request| stats::answer(plugin, host, request.payload)),
 ];

@@ -86,7 +86,7 @@ impl EngineQuestions {
 }
 
 impl QueueStates {
-    /// Returns the last reported state of a queue.
+    /// Returns the last reported state of queue `name`, or `None` if Flux has not reported it.
     pub fn state(&self, name: &Name) -> Option<&QueueState> {
         self.known.get(name)?.1.as_ref()
     }

@@ -6,7 +6,7 @@ use fairshare_engine::ids::idset::{Ranks, count, each_range};
 use fairshare_engine::limits::{Allocation, Resources, Size};
 use std::ffi::CStr;
 
-/// Returns the resources in R.
+/// Reads the resources in R. If R is invalid, returns [`Resources::Unreadable`] with the reason.
 pub fn read_resources(r: Option<Json<'_>>) -> Resources {
     let Some(r) = r else { return Resources::None };
     match read_allocation(r) {
@@ -66,6 +66,7 @@ fn read_allocation(r: Json<'_>) -> Result<Allocation, &'static str> {
 }
 
 /// Calls `call` with the first and last id of each range of an idset. A JSON number counts as an idset with one id.
+/// Returns `None` if `ids` is invalid.
 fn visit_ranges(ids: Json<'_>, mut call: impl FnMut(u32, u32)) -> Option<()> {
     match ids.as_str() {
         Some(text) => each_range(text, call),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{SO, Site, job};
 
 /// Returns the totals of running jobs in the answer to "check" (jobs, jobs with an unread R, nodes, cores, GPUs), and that part of the answer.
-fn running(site: &Site) -> ([u64; 5], Value) {
+fn read_running_totals(site: &Site) -> ([u64; 5], Value) {
     let running = site.check()["running"].take();
     (["jobs", "unread", "nodes", "cores", "gpus"].map(|key| running[key].as_u64().unwrap()), running)
 }
@@ -25,7 +25,7 @@ fn the_data_of_r_survive_reload_and_restart() {
     };
     let entries = r["execution"]["R_lite"].as_array().unwrap();
     let given = [1, 0, entries.len() as u64, entries.iter().map(cores).sum(), 0];
-    let before = running(&site);
+    let before = read_running_totals(&site);
     assert_eq!(before.0, given);
     assert_eq!(
         (&before.1["since"], &before.1["submitted"]),
@@ -34,12 +34,12 @@ fn the_data_of_r_survive_reload_and_restart() {
     site.host.advance(1000.0);
     site.host.remove(SO).unwrap();
     site.load(&super::document());
-    assert_eq!(running(&site), before, "reload");
+    assert_eq!(read_running_totals(&site), before, "reload");
     site.host.restart(Order::Ascending).unwrap();
     site.host.settle();
-    assert_eq!(running(&site), before, "restart");
+    assert_eq!(read_running_totals(&site), before, "restart");
     site.finish(id);
-    assert_eq!(running(&site).0, [0; 5]);
+    assert_eq!(read_running_totals(&site).0, [0; 5]);
 }
 
 /// Calls the plugin about the start of a job with `r`. Returns the totals of running jobs, that part of the answer, and the logged errors.
@@ -50,11 +50,11 @@ fn start_with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String
         "entry": {"timestamp": 99.5, "name": "alloc"}});
     let (rc, _) = site.host.call_raw(SO, "job.state.run", id, Some(&input)).unwrap();
     assert_eq!(rc, 1, "{r}");
-    let (amounts, more) = running(site);
+    let (amounts, more) = read_running_totals(site);
     (amounts, more, site.errors())
 }
 
-fn r(entries: Value, start: Value) -> Value {
+fn make_r(entries: Value, start: Value) -> Value {
     json!({"version": 1, "execution": {"R_lite": entries, "starttime": start, "expiration": 0}})
 }
 
@@ -65,16 +65,20 @@ fn an_r_of_any_form_is_read_or_logged() {
     let rank = |rank: &str, children: Value| json!([{"rank": rank, "children": children}]);
     let all = "0-4294967295";
     for (r, amounts, since) in [
-        (r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
+        (make_r(rank("0-3", json!({"core": "0-3", "gpu": "0,2"})), json!(7.5)), [4, 16, 8], 7.5),
         // The time to read a range must not depend on its length.
-        (r(rank("0-4294967294", json!({"core": "0"})), json!(7)), [4_294_967_295, 4_294_967_295, 0], 7.0),
-        (r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
-        // If R has no start time, the event gives it.
+        (
+            make_r(rank("0-4294967294", json!({"core": "0"})), json!(7)),
+            [4_294_967_295, 4_294_967_295, 0],
+            7.0,
+        ),
+        (make_r(json!([{"rank": 5, "children": {"core": 3}}]), json!(7.0)), [1, 1, 0], 7.0),
+        // If R has no start time, the usage starts at the timestamp of the event in the arguments (here `alloc`).
         (json!({"version": 1, "execution": {"R_lite": []}}), [0, 0, 0], 99.5),
     ] {
-        let (told, more, errors) = start_with_r(&site, id, &r);
-        assert_eq!((&told[2..], &more["since"]), (&amounts[..], &json!(since)), "{r}");
-        assert_eq!((told[1], errors), (0, vec![]), "{r}");
+        let (totals, more, errors) = start_with_r(&site, id, &r);
+        assert_eq!((&totals[2..], &more["since"]), (&amounts[..], &json!(since)), "{r}");
+        assert_eq!((totals[1], errors), (0, vec![]), "{r}");
     }
     for (r, what) in [
         (json!(null), "its version is not 1"),
@@ -82,26 +86,26 @@ fn an_r_of_any_form_is_read_or_logged() {
         (json!({"version": 2}), "its version is not 1"),
         (json!({"version": 1}), "it has no execution"),
         (json!({"version": 1, "execution": {}}), "it has no R_lite"),
-        (r(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
-        (r(rank("3-1", json!({})), json!(1)), "the rank of an entry of R_lite is not an idset"),
+        (make_r(json!([{}]), json!(1)), "an entry of R_lite has no rank"),
+        (make_r(rank("3-1", json!({})), json!(1)), "the rank of an entry of R_lite is not an idset"),
         (
-            r(rank("0", json!({"core": "0-"})), json!(1)),
+            make_r(rank("0", json!({"core": "0-"})), json!(1)),
             "an entry of R_lite has core or gpu children that are not an idset",
         ),
         (
-            r(rank("0", json!({"core": [1]})), json!(1)),
+            make_r(rank("0", json!({"core": [1]})), json!(1)),
             "an entry of R_lite has core or gpu children that are not an idset",
         ),
-        (r(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
-        (r(json!([]), json!("soon")), "starttime or expiration is not a time of 0 or more"),
-        (r(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
-        (r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
+        (make_r(json!([{"rank": "0-2"}, {"rank": "2"}]), json!(1)), "a rank is named twice"),
+        (make_r(json!([]), json!("soon")), "starttime or expiration is not a time of 0 or more"),
+        (make_r(json!([]), json!(-1.5)), "starttime or expiration is not a time of 0 or more"),
+        (make_r(rank(all, json!({"core": all, "gpu": all})), json!(1)), "it exceeds 64 bits"),
     ] {
-        let (told, _, errors) = start_with_r(&site, id, &r);
+        let (totals, _, errors) = start_with_r(&site, id, &r);
         let wanted =
             format!("mf_priority: job {}: unable to read its R ({what})", fairshare_embedded::f58(id));
         // In the last row, 2^32 ranks of 2^32 cores exceed 64 bits by one.
-        assert_eq!((told, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
+        assert_eq!((totals, errors), ([1, 1, 0, 0, 0], vec![wanted]), "{r}");
     }
 }
 

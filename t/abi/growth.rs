@@ -45,7 +45,7 @@ struct Database {
     seed: u64,
 }
 
-fn bank(user: usize) -> usize {
+fn bank_of_user(user: usize) -> usize {
     user % 997 % 100
 }
 
@@ -59,7 +59,7 @@ impl Database {
         banks.extend((0..100).map(|bank| bank_of(format!("bank{bank:03}"), Some("root"), 1 + bank % 7)));
         let associations = (0..many).map(|user| Association {
             user: format!("u{user:06}"),
-            bank: format!("bank{:03}", bank(user)),
+            bank: format!("bank{:03}", bank_of_user(user)),
             shares: Shares::Count(1 + user as u64 % 9),
             usage: Some(0.0),
             active: true,
@@ -118,7 +118,8 @@ impl Database {
                 "fairshare": ranking.fairshare(leaf).unwrap(), "username": self.tree.name(leaf), "shares": 1 + user % 9,
                 "usage": self.usage[user], "counted_until": self.counted[user], "max_nodes": 100 + user % 5,
             });
-            records[user] = association(10_000 + user as u32, &format!("bank{:03}", bank(user)), place);
+            records[user] =
+                association(10_000 + user as u32, &format!("bank{:03}", bank_of_user(user)), place);
         }
         let root = json!({"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1});
         let banks = (0..100).map(|bank| {
@@ -255,7 +256,7 @@ fn a_week_of_syncs() {
                 let user = database.random(active as u64) as usize;
                 running.push((
                     user,
-                    site.submit(&job_in(10_000 + user as u32, &format!("bank{:03}", bank(user)), 1)),
+                    site.submit(&job_in(10_000 + user as u32, &format!("bank{:03}", bank_of_user(user)), 1)),
                 ));
             }
             if seconds % every == 0 {

@@ -45,16 +45,20 @@ fn matches_topic(pattern: &str, topic: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == topic, |start| topic.starts_with(start))
 }
 
-fn patterns() -> impl Iterator<Item = &'static str> {
+fn list_topic_patterns() -> impl Iterator<Item = &'static str> {
     MfPriority::TOPICS.iter().map(|pattern| pattern.to_str().unwrap())
 }
 
 #[test]
 fn each_topic_of_this_list_has_one_handler_and_each_handler_a_topic() {
     for topic in TOPICS {
-        assert_eq!(patterns().filter(|pattern| matches_topic(pattern, topic)).count(), 1, "{topic}");
+        assert_eq!(
+            list_topic_patterns().filter(|pattern| matches_topic(pattern, topic)).count(),
+            1,
+            "{topic}"
+        );
     }
-    for pattern in patterns() {
+    for pattern in list_topic_patterns() {
         assert!(TOPICS.iter().any(|topic| matches_topic(pattern, topic)), "{pattern}");
     }
 }
@@ -71,7 +75,7 @@ fn flux_finds_the_handlers_of_a_submission_after_few_comparisons() {
         "job.state.sched",
     ];
     let comparisons =
-        |topic: &str| 1 + patterns().take_while(|pattern| !matches_topic(pattern, topic)).count();
+        |topic: &str| 1 + list_topic_patterns().take_while(|pattern| !matches_topic(pattern, topic)).count();
     assert!(of_submission.into_iter().map(comparisons).sum::<usize>() <= 24);
     assert_eq!(comparisons("job.priority.get"), 1);
 }
@@ -163,7 +167,7 @@ fn site_with_used_queues() -> Site {
     site
 }
 
-/// Returns the query without the values that an ended job may change.
+/// Returns the answer to a query without the values that an ended job may change.
 fn query_counters(site: &Site) -> Value {
     let mut query = site.query();
     // The key live counts ended jobs.

@@ -63,12 +63,12 @@ fn play_with_failures(after: u64, times: u64) -> u64 {
 /// Every `STEP`th allocation of a history fails (1499 by default), one or five in a row.
 #[test]
 fn an_allocation_of_jansson_fails_anywhere() {
-    super::run_in_own_process("memory::anywhere");
+    super::run_in_own_process("memory::histories_survive_failed_allocations");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own, and with STEP=97 by t/run.sh --long"]
-fn anywhere() {
+fn histories_survive_failed_allocations() {
     super::faulty_plugin();
     // SAFETY: no jansson object exists yet, and both functions have the types that jansson requires.
     unsafe { json_set_alloc_funcs(malloc_or_fail, libc::free) };

@@ -204,7 +204,7 @@ impl Site {
         self.host.take_log().into_iter().filter(|line| line.level <= 3).map(|line| line.text).collect()
     }
 
-    /// Returns one association of the query.
+    /// Returns the association of `userid` in `bank` from the answer to a query.
     pub fn association(&self, userid: u32, bank: &str) -> Value {
         let query = self.query();
         let users = query["mf_priority_map"].as_array().unwrap().clone();
@@ -272,7 +272,7 @@ pub fn job(userid: u32, nodes: u64) -> Submission {
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &[("queue", "q")], ..Shape::default() })
 }
 
-/// Returns a [`job`] that names a bank.
+/// Returns a [`job`] whose jobspec names `bank`.
 pub fn job_in(userid: u32, bank: &str, nodes: u64) -> Submission {
     let attributes = [("queue", "q"), ("bank", bank)];
     Submission::simple(userid, &Shape { nodes, cores: 4, attributes: &attributes, ..Shape::default() })

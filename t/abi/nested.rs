@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{OWNER, Site, association, document, job, queue, run_in_own_process};
 use crate::embedded::probe;
 
-fn events(site: &Site, id: u64) -> Vec<String> {
+fn list_events(site: &Site, id: u64) -> Vec<String> {
     let log = site.host.job(id, |job| job.eventlog().to_vec()).unwrap();
     log.iter().map(|event| event["name"].as_str().unwrap().to_string()).collect()
 }
@@ -44,7 +44,7 @@ fn one_reprioritize_releases_many_jobs_in_nested_callbacks() {
     site.push(&raised);
     for &id in &held {
         assert_ne!(site.state(id), State::Depend);
-        let names = events(&site, id);
+        let names = list_events(&site, id);
         assert_eq!(names.iter().filter(|name| *name == "dependency-remove").count(), 1, "{names:?}");
     }
     site.check();

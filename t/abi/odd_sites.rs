@@ -12,34 +12,34 @@ use crate::embedded::probe;
 const PART_SIZE: usize = 1_000;
 const YEAR: f64 = 365.0 * 86_400.0;
 
-fn bank(name: &str, parent: &str) -> Value {
+fn make_bank(name: &str, parent: &str) -> Value {
     json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1})
 }
 
-fn rule(policy: &str, at: f64) -> Value {
+fn make_rule(policy: &str, at: f64) -> Value {
     json!({
         "policy": policy, "at": at, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
     })
 }
 
-fn leaf(user: u32, bank: &str, usage: f64) -> Value {
+fn make_leaf(user: u32, bank: &str, usage: f64) -> Value {
     let leaf = json!({"username": format!("u{user}"), "shares": 1, "usage": usage, "counted_until": 0.0,
         "def_bank": bank});
     association(user, bank, leaf)
 }
 
 /// Returns a document with `banks`, and with users 5001 and 5002 in bank `last`. The second user has usage.
-fn tree(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
+fn make_document(policy: &str, at: f64, banks: Vec<Value>, last: &str) -> Value {
     let mut document = document();
     document["banks"] = banks.into();
-    document["associations"] = json!([leaf(5001, last, 0.0), leaf(5002, last, 1e6)]);
-    document["tree"] = rule(policy, at);
+    document["associations"] = json!([make_leaf(5001, last, 0.0), make_leaf(5002, last, 1e6)]);
+    document["tree"] = make_rule(policy, at);
     document
 }
 
 /// Returns a document with banks root and A, and with both users in bank A.
 fn small_tree(policy: &str, at: f64) -> Value {
-    tree(policy, at, vec![bank("root", ""), bank("A", "root")], "A")
+    make_document(policy, at, vec![make_bank("root", ""), make_bank("A", "root")], "A")
 }
 
 impl Site {
@@ -83,10 +83,10 @@ impl Site {
 fn a_tree_of_a_hundred_thousand_levels_is_ranked() {
     for policy in ["fair-tree", "pbs"] {
         let site = Site::without_data();
-        let mut banks = vec![bank("root", "")];
+        let mut banks = vec![make_bank("root", "")];
         let name = |level: usize| if level == 0 { "root".to_owned() } else { format!("b{level}") };
-        banks.extend((1..100_000).map(|level| bank(&name(level), &name(level - 1))));
-        site.push_in_parts(&tree(policy, site.host.now(), banks, "b99999"));
+        banks.extend((1..100_000).map(|level| make_bank(&name(level), &name(level - 1))));
+        site.push_in_parts(&make_document(policy, site.host.now(), banks, "b99999"));
         site.host.advance(60.0);
         let (idle, user) = (site.fairshare(5001, "b99999"), site.fairshare(5002, "b99999"));
         assert!((0.0..=1.0).contains(&user) && user < idle && idle <= 1.0, "{policy}: {idle} and {user}");
@@ -128,9 +128,9 @@ fn a_year_that_passes_at_once_leaves_no_timer_stuck_and_no_usage_negative() {
 fn a_push_during_a_refresh_takes_effect() {
     let site = Site::without_data();
     // With this number of associations a refresh takes several turns.
-    let banks = || vec![bank("root", ""), bank("A", "root")];
-    let mut document = tree("fair-tree", site.host.now(), banks(), "A");
-    let others: Vec<Value> = (0..20_000).map(|user| leaf(10_000 + user, "A", f64::from(user))).collect();
+    let banks = || vec![make_bank("root", ""), make_bank("A", "root")];
+    let mut document = make_document("fair-tree", site.host.now(), banks(), "A");
+    let others: Vec<Value> = (0..20_000).map(|user| make_leaf(10_000 + user, "A", f64::from(user))).collect();
     document["associations"].as_array_mut().unwrap().extend(others);
     site.push_in_parts(&document);
     let is_under_way = site.query()["live"]["last"].is_null();

@@ -44,12 +44,14 @@ fn run_in_process(name: &str, what: &str) {
 #[test]
 fn a_panic_in_each_callback_fails_safely() {
     // `Play::history` must cause a call of each topic.
-    TOPICS.iter().for_each(|topic| run_in_process("each_place", topic));
+    TOPICS.iter().for_each(|topic| run_in_process("a_panic_at_each_place_fails_safely", topic));
 }
 
 #[test]
 fn a_panic_in_each_method_fails_safely() {
-    MfPriority::METHODS.iter().for_each(|method| run_in_process("each_place", method.title()));
+    MfPriority::METHODS
+        .iter()
+        .for_each(|method| run_in_process("a_panic_at_each_place_fails_safely", method.title()));
 }
 
 /// Returns the names of the timers and futures, by which Flux calls the plugin besides callbacks and requests.
@@ -59,12 +61,14 @@ fn timers_and_futures() -> impl Iterator<Item = &'static str> {
 
 #[test]
 fn a_panic_in_each_timer_and_future_fails_safely() {
-    timers_and_futures().for_each(|turn| run_in_process("each_place", turn));
+    timers_and_futures().for_each(|turn| run_in_process("a_panic_at_each_place_fails_safely", turn));
 }
 
 #[test]
 fn the_plugin_recovers_from_panics_in_every_call_of_a_kind() {
-    timers_and_futures().chain(["job.new", "job.state.run"]).for_each(|what| run_in_process("lasting", what));
+    timers_and_futures()
+        .chain(["job.new", "job.state.run"])
+        .for_each(|what| run_in_process("the_plugin_goes_on_while_each_call_of_a_kind_panics", what));
 }
 
 fn arm(what: &str) {
@@ -79,7 +83,7 @@ fn disarm() {
 
 #[test]
 #[ignore = "run by its siblings, in a process of its own where WHAT names what panics"]
-fn each_place() {
+fn a_panic_at_each_place_fails_safely() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let most = std::env::var("STRIKES").ok().and_then(|times| times.parse().ok()).unwrap_or(TIMES);
     let mut struck = 0;
@@ -118,16 +122,21 @@ fn check_panic(what: &str, place: &str) -> bool {
         assert!(log.iter().any(|line| line.contains("/src/jobtap/fault.rs:")), "no place in {log:#?}");
         let text = format!("internal error in {what};");
         assert!(log.iter().any(|line| line.contains(&text)), "no {text} in {log:#?}");
-        let is_told = MfPriority::METHODS.iter().any(|method| method.title() == what)
+        let has_answer = MfPriority::METHODS.iter().any(|method| method.title() == what)
             || matches!(what, "job.validate" | "plugin.query" | "conf.update")
             || what.starts_with("job.update.");
-        let told: Vec<_> = play.refusals.iter().filter(|text| text.contains("internal error")).collect();
+        let error_answers: Vec<_> =
+            play.refusals.iter().filter(|text| text.contains("internal error")).collect();
         // Flux ignores the result of job.create for a replayed job, so the host refuses only new jobs.
-        let may_be_told = is_told || what == "job.create";
-        assert!(told.is_empty() || may_be_told, "{what}@{place}: {:?}", play.refusals);
+        let may_get_error = has_answer || what == "job.create";
+        assert!(error_answers.is_empty() || may_get_error, "{what}@{place}: {:?}", play.refusals);
         // The plugin still answers a request that was queued before the panic.
-        let may_be_kept = what == "explain" && place.starts_with("after");
-        assert!(!told.is_empty() || !is_told || may_be_kept, "{what}@{place}: {:?}", play.refusals);
+        let is_answered_later = what == "explain" && place.starts_with("after");
+        assert!(
+            !error_answers.is_empty() || !has_answer || is_answered_later,
+            "{what}@{place}: {:?}",
+            play.refusals
+        );
     }
     play.end();
     struck
@@ -136,12 +145,12 @@ fn check_panic(what: &str, place: &str) -> bool {
 /// Flux calls flux_plugin_init before it checks for a plugin of the same file name. It does not find a copy under another file name.
 #[test]
 fn a_second_load_that_is_refused_leaves_the_first_as_it_is() {
-    run_in_process("loaded_twice", "stats");
+    run_in_process("a_second_load_of_the_faulty_plugin_is_refused", "stats");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
-fn loaded_twice() {
+fn a_second_load_of_the_faulty_plugin_is_refused() {
     let play = Play::new("stats");
     let host = &play.site.host;
     let id = play.site.submit(&job(5002, 1));
@@ -152,7 +161,7 @@ fn loaded_twice() {
     std::fs::copy(play.site.so.path(), &copy).unwrap();
     for other in [&link, &copy] {
         let refused = host.load(other, None).unwrap_err();
-        assert!(refused.contains("mf_priority is loaded already, it may be under another name"), "{refused}");
+        assert!(refused.contains("mf_priority: already loaded, possibly under another name"), "{refused}");
     }
     let log = || -> Vec<String> { host.take_log().into_iter().map(|line| line.text).collect() };
     assert_eq!(log(), [""; 0], "no load or removal is logged");
@@ -198,12 +207,12 @@ fn a_panic_during_a_read() {
 /// After a panic in any call, the plugin must still answer requests that wait for answers of Flux.
 #[test]
 fn requests_that_wait_for_others_are_answered() {
-    run_in_process("parked", "stats");
+    run_in_process("delayed_requests_are_answered_after_a_panic", "stats");
 }
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
-fn parked() {
+fn delayed_requests_are_answered_after_a_panic() {
     let play = Play::new("stats");
     let host = &play.site.host;
     host.set_response(QUEUE_STATUS, Some(STOPPED));
@@ -234,11 +243,11 @@ fn parked() {
 
 #[test]
 #[ignore = "run by its sibling, in a process of its own where WHAT names what panics"]
-fn lasting() {
+fn the_plugin_goes_on_while_each_call_of_a_kind_panics() {
     let what = std::env::var("WHAT").expect("run by a sibling");
     let mut play = Play::new(&what);
     arm(&format!("{what}@before*"));
-    // While each call panics, the plugin only has to go on, so nothing is compared.
+    // While each call panics, the plugin only has to go on, so the test does not compare its state with the host's.
     play.is_trusting = true;
     play.history();
     play.site.host.settle();

@@ -130,7 +130,7 @@ fn a_record_with_a_missing_or_wrong_member_is_refused() {
     site.check();
 }
 
-/// Returns a valid record with new names, which the query would show.
+/// Gives a valid record new names, which the answer to a query would show.
 fn rename_record(good: &Value) -> Value {
     let mut renamed = good.clone();
     for key in ["bank", "queue", "project", "factor"] {

@@ -38,7 +38,7 @@ const USERS: [u32; 3] = [5001, 5002, 5003];
 const BANKS: [Option<&str>; 3] = [None, Some("A"), Some("B")];
 const QUEUES: [Option<&str>; 4] = [None, Some("q"), Some("r"), Some("unknown")];
 
-fn op() -> impl Strategy<Value = Op> {
+fn any_op() -> impl Strategy<Value = Op> {
     let urgency = prop_oneof![6 => Just(16), 1 => Just(0), 1 => Just(31), 1 => 1..31];
     let submit = (
         0..3usize,
@@ -147,7 +147,7 @@ fn apply(site: &Site, op: &Op, jobs: &mut Vec<u64>) {
 }
 
 /// Returns the nodes and cores of a job that was built by [`Submission::simple`].
-fn size(job: &Job) -> (i64, i64) {
+fn job_size(job: &Job) -> (i64, i64) {
     let count = |vertex: &Value| vertex["count"].as_i64().unwrap();
     let top = &job.jobspec["resources"][0];
     let (nodes, slot) = if top["type"] == "node" { (count(top), &top["with"][0]) } else { (0, top) };
@@ -167,7 +167,7 @@ fn host_counts(site: &Site) -> BTreeMap<(u32, String), Counts> {
             }
             let bank = job.attribute("bank").unwrap_or("A").to_string();
             let counts = all.entry((job.userid, bank)).or_default();
-            let (nodes, cores) = size(job);
+            let (nodes, cores) = job_size(job);
             let mut add = |key: String, n: i64| *counts.entry(key).or_default() += n;
             add("cur_active_jobs".into(), 1);
             let kind = match job.state() {
@@ -265,7 +265,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, max_shrink_iters: 2000, ..ProptestConfig::default() })]
 
     #[test]
-    fn counters_equal_the_hosts_own_count(ops in proptest::collection::vec(op(), 1..60), first in any::<u8>()) {
+    fn counters_equal_the_hosts_own_count(ops in proptest::collection::vec(any_op(), 1..60), first in any::<u8>()) {
         let site = Site::with(&document_with_limits(first));
         let mut jobs = Vec::new();
         for op in &ops {

@@ -333,9 +333,9 @@ fn a_damaged_snapshot_that_is_read_after_a_push_is_refused_once() {
     site.host.take_log();
     site.ask_only("policy_update", &tree(3, |_| 0.0));
     site.host.settle();
-    let told: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
-    let refused: Vec<_> = told.iter().filter(|line| line.contains("is refused")).collect();
-    assert!(refused.len() == 1 && refused[0].contains("job-list knows"), "{told:?}");
+    let log_lines: Vec<String> = site.host.take_log().into_iter().map(|line| line.text).collect();
+    let refusals: Vec<_> = log_lines.iter().filter(|line| line.contains("is refused")).collect();
+    assert!(refusals.len() == 1 && refusals[0].contains("job-list knows"), "{log_lines:?}");
     site.reload();
     assert!(site.has_data(), "the push has replaced the snapshot");
 }

@@ -40,7 +40,7 @@ const ROLES: [(&str, Role); 25] = [
 ];
 
 /// Returns payloads in which a guest claims to be another user.
-fn forgeries(id: u64) -> Vec<Value> {
+fn list_forgeries(id: u64) -> Vec<Value> {
     let claims =
         json!({"owner": true, "rolemask": 1, "cred": {"userid": 5002, "rolemask": 1}, "userid": 5002});
     let with = |more: Value| {
@@ -77,7 +77,7 @@ fn guests_learn_nothing_of_others_and_change_nothing_whatever_they_claim() {
     site.submit(&job(5001, 1));
     let before = site.query();
     for (method, role) in ROLES {
-        for payload in forgeries(theirs[0]) {
+        for payload in list_forgeries(theirs[0]) {
             for cred in [
                 Cred::guest(5001),
                 Cred::guest(6000),
@@ -142,9 +142,9 @@ fn admins_may_read_all_data_of_the_owner() {
         let answer = site.host.request(&topic(method), Some(&payload.to_string()), cred).unwrap();
         serde_json::from_str::<Value>(&answer.unwrap()).unwrap()
     };
-    let told = ask("explain", json!({"jobs": [theirs]}), admin);
+    let answer = ask("explain", json!({"jobs": [theirs]}), admin);
     assert_eq!(
-        (told["jobs"][0]["id"].as_u64(), told["refused"].as_array().unwrap().len()),
+        (answer["jobs"][0]["id"].as_u64(), answer["refused"].as_array().unwrap().len()),
         (Some(theirs), 0)
     );
     assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
@@ -161,15 +161,15 @@ fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
         let refused = json!({"access": {"private-mode": !is_private}, "fairshare": {"refresh": "often"}});
         site.host.reload_config(&refused).unwrap_err();
         let theirs = site.submit(&job(5002, 1));
-        let told = |id: u64, cred| {
+        let read_refusal = |id: u64, cred| {
             let payload = json!({"jobs": [id]}).to_string();
             let answer = site.host.request(&topic("explain"), Some(&payload), cred).unwrap().unwrap();
-            let mut refused = serde_json::from_str::<Value>(&answer).unwrap()["refused"][0].clone();
-            refused["id"] = Value::Null;
-            refused
+            let mut refusal = serde_json::from_str::<Value>(&answer).unwrap()["refused"][0].clone();
+            refusal["id"] = Value::Null;
+            refusal
         };
         let guest = Cred::guest(5001);
-        assert_eq!(told(theirs, guest) == told(1, guest), is_private);
-        assert!(told(theirs, Cred { userid: 5001, rolemask: 2 | 8 })["code"].is_null());
+        assert_eq!(read_refusal(theirs, guest) == read_refusal(1, guest), is_private);
+        assert!(read_refusal(theirs, Cred { userid: 5001, rolemask: 2 | 8 })["code"].is_null());
     }
 }

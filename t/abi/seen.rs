@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use fairshare_embedded::{Job, State};
 use serde_json::{Value, json};
 
-fn sorted(list: &Value) -> Vec<String> {
+fn sort_texts(list: &Value) -> Vec<String> {
     let mut names: Vec<String> =
         list.as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect();
     names.sort();
@@ -74,7 +74,7 @@ pub fn assert_counts(query: &Value, jobs: &[JobInHost], text: impl Fn() -> Strin
             };
             let have = bank["held_jobs"].as_object().unwrap().iter().filter(|(id, _)| is_here(id));
             let have: BTreeMap<String, Vec<String>> =
-                have.map(|(id, held)| (id.clone(), sorted(&held["deps"]))).collect();
+                have.map(|(id, held)| (id.clone(), sort_texts(&held["deps"]))).collect();
             assert_eq!(have, want, "names: {}", text());
         }
     }

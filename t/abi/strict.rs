@@ -17,11 +17,11 @@ fn site_with_full_cluster(settings: &Value) -> (Site, u64) {
     (site, full)
 }
 
-fn strict() -> Value {
+fn strict_configuration() -> Value {
     json!({"running-limits": "strict"})
 }
 
-fn states(site: &Site, jobs: &[u64]) -> Vec<State> {
+fn list_states(site: &Site, jobs: &[u64]) -> Vec<State> {
     jobs.iter().map(|id| site.state(*id)).collect()
 }
 
@@ -36,25 +36,25 @@ use State::{Depend, Priority, Run, Sched};
 fn under_the_strict_rule_no_more_jobs_run_than_the_limit_allows() {
     for (settings, waiting, wanted) in [
         (json!({}), [Sched; 5], [Run, Run, Run, Run, Sched]),
-        (strict(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
+        (strict_configuration(), [Sched, Sched, Depend, Depend, Depend], [Run, Run, Depend, Depend, Depend]),
     ] {
         let (site, full) = site_with_full_cluster(&settings);
         let jobs = submit_five(&site);
-        assert_eq!(states(&site, &jobs), waiting, "{settings}");
+        assert_eq!(list_states(&site, &jobs), waiting, "{settings}");
         site.check();
         site.finish(full);
-        assert_eq!(states(&site, &jobs), wanted, "{settings}");
+        assert_eq!(list_states(&site, &jobs), wanted, "{settings}");
         site.check();
     }
 }
 
 #[test]
 fn a_configuration_that_is_refused_changes_nothing() {
-    let (site, _) = site_with_full_cluster(&strict());
+    let (site, _) = site_with_full_cluster(&strict_configuration());
     let queues = json!({"q": {}, "r": {}});
     let bad = json!({"running-limits": "upstream", "queues": {"s": {"running-limits": "strict"}}});
-    let told = site.host.reload_config(&json!({"fairshare": bad, "queues": queues})).unwrap_err();
-    assert!(told.contains("queues.s: no such queue; known are q, r"), "{told}");
+    let error = site.host.reload_config(&json!({"fairshare": bad, "queues": queues})).unwrap_err();
+    assert!(error.contains("queues.s: no such queue; known are q, r"), "{error}");
     assert_eq!(site.query()["running_limits"], json!({"default": "strict", "queues": {}}));
     let of_queue = json!({"queues": {"q": {"running-limits": "strict"}}});
     site.host.reload_config(&json!({"fairshare": of_queue, "queues": queues})).unwrap();
@@ -63,12 +63,12 @@ fn a_configuration_that_is_refused_changes_nothing() {
 
 #[test]
 fn a_switch_back_releases_all_held_jobs() {
-    let (site, _) = site_with_full_cluster(&strict());
+    let (site, _) = site_with_full_cluster(&strict_configuration());
     let jobs = submit_five(&site);
     site.host.reload_config(&json!({})).unwrap();
     site.host.settle();
     assert_eq!(
-        states(&site, &jobs),
+        list_states(&site, &jobs),
         [Sched, Sched, Sched, Sched, Depend],
         "each released job reserves headroom, so the last job stays held"
     );
@@ -79,9 +79,9 @@ fn a_switch_back_releases_all_held_jobs() {
 fn jobs_from_before_a_push_are_released_inside_the_callbacks_of_others() {
     let site = Site::without_data();
     let jobs: Vec<u64> = (0..4).map(|_| site.submit(&job(5001, 1))).collect();
-    assert_eq!(states(&site, &jobs), [Priority; 4]);
+    assert_eq!(list_states(&site, &jobs), [Priority; 4]);
     site.push(&document());
-    assert_eq!(states(&site, &jobs), [Run, Priority, Priority, Priority]);
+    assert_eq!(list_states(&site, &jobs), [Run, Priority, Priority, Priority]);
     let held = site.association(5001, "A")["held_jobs"].clone();
     assert_eq!(held.as_object().unwrap().len(), 3);
     for (job, held) in held.as_object().unwrap() {
@@ -108,29 +108,29 @@ fn a_reload_keeps_jobs_held_in_priority() {
     site.host.remove(super::SO).unwrap();
     site.load(&document());
     site.host.settle();
-    assert_eq!(states(&site, &jobs), [Run, Priority, Priority]);
+    assert_eq!(list_states(&site, &jobs), [Run, Priority, Priority]);
     site.check();
     site.finish(jobs[0]);
-    assert_eq!(states(&site, &jobs[1..]), [Run, Priority]);
+    assert_eq!(list_states(&site, &jobs[1..]), [Run, Priority]);
     site.check();
 }
 
 #[test]
 fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
-    let (site, full) = site_with_full_cluster(&strict());
+    let (site, full) = site_with_full_cluster(&strict_configuration());
     let jobs = submit_five(&site);
     site.host.set_urgency(jobs[0], 0, OWNER).unwrap();
-    assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    assert_eq!(list_states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     site.host.set_urgency(jobs[0], 16, OWNER).unwrap();
     let is_held = || site.association(5001, "A")["held_jobs"].get(jobs[0].to_string()).is_some();
-    assert_eq!(states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
+    assert_eq!(list_states(&site, &jobs), [Sched, Sched, Sched, Depend, Depend]);
     assert!(is_held());
     site.check();
     site.finish(full);
-    assert_eq!(states(&site, &jobs), [Sched, Run, Run, Depend, Depend]);
+    assert_eq!(list_states(&site, &jobs), [Sched, Run, Run, Depend, Depend]);
     assert!(is_held());
     site.finish(jobs[1]);
-    assert_eq!(states(&site, &[jobs[0], jobs[3]]), [Run, Depend]);
+    assert_eq!(list_states(&site, &[jobs[0], jobs[3]]), [Run, Depend]);
     site.check();
 }
 
@@ -139,7 +139,9 @@ fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
 #[test]
 fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     let site = Site::without_data();
-    site.host.reload_config(&json!({"fairshare": strict(), "queues": {"q": {}, "r": {}}})).unwrap();
+    site.host
+        .reload_config(&json!({"fairshare": strict_configuration(), "queues": {"q": {}, "r": {}}}))
+        .unwrap();
     let first = site.submit(&job(5002, 1));
     let waits = site.submit(&Submission { userid: 5001, ..job_after(first) });
     let cap = |jobs: u32| association(5001, "A", json!({"max_running_jobs": jobs}));
@@ -148,7 +150,7 @@ fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     site.push(&one);
     let runs = site.submit(&job(5001, 1));
     let held = site.submit(&Submission { urgency: 17, ..job(5001, 1) });
-    assert_eq!(states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
+    assert_eq!(list_states(&site, &[first, waits, runs, held]), [Run, Depend, Run, Depend]);
     // The new records give a job of urgency 16 the priority 0, which suspends its reservation in its own callback.
     let mut poor = cap(2);
     poor["fairshare"] = json!(0);
@@ -159,7 +161,7 @@ fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     )
     .unwrap();
     site.finish(first);
-    assert_eq!(states(&site, &[waits, held]), [Sched, Run]);
+    assert_eq!(list_states(&site, &[waits, held]), [Sched, Run]);
     let updates = |id| {
         let is_one = |event: &&Value| event["name"] == "jobspec-update";
         site.host.job(id, |job| job.eventlog().iter().filter(is_one).count()).unwrap()

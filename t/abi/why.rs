@@ -11,7 +11,7 @@ fn ask(site: &Site, method: &str, payload: Value, cred: Cred) -> Value {
     serde_json::from_str(&answer.expect("it is answered").expect("with a document")).unwrap()
 }
 
-fn refused(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String) {
+fn expect_refusal(site: &Site, method: &str, payload: &str, cred: Cred) -> (i32, String) {
     let refused = site.host.request(&topic(method), Some(payload), cred).expect_err("it is refused");
     (refused.errno.0, refused.text)
 }
@@ -25,12 +25,12 @@ fn a_guest_reads_only_their_own_data_with_any_payload() {
     let guest = Cred::guest(5001);
     let forged =
         json!({"jobs": [mine, other, 1], "user": 5002, "userid": 5002, "rolemask": 1, "owner": true});
-    let told = ask(&site, "explain", forged, guest);
+    let answer = ask(&site, "explain", forged, guest);
     assert_eq!(
-        told["jobs"].as_array().unwrap().iter().map(|it| &it["id"]).collect::<Vec<_>>(),
+        answer["jobs"].as_array().unwrap().iter().map(|it| &it["id"]).collect::<Vec<_>>(),
         [&json!(mine)]
     );
-    let codes: Vec<_> = told["refused"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect();
+    let codes: Vec<_> = answer["refused"].as_array().unwrap().iter().map(|it| it["code"].clone()).collect();
     assert_eq!(codes, ["not-yours", "unknown"]);
     let listed = ask(&site, "jobs", json!({"ids": [mine, other], "userid": 5002}), guest);
     assert_eq!(
@@ -42,9 +42,9 @@ fn a_guest_reads_only_their_own_data_with_any_payload() {
     assert_eq!(own, [&json!(5001)]);
     for (method, payload) in [("jobs", r#"{"user": 5002}"#), ("standing", r#"{"user": 5002, "bank": "A"}"#)] {
         let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
-        assert_eq!(refused(&site, method, payload, guest), (1, text));
+        assert_eq!(expect_refusal(&site, method, payload, guest), (1, text));
     }
-    assert_eq!(refused(&site, "stats", "{}", guest).0, 1);
+    assert_eq!(expect_refusal(&site, "stats", "{}", guest).0, 1);
     // The plugin must not log payloads of guests.
     site.host.take_log();
     for payload in [
@@ -116,8 +116,8 @@ fn the_terms_of_a_thousand_jobs_sum_to_the_priority_in_flux() {
     }
     let (mut seen, mut by_terms) = (0, 0);
     for part in ids.chunks(100) {
-        let told = ask(&site, "explain", json!({"jobs": part}), OWNER);
-        for job in told["jobs"].as_array().unwrap() {
+        let answer = ask(&site, "explain", json!({"jobs": part}), OWNER);
+        for job in answer["jobs"].as_array().unwrap() {
             let id = job["id"].as_u64().unwrap();
             if site.state(id) != State::Sched {
                 continue;
@@ -188,15 +188,15 @@ fn eight_requests_of_a_guest_may_wait_for_the_state_of_a_queue() {
     let late = site.host.take_late_answers();
     assert_eq!(late.iter().map(|it| it.cred.userid).filter(|user| *user == 5002).count(), 8);
     assert_eq!(late.len(), 9);
-    for answer in late {
-        let told: Value = serde_json::from_str(&answer.answer.unwrap().unwrap()).unwrap();
-        let jobs = told["jobs"].as_array().unwrap();
+    for late_answer in late {
+        let answer: Value = serde_json::from_str(&late_answer.answer.unwrap().unwrap()).unwrap();
+        let jobs = answer["jobs"].as_array().unwrap();
         assert_eq!(jobs.len(), 1, "a job is explained once, however often it is named");
         assert!(jobs[0].to_string().contains("queue q is stopped: repairs"), "{}", jobs[0]);
     }
     // A request that would be stored may have at most 64 KiB.
     let payload = json!({"jobs": [waiting[0]], "more": "x".repeat(65_536)}).to_string();
-    let (errno, text) = refused(&site, "explain", &payload, Cred::guest(5002));
+    let (errno, text) = expect_refusal(&site, "explain", &payload, Cred::guest(5002));
     assert_eq!((errno, text), (22, format!("a request of {} bytes; at most 65536 are read", payload.len())));
     site.check();
 }
@@ -207,11 +207,11 @@ fn a_request_of_a_guest_explains_two_held_jobs() {
     let site = Site::with(&document());
     let jobs: Vec<u64> = (0..14).map(|_| site.submit(&job(5001, 1))).collect();
     let held: Vec<u64> = jobs.iter().copied().filter(|id| site.state(*id) == State::Depend).collect();
-    let told = ask(&site, "explain", json!({"jobs": jobs}), Cred::guest(5001));
+    let answer = ask(&site, "explain", json!({"jobs": jobs}), Cred::guest(5001));
     let ids = |list: &Value| list.as_array().unwrap().iter().map(|it| it["id"].clone()).collect::<Vec<_>>();
-    assert_eq!(ids(&told["refused"]), held[2..].iter().map(|id| json!(id)).collect::<Vec<_>>());
-    assert!(held.len() > 2 && told["refused"].as_array().unwrap().iter().all(|it| it["code"] == "later"));
-    assert_eq!(ids(&told["jobs"]).len(), jobs.len() - (held.len() - 2));
+    assert_eq!(ids(&answer["refused"]), held[2..].iter().map(|id| json!(id)).collect::<Vec<_>>());
+    assert!(held.len() > 2 && answer["refused"].as_array().unwrap().iter().all(|it| it["code"] == "later"));
+    assert_eq!(ids(&answer["jobs"]).len(), jobs.len() - (held.len() - 2));
     assert_eq!(ask(&site, "explain", json!({"jobs": jobs}), OWNER)["jobs"].as_array().unwrap().len(), 14);
 }
 
@@ -223,10 +223,10 @@ fn twenty_of_many_dependencies_are_named_and_all_are_counted() {
     let mut blocked = job(5001, 1);
     blocked.jobspec["attributes"]["system"]["dependencies"] = dependencies.into();
     let blocked = site.submit(&blocked);
-    let told = ask(&site, "explain", json!({"jobs": [blocked]}), Cred::guest(5001));
-    let told = &told["jobs"][0];
-    let named = told["others"].as_array().unwrap();
-    assert_eq!((named.len(), &told["others_total"]), (20, &json!(24)), "{told}");
+    let answer = ask(&site, "explain", json!({"jobs": [blocked]}), Cred::guest(5001));
+    let answer = &answer["jobs"][0];
+    let named = answer["others"].as_array().unwrap();
+    assert_eq!((named.len(), &answer["others_total"]), (20, &json!(24)), "{answer}");
     assert!(named.iter().all(|it| it["cause"] == "dependency"));
 }
 
@@ -265,10 +265,11 @@ fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
     site.host.advance(300.0);
     let late = site.host.take_late_answers();
     assert_eq!(late.len(), 8);
-    for answer in &late {
-        assert_eq!(answer.cred.userid, 5002);
-        let told: Value = serde_json::from_str(answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
-        assert_eq!(told["jobs"][0]["id"], json!(mine));
+    for late_answer in &late {
+        assert_eq!(late_answer.cred.userid, 5002);
+        let answer: Value =
+            serde_json::from_str(late_answer.answer.as_ref().unwrap().as_ref().unwrap()).unwrap();
+        assert_eq!(answer["jobs"][0]["id"], json!(mine));
     }
     // With new credit, the guest gets an answer at once.
     assert!(ask(5002).is_ok());
@@ -308,8 +309,8 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     let wide = site.submit(&job(5002, 1));
     let held = site.submit(&job(5001, 1));
     assert_eq!([first, wide, held].map(|id| site.state(id)), [State::Run, State::Depend, State::Depend]);
-    let told = ask(&site, "standing", json!({}), Cred::guest(5001));
-    let limits = told["associations"][0]["limits"].as_array().unwrap();
+    let answer = ask(&site, "standing", json!({}), Cred::guest(5001));
+    let limits = answer["associations"][0]["limits"].as_array().unwrap();
     let of =
         |limit: &Value| ["limit", "scope", "name", "queue", "used", "limit_is"].map(|key| limit[key].clone());
     let shown: Vec<_> = limits.iter().filter(|it| !it["name"].is_null()).map(of).collect();
@@ -323,8 +324,8 @@ fn limits_over_scopes_are_listed_with_their_scope() {
     // The use of a bank includes other users, so the answer hides it. It shows the use of the user.
     site.host.reload_config(&json!({"fairshare": {"public": "own"}})).unwrap();
     let usage_of = |cred| {
-        let told = ask(&site, "standing", json!({"user": 5001}), cred);
-        let limits = told["associations"][0]["limits"].as_array().unwrap().iter();
+        let answer = ask(&site, "standing", json!({"user": 5001}), cred);
+        let limits = answer["associations"][0]["limits"].as_array().unwrap().iter();
         let over = limits.filter(|it| !it["name"].is_null());
         over.map(|it| json!([it["name"], it["used"], it["limit_is"]])).collect::<Value>()
     };
@@ -405,7 +406,7 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
     // A guest may not ask for another user, and the owner may.
     let payload = json!({"jobspec": job(5002, 1).jobspec, "user": 5002, "count": 7});
     let text = "user 5001 may not ask for user 5002: only the instance owner and admins may".to_owned();
-    assert_eq!(refused(&site, "check_job", &payload.to_string(), Cred::guest(5001)), (1, text));
+    assert_eq!(expect_refusal(&site, "check_job", &payload.to_string(), Cred::guest(5001)), (1, text));
     assert_eq!(ask(&site, "check_job", payload, OWNER)["userid"], 5002);
     // In private mode, the number of pending jobs of others is private, too.
     let place = |cred| {
@@ -420,7 +421,7 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
         (json!({"jobspec": {}, "urgency": 32}), "urgency: expected an integer from 0 to 31, got "),
         (json!({"jobspec": {}, "count": 0}), "count: expected an integer from 1 to 1000000, got "),
     ] {
-        let (errno, found) = refused(&site, "check_job", &payload.to_string(), OWNER);
+        let (errno, found) = expect_refusal(&site, "check_job", &payload.to_string(), OWNER);
         assert_eq!(errno, 22);
         assert!(found.starts_with(&format!("mf_priority unpack: {text}")), "{found}");
     }

@@ -16,7 +16,7 @@ const SIX_DECIMALS: f64 = 5.1e-7;
 const PBS: f64 = 1e-6;
 
 /// Returns the tables of a folder whose names have this ending.
-fn tables(folder: &str, ending: &str) -> Vec<(String, Value)> {
+fn read_tables(folder: &str, ending: &str) -> Vec<(String, Value)> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join("t/golden").join(folder);
     let mut paths: Vec<PathBuf> = std::fs::read_dir(&folder)
         .expect("golden tables")
@@ -52,7 +52,7 @@ fn shares(value: &Value) -> Shares {
 }
 
 #[track_caller]
-fn close(what: &str, ours: f64, expected: f64, tolerance: f64) {
+fn assert_close(what: &str, ours: f64, expected: f64, tolerance: f64) {
     let off = (ours - expected).abs();
     assert!(
         ours == expected || off <= tolerance * expected.abs().max(1.0),
@@ -84,7 +84,7 @@ fn flux_tree(table: &Value) -> Tree {
 
 #[test]
 fn flux_accounting() {
-    for (name, table) in tables("flux", ".json") {
+    for (name, table) in read_tables("flux", ".json") {
         let tree = flux_tree(&table);
         let options = Options { inactive_usage: InactiveUsage::Ignore, ..Options::default() };
         let ranking = tree.rank(Policy::WeightedWalk, &options).expect(&name);
@@ -93,7 +93,7 @@ fn flux_accounting() {
             let ours = ranking.fairshare(tree.leaf(user, bank).expect("leaf"));
             let what = format!("{name}: {user} in {bank}");
             match row["fairshare"].as_f64() {
-                Some(expected) => close(&what, ours.expect(&what), expected, SIX_DECIMALS),
+                Some(expected) => assert_close(&what, ours.expect(&what), expected, SIX_DECIMALS),
                 None => assert_eq!(ours, None, "{what}"),
             }
         }
@@ -143,7 +143,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
                     assert_eq!(infinity, "inf");
                     assert_eq!(ours, Some(f64::INFINITY), "{}", what(column));
                 }
-                number => close(
+                number => assert_close(
                     &what(column),
                     ours.unwrap_or_else(|| panic!("no {}", what(column))),
                     number.as_f64().unwrap(),
@@ -151,7 +151,7 @@ fn check_slurm(name: &str, table: &Value, tree: &Tree, ranking: &Ranking) {
                 ),
             }
         }
-        close(&what("raw_usage"), detail.usage.trunc(), row["raw_usage"].as_f64().unwrap(), 0.0);
+        assert_close(&what("raw_usage"), detail.usage.trunc(), row["raw_usage"].as_f64().unwrap(), 0.0);
     }
 }
 
@@ -167,7 +167,7 @@ fn slurm_columns(detail: &NodeDetail) -> [(&'static str, Option<f64>); 5] {
 
 #[test]
 fn slurm_fair_tree_as_the_program() {
-    for (name, table) in tables("slurm", ".fair_tree.json") {
+    for (name, table) in read_tables("slurm", ".fair_tree.json") {
         let tree = slurm_tree(&table);
         let options = Options { ties: Ties::SlurmProgram, ..Options::default() };
         let ranking = tree.rank(Policy::FairTree, &options).unwrap();
@@ -206,7 +206,7 @@ fn has_tied_accounts(tree: &Tree, ranking: &Ranking) -> bool {
 #[test]
 fn slurm_fair_tree_as_documented_without_tied_accounts() {
     let mut checked = Vec::new();
-    for (name, table) in tables("slurm", ".fair_tree.json") {
+    for (name, table) in read_tables("slurm", ".fair_tree.json") {
         let tree = slurm_tree(&table);
         let ranking = tree.rank(Policy::FairTree, &Options::default()).unwrap();
         if !has_tied_accounts(&tree, &ranking) {
@@ -222,7 +222,7 @@ fn slurm_classic_and_depth_oblivious() {
     for (policy, ending) in
         [(Policy::Classic, ".classic.json"), (Policy::DepthOblivious, ".depth_oblivious.json")]
     {
-        for (name, table) in tables("slurm", ending) {
+        for (name, table) in read_tables("slurm", ending) {
             let tree = slurm_tree(&table);
             let dampening = table["fairshare_dampening_factor"].as_f64().unwrap();
             let ranking = tree.rank(policy, &Options { dampening, ..Options::default() }).unwrap();
@@ -231,7 +231,7 @@ fn slurm_classic_and_depth_oblivious() {
     }
 }
 
-/// Returns the tree of a table with these usages of the leaves.
+/// Returns the tree of `table`, where `usage` returns the usage of a leaf by name.
 fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
     let mut site = Site {
         banks: vec![Bank { name: "root".into(), parent: None, shares: Shares::Count(1), usage: None }],
@@ -258,8 +258,8 @@ fn pbs_tree(table: &Value, usage: impl Fn(&str) -> Option<f64>) -> Tree {
 
 /// Returns the tree of each table.
 pub(crate) fn trees() -> Vec<(String, Tree)> {
-    let flux = tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
-    let slurm = tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
+    let flux = read_tables("flux", ".json").into_iter().map(|(name, table)| (name, flux_tree(&table)));
+    let slurm = read_tables("slurm", ".json").into_iter().map(|(name, table)| (name, slurm_tree(&table)));
     let pbs = pbs_trees().into_iter().map(|(name, _, tree)| (name, tree));
     flux.chain(slurm).chain(pbs).collect()
 }
@@ -274,7 +274,7 @@ pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
         let tree = pbs_tree(&table, usage);
         (name, table, tree)
     };
-    tables("pbs", ".json").into_iter().map(with_tree).collect()
+    read_tables("pbs", ".json").into_iter().map(with_tree).collect()
 }
 
 fn pbs_node(tree: &Tree, name: &str) -> NodeId {
@@ -300,17 +300,17 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
         ] {
             let what = format!("{what}: {name} {column}");
             let tolerance = if column == "usage" { FULL } else { PBS };
-            close(&what, ours, row[column].as_f64().expect(&what), tolerance);
+            assert_close(&what, ours, row[column].as_f64().expect(&what), tolerance);
         }
         if tree.parent(node).is_some() {
-            close(
+            assert_close(
                 &format!("{what}: {name} part"),
                 detail.norm_shares,
                 row["group_perc"].as_f64().unwrap(),
                 PBS,
             );
         }
-        close(&format!("{what}: {name}"), ranking.fairshare(node).unwrap(), pbs.fairshare_factor, 0.0);
+        assert_close(&format!("{what}: {name}"), ranking.fairshare(node).unwrap(), pbs.fairshare_factor, 0.0);
         if let Some(over) = row["over_fs_usage"].as_bool() {
             let target = ranking.usage(tree, tree.root()) * pbs.fairshare_perc;
             // 60% as a float of 32 bits is a little more than 60%, so only clear cases are compared.
@@ -323,7 +323,7 @@ fn check_pbs(what: &str, expected: &Value, tree: &Tree) {
 
 #[test]
 fn openpbs() {
-    for (name, table) in tables("pbs", ".json") {
+    for (name, table) in read_tables("pbs", ".json") {
         let explicit: Vec<&str> =
             rows(&table, "usage_set_explicitly").map(|name| name.as_str().unwrap()).collect();
         let tree = pbs_tree(&table, |leaf| {
@@ -370,7 +370,7 @@ fn check_more_deserving(name: &str, compare: &Value, tree: &Tree) {
 #[test]
 fn openpbs_after_a_restart() {
     let mut checked = 0;
-    for (name, table) in tables("pbs", ".json") {
+    for (name, table) in read_tables("pbs", ".json") {
         for step in table["steps"].as_array().into_iter().flatten() {
             let operation = text(step, "op");
             if !operation.contains("read") {

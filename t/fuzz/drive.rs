@@ -46,7 +46,7 @@ impl Rng {
 /// A function that returns a changed copy of the first input. It may insert bytes of the second input.
 pub type Mutate = fn(&mut Rng, &[u8], &[u8]) -> Vec<u8>;
 
-/// Returns a feature: the hash of a piece of behaviour.
+/// Returns the hash of `what`, a piece of behaviour, as a feature.
 pub fn hash_feature(what: impl Hash) -> u64 {
     let mut hasher = DefaultHasher::new();
     what.hash(&mut hasher);

@@ -16,7 +16,7 @@ fn parse(input: &[u8]) -> Option<Value> {
 }
 
 /// Returns a table `[fairshare]` with most keys.
-fn table() -> Value {
+fn make_table() -> Value {
     json!({
         "live": true, "refresh": "30s", "accrual": "elapsed", "max-stall": "50ms",
         "age_max": "7d", "age_weight": 5, "size_weight": 1, "max_wait_behind": "1h",
@@ -29,7 +29,7 @@ fn table() -> Value {
 fn any_configuration_at_load() {
     let site = Site::empty(plugin());
     let all = document_with_tree();
-    let mut options = table();
+    let mut options = make_table();
     options["config"] = all.clone();
     let seeds = seeds([json!({"config": all}), options, json!({"config": document()}), json!({})]);
     fuzz("load", seeds, json::mutate_document, |input| {
@@ -58,7 +58,7 @@ fn clear_kvs(host: &Host) {
 #[test]
 fn any_table_of_fluxs_configuration() {
     let mut cache = SiteCache::default();
-    let seeds = seeds([json!({"fairshare": table()}), json!({"fairshare": {}}), json!({})]);
+    let seeds = seeds([json!({"fairshare": make_table()}), json!({"fairshare": {}}), json!({})]);
     fuzz("table", seeds, json::mutate_document, |input| {
         let Some(conf) = parse(input) else { return Vec::new() };
         let site = cache.take();

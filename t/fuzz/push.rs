@@ -50,8 +50,8 @@ fn choose_part(choices: &mut Choices<'_>, open: &mut StagedPush) -> Value {
     part
 }
 
-/// Returns the push as one message.
-fn complete_document(open: &StagedPush) -> Value {
+/// Returns the staged push `open` as the document of a push in one message.
+fn build_single_message(open: &StagedPush) -> Value {
     let mut complete = document();
     complete["associations"] = open.associations.values().cloned().collect();
     for (key, list) in &open.lists {
@@ -129,7 +129,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
                         .all(|key| open.lists.contains_key(key));
                     if is_done && !open.is_dry {
                         assert!(is_whole, "a push without {:?} came into force", open.lists.keys());
-                        model.rpc("policy_update", &complete_document(&open)).unwrap();
+                        model.rpc("policy_update", &build_single_message(&open)).unwrap();
                         assert_eq!(
                             configured_data(&site),
                             configured_data(&model),

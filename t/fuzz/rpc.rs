@@ -17,7 +17,7 @@ const EPERM: i32 = 1;
 const GUEST_METHODS: [&str; 4] = ["explain", "standing", "jobs", "check_job"];
 
 /// Returns valid payloads of a method.
-fn payloads(method: &str) -> Vec<Value> {
+fn list_payloads(method: &str) -> Vec<Value> {
     let all = document_with_tree();
     let data = |key: &str| vec![json!({"data": all[key]})];
     match method {
@@ -48,14 +48,14 @@ fn payloads(method: &str) -> Vec<Value> {
     }
 }
 
-fn methods() -> Vec<&'static str> {
+fn list_methods() -> Vec<&'static str> {
     MfPriority::METHODS.iter().map(|method| method.title()).collect()
 }
 
-fn seeds() -> Vec<Vec<u8>> {
+fn list_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
-    for method in methods() {
-        for payload in payloads(method) {
+    for method in list_methods() {
+        for payload in list_payloads(method) {
             for who in ["1000 1", "5002 2", "5001 2", "0 0"] {
                 seeds.push(format!("{method} {who}\n{payload}").into_bytes());
             }
@@ -71,7 +71,7 @@ fn mutate(rng: &mut Rng, input: &[u8], other: &[u8]) -> Vec<u8> {
         return changed;
     }
     let body = changed.iter().position(|byte| *byte == b'\n').map_or(&[][..], |at| &changed[at..]);
-    let methods = methods();
+    let methods = list_methods();
     let line = format!(
         "{} {}",
         rng.pick(&methods),
@@ -111,7 +111,7 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
         site.host.advance(2.0);
         site.host.take_late_answers().into_iter().map(|late| late.answer).collect()
     };
-    let is_known = methods().contains(&method);
+    let is_known = list_methods().contains(&method);
     let mut changes = false;
     for answer in std::iter::once(answer).chain(late) {
         match answer {
@@ -174,5 +174,5 @@ fn run_input(cache: &mut SiteCache, input: &[u8]) -> Vec<u64> {
 #[test]
 fn any_payload_of_any_method() {
     let mut cache = SiteCache::default();
-    fuzz("rpc", seeds(), mutate as Mutate, |input| run_input(&mut cache, input));
+    fuzz("rpc", list_seeds(), mutate as Mutate, |input| run_input(&mut cache, input));
 }

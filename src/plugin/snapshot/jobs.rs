@@ -57,7 +57,7 @@ enum EndedLine {
 }
 
 impl EndedLog {
-    /// Returns a log that continues after the chunks with these hashes.
+    /// Creates a log that continues after the chunks with these hashes.
     pub(super) fn continue_after(hashes: Vec<String>) -> EndedLog {
         let lines = hashes.len() * CHUNK_LINES;
         EndedLog { full: hashes, lines, ..EndedLog::default() }

@@ -62,7 +62,7 @@ pub(super) struct Manifest {
     reckoned: IgnoredAny,
 }
 
-/// Returns true if the plugin can read this format.
+/// Returns true if the plugin can read snapshots of `format`.
 pub(super) fn is_readable_format(format: u32) -> bool {
     READABLE_FORMATS.contains(&format)
 }

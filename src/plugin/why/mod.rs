@@ -39,7 +39,7 @@ pub(super) fn select_user(caller: Caller, named: Option<UserId>) -> Result<Optio
     }
 }
 
-/// Returns the heading of an answer.
+/// Creates the heading of an answer, as of now.
 pub(super) fn make_heading(plugin: &MfPriority, host: Host<'_, MfPriority>) -> Result<Heading, RequestError> {
     let (now, overruled) = (host.now(), plugin.others.overruled_job());
     plugin.engine.view(|view| Heading::new(view, now, overruled)).ok_or_else(busy_error)

@@ -126,7 +126,7 @@ impl Args {
         serde_json::from_str(&self.text(side)?).ok()
     }
 
-    /// Returns one side as JSON text, or `None` if it was not set.
+    /// Returns IN or OUT, as `side` says, as JSON text, or `None` if it was not set.
     pub(super) fn text(&self, side: c_int) -> Option<String> {
         let mut text = std::ptr::null_mut();
         // SAFETY: `raw` is valid; on success `text` is a NUL-terminated string from malloc that we own.

@@ -34,7 +34,7 @@ fn read_count(vertex: &Value) -> Option<usize> {
     .filter(|&n| n > 0)
 }
 
-/// Reads the forms of RFC 25 V1: `[node] > slot > core`, or `slot > node > core`.
+/// Reads the forms of RFC 25 V1: `[node] > slot > core`, or `slot > node > core`. Returns `None` for any other form.
 fn read_request(jobspec: &Value) -> Option<Request> {
     let mut request = Request { nodes: 0, slots: 1, cores: 1 };
     let mut vertex = jobspec.get("resources")?.get(0)?;

@@ -171,12 +171,12 @@ impl Host {
         self.store.borrow_mut().jobs.get_mut(&id).map(change)
     }
 
-    /// Returns the state of a job.
+    /// Returns the state of job `id`, or `None` for an unknown job.
     pub fn state(&self, id: u64) -> Option<State> {
         self.job(id, Job::state)
     }
 
-    /// Returns the annotations of a job from volatile memos.
+    /// Returns the annotations of job `id` from volatile memos, or `None` if it has none.
     pub fn annotations(&self, id: u64) -> Option<Value> {
         self.store.borrow().annotations.get(&id).cloned()
     }
@@ -246,7 +246,7 @@ impl Host {
         self.store.borrow().stack.last().copied()
     }
 
-    /// Returns the arguments of a job's callbacks: IN with `extra`, and an empty OUT.
+    /// Returns the arguments of a callback for job `id`: IN with `extra`, and an empty OUT. Returns `None` for an unknown job.
     pub(super) fn job_args(&self, id: u64, extra: &[(&str, Value)]) -> Option<Args> {
         let input = self.job(id, |job| {
             let mut input = json!({
@@ -378,8 +378,8 @@ impl Host {
         args.text(OUT).ok_or_else(|| "plugin.query returned no document".into())
     }
 
-    /// Calls one topic of one plugin with any arguments, for tests with invalid IN documents. `id` is the current job
-    /// during the call. Returns the result of the callback (0 without a handler) and OUT.
+    /// Calls one `topic` of the plugin `basename` with any `input`, for tests with invalid IN documents. `id` is the current job during the
+    /// call. Returns the result of the callback (0 without a handler) and OUT, or `None` if the plugin is not loaded.
     pub fn call_raw(
         &self,
         basename: &str,
@@ -407,7 +407,7 @@ impl Drop for Host {
     }
 }
 
-/// Returns OUT.errmsg.
+/// Returns OUT.errmsg, or `None` if the callback did not set it.
 pub(super) fn error_text(args: &Args) -> Option<String> {
     args.get(OUT)?.get("errmsg")?.as_str().map(str::to_string)
 }

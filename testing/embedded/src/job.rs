@@ -166,7 +166,8 @@ impl Job {
         &self.eventlog
     }
 
-    /// Returns a text of `attributes.system`, for example `queue` or `bank`.
+    /// Returns the text `key` of `attributes.system`, for example `queue` or `bank`, or `None` if the jobspec lacks
+    /// it.
     pub fn attribute(&self, key: &str) -> Option<&str> {
         self.jobspec.pointer("/attributes/system")?.get(key)?.as_str()
     }

@@ -360,7 +360,7 @@ fn plugin_event(event: &Value) -> Option<Value> {
     is_caused_by_plugin.then(|| json!([name, context]))
 }
 
-/// Returns the document with default values for keys that its records lack.
+/// Adds default values for keys that the records of `document` lack.
 fn add_defaults(document: &Value) -> Value {
     let fill_in = |defaults: Value, record: &Value| {
         let mut all = defaults.as_object().cloned().unwrap_or_default();

@@ -247,7 +247,7 @@ impl Agenda {
 /// KVS key of the resources of the instance.
 const RESOURCES: &str = "resource.R";
 
-/// Returns the job of a key `job.XXXX.XXXX.XXXX.XXXX.eventlog`.
+/// Returns the job of a key `job.XXXX.XXXX.XXXX.XXXX.eventlog`, or `None` for any other key.
 fn job_in_key(key: &str) -> Option<u64> {
     let hex: String = key.strip_prefix("job.")?.strip_suffix(".eventlog")?.split('.').collect();
     u64::from_str_radix(&hex, 16).ok()
