@@ -18,8 +18,8 @@ fn assert_gone(site: &Site) {
     assert!(!is_mapped(site), "the .so is still mapped");
     let host = &site.host;
     assert_eq!((host.plugin_aux_count(), host.job_aux_count(), host.live_watchers()), (0, 0, 0));
-    let refused = host.request(&super::topic("check"), None, OWNER).unwrap_err();
-    assert_eq!(refused.errno.0, 38, "the service is still there");
+    let error = host.request(&super::topic("check"), None, OWNER).unwrap_err();
+    assert_eq!(error.errno.0, 38, "the service is still there");
     assert_eq!(host.violations(), Vec::<String>::new());
 }
 

@@ -71,12 +71,12 @@ fn a_damaged_or_foreign_snapshot_is_refused_and_logged() {
 #[test]
 fn no_change_of_a_byte_passes() {
     let site = site_with_push(&tree(20, f64::from));
-    let whole = site.host.kvs();
+    let stored_values = site.host.kvs();
     let before = site.pushed_data();
     let mut runner = TestRunner::new(Config { cases: 24, ..Config::default() });
-    let strategy = (0..whole.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
+    let strategy = (0..stored_values.len(), any::<prop::sample::Index>(), 1_u8..128, any::<bool>());
     let outcome = runner.run(&strategy, |(which, place, flip, is_cut)| {
-        let (key, text) = whole.iter().nth(which).unwrap();
+        let (key, text) = stored_values.iter().nth(which).unwrap();
         let mut bytes = text.clone().into_bytes();
         let at = place.index(bytes.len());
         if is_cut {

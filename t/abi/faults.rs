@@ -158,9 +158,9 @@ fn a_push_is_reported_as_in_force_although_flux_refuses_later_calls() {
     site.host.take_log();
     let call = "flux_jobtap_dependency_remove";
     site.host.set_fault(Some(Fault { call, after: 0, times: 1, errno: Errno(12) }));
-    let refused = site.rpc("rec_update", &json!({"data": [one_at_a_time]})).unwrap_err();
+    let error = site.rpc("rec_update", &json!({"data": [one_at_a_time]})).unwrap_err();
     site.host.set_fault(None);
-    assert!(refused.text.starts_with("the data are in force, but: "), "{}", refused.text);
+    assert!(error.text.starts_with("the data are in force, but: "), "{}", error.text);
     assert_eq!(site.state(held), State::Depend);
     site.rpc("reprioritize", &json!({})).unwrap();
     assert_eq!(site.state(held), State::Run);

@@ -54,8 +54,8 @@ fn guests_call_their_methods_and_no_others() {
     let nobody = call("whoami", None, Cred { userid: 5001, rolemask: 0 }).unwrap_err();
     assert_eq!((nobody.errno.0, nobody.text.as_str()), (1, "Request rejected due to insufficient privilege"));
     for method in MfPriority::METHODS.iter().filter(|method| method.role == Role::Owner) {
-        let refused = call(method.title(), Some("{}"), Cred::guest(5001)).unwrap_err();
-        assert_eq!((refused.errno.0, refused.text.as_str()), (1, "Request requires owner credentials"));
+        let error = call(method.title(), Some("{}"), Cred::guest(5001)).unwrap_err();
+        assert_eq!((error.errno.0, error.text.as_str()), (1, "Request requires owner credentials"));
     }
     assert!(call("check", None, OWNER).is_ok());
     site.host.remove(super::SO).unwrap();

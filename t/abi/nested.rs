@@ -75,7 +75,7 @@ fn an_update_that_moves_a_job_releases_another() {
         Submission::simple(userid, &shape)
     };
     // Each association may run one job in queue r. The cluster is full, so the first job stays in SCHED.
-    let full = site.submit(&job(5003, 2));
+    let blocking_job = site.submit(&job(5003, 2));
     let more = site.submit(&job(5002, 2));
     let first = site.submit(&in_r(5002));
     site.finish(more);
@@ -86,7 +86,7 @@ fn an_update_that_moves_a_job_releases_another() {
     site.check();
     assert_eq!(site.state(second), State::Run, "no limit of queue q holds it");
     site.finish(first);
-    site.finish(full);
+    site.finish(blocking_job);
     site.check();
 }
 

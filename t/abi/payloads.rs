@@ -245,18 +245,18 @@ fn a_document_with_one_fault_is_refused_as_a_whole() {
 #[test]
 fn a_dry_run_refuses_an_invalid_tree() {
     let site = site_with_jobs();
-    let mut whole = document();
+    let mut site_document = document();
     let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
-    whole["tree"] = json!({
+    site_document["tree"] = json!({
         "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
     });
     let before = site.query();
     for (parent, is_right) in [("root", true), ("nowhere", false)] {
-        whole["banks"] = json!([bank("root", ""), bank("A", parent), bank("B", "root")]);
-        whole["dry_run"] = json!(true);
-        let asked = site.rpc("policy_update", &whole);
+        site_document["banks"] = json!([bank("root", ""), bank("A", parent), bank("B", "root")]);
+        site_document["dry_run"] = json!(true);
+        let asked = site.rpc("policy_update", &site_document);
         let push = site.rpc("policy_begin", &json!({"dry_run": true})).unwrap().unwrap();
-        let mut part = whole.clone();
+        let mut part = site_document.clone();
         part["push"] = serde_json::from_str::<Value>(&push).unwrap()["push"].clone();
         site.rpc("policy_part", &part).unwrap();
         let committed = site.rpc("policy_commit", &part);
@@ -265,8 +265,8 @@ fn a_dry_run_refuses_an_invalid_tree() {
         if is_right {
             continue;
         }
-        whole["dry_run"] = json!(false);
-        let ordered = site.rpc("policy_update", &whole).unwrap_err();
+        site_document["dry_run"] = json!(false);
+        let ordered = site.rpc("policy_update", &site_document).unwrap_err();
         let [asked, committed] = [asked, committed].map(Result::unwrap_err);
         assert_eq!((asked.errno, &asked.text), (ordered.errno, &ordered.text));
         assert_eq!((asked.errno, &asked.text), (committed.errno, &committed.text));

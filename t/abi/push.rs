@@ -232,14 +232,14 @@ fn switches_that_a_push_does_not_mention_stay() {
 fn an_error_of_flux_is_in_the_answer() {
     let site = Site::new();
     site.host.fail_reprioritize(Some(Errno(12)));
-    let refused = site.rpc("reprioritize", &json!({})).unwrap_err();
+    let error = site.rpc("reprioritize", &json!({})).unwrap_err();
     let text = "mf_priority: failed to reprioritize: flux_jobtap_reprioritize_all: ";
-    assert!(refused.errno.0 == 5 && refused.text.starts_with(text), "{refused:?}");
+    assert!(error.errno.0 == 5 && error.text.starts_with(text), "{error:?}");
     let before = site.query();
-    let refused = site.rpc("policy_update", &changed_document()).unwrap_err();
+    let error = site.rpc("policy_update", &changed_document()).unwrap_err();
     assert!(
-        refused.text.starts_with("the policy is in force (generation 2), but: mf_priority: failed"),
-        "{refused:?}"
+        error.text.starts_with("the policy is in force (generation 2), but: mf_priority: failed"),
+        "{error:?}"
     );
     assert_ne!(site.query(), before);
     site.host.fail_reprioritize(None);

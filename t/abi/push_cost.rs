@@ -138,19 +138,19 @@ fn an_abandoned_push_frees_its_memory_without_a_call() {
 #[test]
 #[ignore = "run by its sibling, in a process of its own"]
 fn an_abandoned_push() {
-    let mut whole = large_document(20_000, 0.5);
-    for (n, record) in whole["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
+    let mut site_document = large_document(20_000, 0.5);
+    for (n, record) in site_document["associations"].as_array_mut().unwrap().iter_mut().enumerate() {
         let leaf = json!({"username": format!("u{n}"), "shares": 1, "usage": n, "counted_until": 1.0});
         record.as_object_mut().unwrap().extend(leaf.as_object().unwrap().clone());
     }
     let bank = |name: &str, parent: &str| json!({"bank": name, "priority": 0, "parent": parent, "shares": 1, "active": 1});
-    whole["banks"] = json!([bank("root", ""), bank("A", "root")]);
-    whole["tree"] = json!({
+    site_document["banks"] = json!([bank("root", ""), bank("A", "root")]);
+    site_document["tree"] = json!({
         "policy": "fair-tree", "at": 1.0, "half_life": 604_800, "node_weight": 1, "core_weight": 0, "gpu_weight": 0,
     });
     let site = Site::empty(plugin());
     site.load(&json!({}));
-    let all = split_document(&whole, 500);
+    let all = split_document(&site_document, 500);
     let begin = |expires: u32| site.ask("policy_begin", &json!({ "expires": expires }))["push"].clone();
     let send = |push: &Value| {
         for part in &all {

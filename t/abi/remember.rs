@@ -152,15 +152,15 @@ fn the_limit_holds_for_jobs_that_come_after_a_reload() {
 
 #[test]
 fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
-    let one = tree(300, f64::from);
+    let first_document = tree(300, f64::from);
     let other = tree(300, |user| f64::from(user) * 3.0);
-    let site = site_with_push(&one);
+    let site = site_with_push(&first_document);
     site.host.set_kvs_errors(Some(Errno(110)), None);
     site.ask("policy_update", &other);
     site.host.settle();
     site.host.set_kvs_errors(None, None);
     // The host now gets the values of a site where that commit succeeded.
-    let twin = site_with_push(&one);
+    let twin = site_with_push(&first_document);
     twin.ask("policy_update", &other);
     twin.host.settle();
     for key in site.host.kvs().keys() {
@@ -169,7 +169,7 @@ fn a_commit_that_succeeded_but_was_reported_as_failed_is_overwritten() {
     for (key, text) in twin.host.kvs() {
         site.host.kvs_put(&key, Some(&text));
     }
-    site.ask("policy_update", &one);
+    site.ask("policy_update", &first_document);
     site.host.settle();
     let before = site.pushed_data();
     site.reload();

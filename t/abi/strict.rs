@@ -9,9 +9,9 @@ use super::{OWNER, Site, association, document, job, job_after, queue};
 
 /// Returns a site in which user 5001 may run two jobs, and a job of another user that fills the cluster.
 fn site_with_full_cluster(settings: &Value) -> (Site, u64) {
-    let mut two = document();
-    two["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
-    let site = Site::with(&two);
+    let mut site_document = document();
+    site_document["associations"][0] = association(5001, "A", json!({"max_running_jobs": 2}));
+    let site = Site::with(&site_document);
     site.host.reload_config(&json!({"fairshare": settings, "queues": {"q": {}, "r": {}}})).unwrap();
     let full = site.submit(&job(5002, 4));
     (site, full)

@@ -285,25 +285,25 @@ fn requests_of_a_guest_without_pause_are_delayed_and_then_answered() {
 /// The answer lists limits over scopes together with the other limits. Each has its scope, and the use by all jobs that it counts.
 #[test]
 fn limits_over_scopes_are_listed_with_their_scope() {
-    let mut whole = document();
-    whole["banks"] = json!([
+    let mut site_document = document();
+    site_document["banks"] = json!([
         {"bank": "root", "priority": 0, "parent": "", "shares": 1, "active": 1},
         {"bank": "A", "priority": 0, "parent": "root", "shares": 1, "active": 1},
         {"bank": "B", "priority": 0, "parent": "root", "shares": 1, "active": 1},
     ]);
-    whole["associations"] = json!([
+    site_document["associations"] = json!([
         association(5001, "A", json!({})),
         association(5002, "A", json!({})),
         association(5002, "B", json!({}))
     ]);
-    whole["limits"] = json!([
+    site_document["limits"] = json!([
         {"scope": "bank", "name": "root", "run-sched-nodes": 3},
         {"scope": "bank", "name": "*", "queue": "q", "run-jobs": 9},
         {"scope": "bank", "name": "B", "run-jobs": 7},
         {"scope": "user", "name": "*", "run-sched-jobs": 1},
         {"scope": "association", "name": "5001/A", "queue": "q", "run-gpus": 4},
     ]);
-    let site = Site::with(&whole);
+    let site = Site::with(&site_document);
     site.submit(&job(5002, 2));
     let first = site.submit(&job(5001, 1));
     let wide = site.submit(&job(5002, 1));
@@ -352,9 +352,9 @@ fn limits_over_scopes_are_listed_with_their_scope() {
 
 #[test]
 fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
-    let mut whole = document();
-    whole["limits"] = json!([{"scope": "bank", "name": "A", "run-sched-nodes": 3}]);
-    let site = Site::with(&whole);
+    let mut site_document = document();
+    site_document["limits"] = json!([{"scope": "bank", "name": "A", "run-sched-nodes": 3}]);
+    let site = Site::with(&site_document);
     let check = |job: &Submission| {
         let payload = json!({"jobspec": job.jobspec, "urgency": job.urgency});
         ask(&site, "check_job", payload, Cred::guest(job.userid))
@@ -380,7 +380,9 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
             Err(text) => {
                 // Flux cuts longer texts.
                 assert_eq!(
-                    checked["rejection"].as_str().map(|whole| whole.get(..text.len()).unwrap_or(whole)),
+                    checked["rejection"]
+                        .as_str()
+                        .map(|rejection| rejection.get(..text.len()).unwrap_or(rejection)),
                     Some(text.as_str())
                 );
                 rejected += 1;

@@ -144,8 +144,8 @@ fn a_document_with_an_invalid_tree_is_rejected() {
         })
     };
     assert_eq!(document::check(&make_document("root").to_string()), Ok((Vec::new(), 0)));
-    let refused = document::check(&make_document("nowhere").to_string()).unwrap_err();
-    assert_eq!(refused, "tree: bank \"A\": its parent \"nowhere\" does not exist");
+    let error = document::check(&make_document("nowhere").to_string()).unwrap_err();
+    assert_eq!(error, "tree: bank \"A\": its parent \"nowhere\" does not exist");
     // A document without a usage rule has no tree, so the parents of its banks are not checked.
     let mut plain = make_document("nowhere");
     plain["tree"] = Value::Null;

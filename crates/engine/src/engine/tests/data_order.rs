@@ -312,8 +312,8 @@ fn an_owners_synthetic_record_allows_every_queue() {
     let mut none = association(8, "A");
     none.queues = [].into();
     host.send_event(Event::Associations(vec![record(none, "A")]));
-    let refused = host.submit(HostJob::new(8).queue("q1"));
-    assert_eq!(refused, Err("queue \"q1\" not valid for user; valid queues for user: ".to_owned()));
+    let refused_job = host.submit(HostJob::new(8).queue("q1"));
+    assert_eq!(refused_job, Err("queue \"q1\" not valid for user; valid queues for user: ".to_owned()));
 }
 
 #[test]

@@ -71,14 +71,14 @@ fn choose_resources(choices: &mut Choices<'_>) -> Resources {
 
 fn choose_policy(choices: &mut Choices<'_>) -> Policy {
     let choose_record = |choices: &mut Choices<'_>, user: u32, bank: &str| {
-        let mut one = association(user, bank);
-        one.max_running_jobs = Limit(choices.pick(&CAPS));
-        one.max_active_jobs = Limit(choices.pick(&[1000, 3, 0, -1]));
-        one.max_sched_jobs = Limit(choices.pick(&CAPS));
-        one.max_nodes = Limit(choices.pick(&CAPS));
-        one.max_cores = Limit(choices.pick(&CAPS));
-        one.active = choices.below(8) != 7;
-        let mut record = record(one, choices.pick(&["A", "B", "nowhere"]));
+        let mut new_association = association(user, bank);
+        new_association.max_running_jobs = Limit(choices.pick(&CAPS));
+        new_association.max_active_jobs = Limit(choices.pick(&[1000, 3, 0, -1]));
+        new_association.max_sched_jobs = Limit(choices.pick(&CAPS));
+        new_association.max_nodes = Limit(choices.pick(&CAPS));
+        new_association.max_cores = Limit(choices.pick(&CAPS));
+        new_association.active = choices.below(8) != 7;
+        let mut record = record(new_association, choices.pick(&["A", "B", "nowhere"]));
         record.fairshare = choices.pick(&[0.5, 0.0, 1.0, -1.0, f64::NAN, f64::INFINITY]);
         record
     };
@@ -101,12 +101,12 @@ fn choose_policy(choices: &mut Choices<'_>) -> Policy {
     let keys = [(7, "A"), (7, "B"), (8, "A"), (8, "B"), (u32::MAX, "A")];
     let most = choices.below(keys.len() + 1);
     let queue = |choices: &mut Choices<'_>, name: &str| {
-        let mut one = queue(name);
-        one.priority = choices.pick(&[0, 1, i64::MIN, i64::MAX]);
-        one.max_running_jobs = Limit(choices.pick(&CAPS));
-        one.max_nodes_per_assoc = Limit(choices.pick(&CAPS));
-        one.max_sched_jobs = Limit(choices.pick(&CAPS));
-        one
+        let mut new_queue = queue(name);
+        new_queue.priority = choices.pick(&[0, 1, i64::MIN, i64::MAX]);
+        new_queue.max_running_jobs = Limit(choices.pick(&CAPS));
+        new_queue.max_nodes_per_assoc = Limit(choices.pick(&CAPS));
+        new_queue.max_sched_jobs = Limit(choices.pick(&CAPS));
+        new_queue
     };
     Policy {
         associations: keys

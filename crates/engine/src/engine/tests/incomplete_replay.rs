@@ -110,7 +110,7 @@ fn a_replay_requests_all_priorities_if_a_job_is_in_priority() {
             engine.handle(NOW, Event::New(Host::facts(JobId(id as u64 + 1), &job)));
         }
         let effects = engine.handle(NOW, Event::Timer(Timer::Turn));
-        let asked = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
-        assert_eq!(asked, asks, "{states:?}");
+        let asks_for_priorities = effects.iter().any(|effect| matches!(effect, Effect::ReprioritizeAll));
+        assert_eq!(asks_for_priorities, asks, "{states:?}");
     }
 }

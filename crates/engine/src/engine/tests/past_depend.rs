@@ -179,9 +179,9 @@ fn a_job_held_in_sched_is_released_by_an_update_to_a_queue_with_headroom() {
 fn an_update_into_another_bank_is_checked_against_all_its_limits_and_an_update_within_the_bank_against_none()
 {
     let record_in = |bank: &str, most: i64| {
-        let mut one = association(7, bank);
-        one.max_sched_jobs = Limit(most);
-        record(one, "A")
+        let mut limits = association(7, bank);
+        limits.max_sched_jobs = Limit(most);
+        record(limits, "A")
     };
     let mut host =
         Host::with_data(vec![record_in("A", 9), record_in("B", 1)], vec![queue("q1"), queue("q2")]);

@@ -240,8 +240,8 @@ fn the_pages_of_the_live_tree_form_the_whole_tree() {
 #[test]
 fn usages_are_returned_in_pages() {
     let mut engine = Engine::with_small_batches();
-    let two = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
-    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, two)));
+    let leaves = vec![leaf(7, "A", 100.0, 0.0), leaf(8, "A", 50.0, 0.0)];
+    engine.handle(NOW, Event::Policy(accounts(), tree(Policy::Classic, NOW, leaves)));
     let page = |user: Option<u32>, after: Option<(u32, &str)>, most: usize| {
         let after = after.map(|(user, bank)| (UserId(user), bank.to_owned()));
         let wanted = PageWanted { after, user: user.map(UserId), most, most_held: 9 };

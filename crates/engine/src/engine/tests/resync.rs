@@ -121,8 +121,8 @@ fn a_job_that_ended_before_its_lookup_is_dropped() {
     let mut host = make_site(|_| ());
     let [ended, other] = [(); 2].map(|()| submit(&mut host, 1));
     send_panic(&mut host, None);
-    let asked = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
-    assert_eq!(asked.len(), 2);
+    let looked_up = looked_up_jobs(&host.engine.handle(NOW, Event::Timer(Timer::Turn)));
+    assert_eq!(looked_up.len(), 2);
     host.jobs.get_mut(&ended).unwrap().state = State::Inactive;
     for id in [ended, other] {
         let job = host.jobs[&id].clone();

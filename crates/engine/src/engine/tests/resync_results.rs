@@ -22,13 +22,13 @@ fn apply_panic(host: &mut Host) {
 
 /// Submits job 9999, and brings it to DEPEND within one reactor turn. Returns its id.
 fn submit_to_depend(host: &mut Host, facts: HostJob) -> JobId {
-    let late = JobId(9_999);
-    host.jobs.insert(late, HostJob { state: State::Depend, ..facts.clone() });
-    for event in [Event::New(Host::facts(late, &facts)), Event::Depend(late)] {
+    let late_job = JobId(9_999);
+    host.jobs.insert(late_job, HostJob { state: State::Depend, ..facts.clone() });
+    for event in [Event::New(Host::facts(late_job, &facts)), Event::Depend(late_job)] {
         let effects = host.engine.handle(NOW, event);
         host.apply_effects(effects);
     }
-    late
+    late_job
 }
 
 /// The engine has missed that a job moved to bank B, so it holds a new job in bank A although there is headroom.

@@ -11,9 +11,9 @@ use State::{Depend, Sched};
 
 fn make_records(most: Limit) -> Vec<AssociationRecord> {
     let limited_record = |user| {
-        let mut one = association(user, "A");
-        one.max_running_jobs = most;
-        record(one, "A")
+        let mut limits = association(user, "A");
+        limits.max_running_jobs = most;
+        record(limits, "A")
     };
     [7, 8, 9].map(limited_record).into()
 }

@@ -228,9 +228,9 @@ fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     engine.handle(NOW, Event::Timer(Timer::Turn));
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     engine.step(Step::LoopBegins);
-    let asked = engine.handle(NOW, Event::PriorityGet(id, 16));
+    let effects_of_request = engine.handle(NOW, Event::PriorityGet(id, 16));
     engine.step(Step::LoopEnded);
-    assert_eq!(posts(&asked), 0, "{asked:?}");
+    assert_eq!(posts(&effects_of_request), 0, "{effects_of_request:?}");
     assert_eq!(posts(&engine.handle(NOW, Event::Timer(Timer::Turn))), 1);
 }
 

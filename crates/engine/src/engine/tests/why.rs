@@ -285,15 +285,15 @@ proptest! {
         let ids = submit_all(&mut host, &jobs);
         let held: Vec<JobId> = ids.into_iter().filter(|id| host.state(*id) == Some(State::Depend)).collect();
         let explanation: Vec<(JobId, Why)> = held.into_iter().map(|id| (id, explain_job(&host, id))).collect();
-        let asked = host.now;
+        let asked_at = host.now;
         let mut released: BTreeMap<JobId, f64> = BTreeMap::new();
         let mut ends: BTreeSet<(u64, JobId)> = BTreeSet::new();
         for (id, job) in &host.jobs {
             if let (State::Run, Some(start), Some(limit)) = (job.state, job.started, job.limit) {
-                ends.insert(((start + limit).max(asked) as u64, *id));
+                ends.insert(((start + limit).max(asked_at) as u64, *id));
             }
         }
-        let mut at = asked;
+        let mut at = asked_at;
         loop {
             while let Some(id) = host.jobs.iter().find(|(_, job)| job.state == State::Sched).map(|(id, _)| *id) {
                 host.start_job(id);

@@ -11,12 +11,12 @@ use fairshare::{Charged, Tree};
 
 /// Returns a standing with two users of equal shares and usages.
 fn standing_with_equal_users(policy: Policy) -> Standing {
-    let mut two = site(policy);
-    two.associations.truncate(2);
-    for leaf in &mut two.associations {
+    let mut site_of_two = site(policy);
+    site_of_two.associations.truncate(2);
+    for leaf in &mut site_of_two.associations {
         leaf.usage = Some(1e6);
     }
-    let mut standing = standing(two);
+    let mut standing = standing(site_of_two);
     standing.refresh(T0);
     standing
 }

@@ -167,13 +167,13 @@ pub fn record_with_limits(
 
 pub fn make_queues(limits: [[i64; 5]; 2]) -> Vec<Queue> {
     let build = |(name, [run, nodes, sched, sched_nodes, sched_cores]): (&str, [i64; 5])| {
-        let mut one = queue(name);
-        one.max_running_jobs = Limit(run);
-        one.max_nodes_per_assoc = Limit(nodes * 2);
-        one.max_sched_jobs = Limit(sched);
-        one.max_sched_nodes_per_assoc = Limit(sched_nodes * 2);
-        one.max_sched_cores_per_assoc = Limit(sched_cores * 4);
-        one
+        let mut limited_queue = queue(name);
+        limited_queue.max_running_jobs = Limit(run);
+        limited_queue.max_nodes_per_assoc = Limit(nodes * 2);
+        limited_queue.max_sched_jobs = Limit(sched);
+        limited_queue.max_sched_nodes_per_assoc = Limit(sched_nodes * 2);
+        limited_queue.max_sched_cores_per_assoc = Limit(sched_cores * 4);
+        limited_queue
     };
     ["q1", "q2"].into_iter().zip(limits).map(build).collect()
 }
