@@ -409,7 +409,7 @@ depth-oblivious\t''
 pbs\t''"
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l set -d 'Options of the policy' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l shares -d 'Other shares of a bank, or of a user, with /BANK if in several banks' -r -f
-complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usage -d 'More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0' -r -f
+complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l usage -d 'Change a user\'s usage: alice+=5000nh adds, alice-=20% subtracts, alice/chem=0 sets' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l add-user -d 'A new user without usage, with one share by default' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l in -d 'After this time, like 7d, 36h or "2 weeks"' -r -f
 complete -c flux-fairshare -n "__fish_flux_fairshare_using_subcommand what-if" -l idle -d 'With --in: users or banks that are idle until then; for a single user, also plots the fair-share at points in between' -r -f

@@ -55,12 +55,15 @@ fn missing_empty_and_foreign_files_are_refused() {
 #[test]
 fn truncated_files_are_refused() {
     let site = Site::large("truncated", 3, 200);
-    let whole = site.bytes();
-    for keep in [100, 4096, whole.len() / 2, whole.len() - 1] {
-        fs::write(&site.path, &whole[..keep]).expect("written");
-        assert_refused_unchanged(site.path(), &format!("truncated: {keep} of {} bytes", whole.len()));
+    let original_bytes = site.bytes();
+    for keep in [100, 4096, original_bytes.len() / 2, original_bytes.len() - 1] {
+        fs::write(&site.path, &original_bytes[..keep]).expect("written");
+        assert_refused_unchanged(
+            site.path(),
+            &format!("truncated: {keep} of {} bytes", original_bytes.len()),
+        );
     }
-    fs::write(&site.path, &whole[..50]).expect("written");
+    fs::write(&site.path, &original_bytes[..50]).expect("written");
     assert_refused_unchanged(site.path(), "truncated: 50 of 512 bytes");
 }
 

@@ -210,8 +210,8 @@ fn a_directory_is_refused_as_a_tree() {
 #[test]
 fn a_slash_after_a_user_is_ignored() {
     let path = file("slash", TREE);
-    let whole = fairshare(["why", "alice", "--tree", &path]);
-    assert_eq!(fairshare(["why", "alice/", "--tree", &path]).ok(), whole.ok());
+    let complete_output = fairshare(["why", "alice", "--tree", &path]);
+    assert_eq!(fairshare(["why", "alice/", "--tree", &path]).ok(), complete_output.ok());
     assert_eq!(
         fairshare(["why", "alice/", "bob/", "--tree", &path]).ok(),
         fairshare(["why", "alice", "bob", "--tree", &path]).ok()
@@ -267,8 +267,8 @@ fn faults_of_a_resource_group_name_their_line() {
 #[test]
 fn help_that_can_not_be_written_is_an_error() {
     for arguments in [&["--help"][..], &["show", "-h"], &["--version"], &["help", "why"]] {
-        let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
-        let output = Command::new(PROGRAM).args(arguments).stdout(full).output().expect("it runs");
+        let full_device = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+        let output = Command::new(PROGRAM).args(arguments).stdout(full_device).output().expect("it runs");
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
         let text = String::from_utf8(output.stderr).expect("text");
         assert_eq!(text, "flux-fairshare: can't write the output: No space left on device\n");

@@ -283,9 +283,9 @@ fn a_closed_pipe_is_not_an_error() {
 #[test]
 fn a_full_disk_is_an_error() {
     let path = file("full_disk", TREE);
-    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
+    let full_device = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let output =
-        Command::new(PROGRAM).args(["show", "--tree", &path]).stdout(full).output().expect("it runs");
+        Command::new(PROGRAM).args(["show", "--tree", &path]).stdout(full_device).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     let text = String::from_utf8(output.stderr).expect("text");
     assert_eq!(text, "flux-fairshare: can't write the output: No space left on device\n");

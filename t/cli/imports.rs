@@ -295,10 +295,10 @@ fn usages_in_a_list_match_the_output_of_sacctmgr() {
     let usage = file("dump_usages", list);
     let columns = ["--csv", "-o", "bank,user,fairshare", "--set", "ties=slurm-program"];
     let path = file("dump_whole", format_sshare(&golden));
-    let whole = fairshare(["show", "--tree", &path].into_iter().chain(columns));
+    let complete_output = fairshare(["show", "--tree", &path].into_iter().chain(columns));
     let path = file("dump_and_usages", format_dump(&golden, true));
     let ran = fairshare(["show", "--tree", &path, "--usage-file", &usage].into_iter().chain(columns));
-    assert_eq!(ran.ok(), whole.ok());
+    assert_eq!(ran.ok(), complete_output.ok());
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn an_assoc_list_names_parents_or_shows_them() {
         ran.error().ends_with("does not show its parent account; \"sacctmgr show assoc tree -P\" does"),
         "{ran:?}"
     );
-    let two = "Cluster|Account|User|Share\nc|root||1\nd|root||1\n";
-    let ran = fairshare(["show", "--tree", &file("assoc_two", two)]);
+    let assoc_list = "Cluster|Account|User|Share\nc|root||1\nd|root||1\n";
+    let ran = fairshare(["show", "--tree", &file("assoc_two", assoc_list)]);
     assert!(ran.error().contains("there are several clusters, c and d"), "{ran:?}");
 }

@@ -15,7 +15,7 @@ fn kill_updates(site: &Site) {
     site.sql(old);
     let started = Instant::now();
     assert!(update().wait().expect("it ends").success());
-    let whole = started.elapsed();
+    let full_duration = started.elapsed();
     let new = site.fairshares();
     let stale: Vec<(String, f64)> = new.iter().map(|(user, _)| (user.clone(), 0.123456)).collect();
     assert!(new.iter().zip(&stale).all(|(new, stale)| new.1 != stale.1), "every row changes");
@@ -24,7 +24,7 @@ fn kill_updates(site: &Site) {
     // The first kill comes at time 0: the measured first run had cold caches, so all kills at later times might come too late.
     for step in 0..24_u32 {
         site.sql(old);
-        let moment = whole.mul_f64(1.1 * f64::from(step) / 24.0);
+        let moment = full_duration.mul_f64(1.1 * f64::from(step) / 24.0);
         let mut child = update();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
         // SIGKILL; an error means that the process has ended by itself.
@@ -38,7 +38,7 @@ fn kill_updates(site: &Site) {
             done += 1;
         }
     }
-    assert!(kept > 0, "no kill came early enough ({done} of 24 finished, {whole:?})");
+    assert!(kept > 0, "no kill came early enough ({done} of 24 finished, {full_duration:?})");
     let check: String =
         site.open().query_row("PRAGMA integrity_check", [], |row| row.get(0)).expect("checked");
     assert_eq!(check, "ok");

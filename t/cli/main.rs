@@ -112,7 +112,7 @@ impl RunResult {
     }
 }
 
-/// Returns an empty directory for a test.
+/// Makes an empty directory for the test `test`, and returns its path.
 pub fn directory(test: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
     let _ = std::fs::remove_dir_all(&path);
@@ -120,7 +120,7 @@ pub fn directory(test: &str) -> PathBuf {
     path
 }
 
-/// Returns a file with this content in a new directory.
+/// Writes a file with `content` in a new directory, and returns its path.
 pub fn file(test: &str, content: impl AsRef<[u8]>) -> String {
     let path = directory(test).join("file");
     std::fs::write(&path, content).expect("a file");

@@ -60,7 +60,7 @@ fn read_associations(site: &Site) -> Vec<(String, f64, f64)> {
     rows.map(|row| row.expect("a row")).collect()
 }
 
-/// Returns all data that counting writes.
+/// Returns the rows of all tables that a count of usage writes.
 fn read_counted_tables(site: &Site) -> Vec<String> {
     let tables = [
         "association_table",
@@ -361,7 +361,7 @@ fn kill_syncs(site: &Site) {
     };
     let started = Instant::now();
     assert!(begin().wait().expect("it ends").success());
-    let whole = started.elapsed();
+    let full_duration = started.elapsed();
     let after = read_counted_tables(site);
     assert_ne!(before, after);
     let (mut kept, mut seed) = (0, 1_u64);
@@ -373,7 +373,7 @@ fn kill_syncs(site: &Site) {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // The first kill comes at once: the measured run was the slowest, and all other kills might come too late.
         let part = if round == 0 { 0.0 } else { (seed >> 40) as f64 / (1_u64 << 24) as f64 };
-        let moment = whole.mul_f64(1.1 * part);
+        let moment = full_duration.mul_f64(1.1 * part);
         let mut child = begin();
         std::thread::sleep(moment.max(Duration::from_millis(1)));
         // SIGKILL; an error means that the process has ended by itself.
@@ -388,7 +388,7 @@ fn kill_syncs(site: &Site) {
         assert!(begin().wait().expect("it ends").success());
         assert!(read_counted_tables(site) == after, "the next run makes it good");
     }
-    assert!(kept > 0, "no kill came early enough ({whole:?})");
+    assert!(kept > 0, "no kill came early enough ({full_duration:?})");
 }
 
 #[test]

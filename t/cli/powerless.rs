@@ -73,7 +73,7 @@ pub fn is_root_for(test: &str) -> bool {
     is_root
 }
 
-/// Returns a path with a suffix.
+/// Returns `path` with `suffix` appended to the file name.
 pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -34,7 +34,7 @@ fn craft_journal(database: &Path, victim: &Path) -> PathBuf {
     journal
 }
 
-/// Returns content and owner of a file.
+/// Returns content and owner of the file at `path`, or `None` if it cannot be read.
 fn read_with_owner(path: &Path) -> Option<(Vec<u8>, u32)> {
     Some((fs::read(path).ok()?, fs::metadata(path).ok()?.uid()))
 }

@@ -25,9 +25,9 @@ fn options_of_other_programs_get_a_hint() {
     ] {
         assert!(fairshare(arguments).error().contains(text), "{arguments:?}");
     }
-    let whole = fairshare(["why", "alice", "-t", &path]);
+    let complete_output = fairshare(["why", "alice", "-t", &path]);
     for arguments in [&["-g", "alice", "-t", &path][..], &["show", "-g", "alice", "-t", &path]] {
-        assert_eq!(fairshare(arguments).ok(), whole.ok());
+        assert_eq!(fairshare(arguments).ok(), complete_output.ok());
     }
     let both = fairshare(["why", "alice", "bob", "-t", &path]);
     assert_eq!(fairshare(["-c", "alice", "bob", "-t", &path]).ok(), both.ok());
@@ -42,9 +42,9 @@ fn options_of_sshare_are_understood() {
         all.extend(arguments);
         fairshare(all).ok().to_owned()
     };
-    let whole = show(&["--csv"]);
-    assert_eq!(show(&["-a", "--csv"]), whole);
-    assert_eq!(show(&["-n", "--csv"]), whole.split_once('\n').expect("a header").1);
+    let complete_output = show(&["--csv"]);
+    assert_eq!(show(&["-a", "--csv"]), complete_output);
+    assert_eq!(show(&["-n", "--csv"]), complete_output.split_once('\n').expect("a header").1);
     assert_eq!(
         show(&["-A", "chem", "-u", "bob", "--csv"]),
         show(&["--bank", "chem", "--user", "bob", "--csv"])

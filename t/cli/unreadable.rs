@@ -5,7 +5,7 @@ use super::site::Site;
 use super::table::run_on_screen;
 use super::{PROGRAM, fairshare, file, run_with_input};
 
-/// Returns the figures of a level in the table.
+/// Returns the figures in the row of level `name` of the table.
 fn read_figures(text: &str, name: &str) -> Vec<String> {
     let mut table = text.lines().skip_while(|line| !line.contains("of level"));
     let line = table.find(|line| line.trim_start().starts_with(&format!("{name} "))).expect("a level");

@@ -54,7 +54,8 @@ pub(super) const COMMANDS: &[(&str, &str)] = &[
     ("scrub-old-jobs", "scrub"),
 ];
 
-/// Returns the subcommand that answers the same question as `name`, a command of another system. The case is ignored.
+/// Returns the subcommand that answers the same question as `name`, a command of another system. The case is ignored. Returns `None` for an
+/// unknown name.
 pub(super) fn translate_command(name: &str) -> Option<&'static str> {
     let known = COMMANDS.iter().find(|(theirs, _)| theirs.eq_ignore_ascii_case(name));
     known.map(|(_, ours)| *ours)
@@ -104,7 +105,7 @@ pub(super) fn translate_arguments(mut arguments: Vec<OsString>) -> Vec<OsString>
     arguments
 }
 
-/// Returns a hint about an option that another system has and `command` lacks or spells differently.
+/// Returns a hint about an option that another system has and `command` lacks or spells differently. Returns `None` for any other option.
 pub(super) fn find_hint(command: Option<&str>, option: &str) -> Option<&'static str> {
     Some(match (command?, option) {
         ("show" | "compare", "--path <FILE>") => "-p takes a database; sshare's -p and -P are -P here",

@@ -84,7 +84,7 @@ pub fn check_configuration(configuration: &str) -> Result<Vec<ConfigFault>, Stri
 }
 
 /// Returns a warning for each key in Flux's configuration, given as JSON text, that was a setting of an earlier version.
-pub fn retired(configuration: &str) -> Vec<String> {
+pub fn warn_of_retired_keys(configuration: &str) -> Vec<String> {
     let whole = serde_json::from_str(configuration).ok().and_then(members).unwrap_or_default();
     let table = whole.get(TABLE).map(|table| settings::list_retired(table.get(), &format!("{TABLE}.")));
     let given =

@@ -156,7 +156,7 @@ fn read_record<'a, R: Record + Deserialize<'a>>(
         .map_err(|error| fault(format!(": {error}")))
 }
 
-/// Returns an integer or a string as text.
+/// Returns an integer or a string as text, or `None` for any other value.
 fn to_text(value: &RawValue) -> Option<String> {
     match value.get().parse::<i64>() {
         Ok(number) => Some(number.to_string()),

@@ -339,7 +339,7 @@ fn read_duration(value: &RawValue) -> Option<f64> {
     parse_duration(&given).filter(|seconds| (0.0..=LONGEST).contains(seconds))
 }
 
-/// Parses a Flux Standard Duration (RFC 23). Returns seconds.
+/// Parses a Flux Standard Duration (RFC 23). Returns seconds, or `None` if the text is invalid.
 pub fn parse_duration(text: &str) -> Option<f64> {
     let units = [("ms", 1e-3), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("d", 86_400.0), ("", 1.0)];
     let (digits, unit) =

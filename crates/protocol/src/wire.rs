@@ -56,7 +56,7 @@ fn find_data(payload: Option<&str>) -> Result<&RawValue, WireError> {
     object(payload)?.get("data").copied().ok_or_else(missing_error)
 }
 
-/// Returns the members of a payload that must be an object.
+/// Returns the members of `payload`, or an error if it is not an object.
 pub fn object(payload: Option<&str>) -> Result<Members<'_>, WireError> {
     let text = payload.ok_or_else(|| WireError::Undecodable("there is no payload".to_owned()))?;
     let value: &RawValue =

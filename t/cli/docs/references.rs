@@ -120,7 +120,7 @@ fn split_blocks(document: &str) -> Vec<(usize, String)> {
     blocks
 }
 
-/// Returns the text without a comma, an "and" or an "or" at its start.
+/// Removes a comma, an "and" or an "or" from the start of `text`.
 fn strip_conjunction(text: &str) -> &str {
     let text = text.trim_start();
     let text = text.strip_prefix(',').unwrap_or(text).trim_start();
@@ -234,14 +234,14 @@ fn find_items(text: &str) -> Vec<Item> {
     items
 }
 
-/// Returns the code of a line without `pub` or `pub(...)` at its start.
+/// Removes `pub` or `pub(...)` from the start of `code`.
 fn strip_visibility(code: &str) -> &str {
     let Some(rest) = code.strip_prefix("pub") else { return code };
     let rest = if rest.starts_with('(') { rest.split_once(')').map_or("", |(_, rest)| rest) } else { rest };
     rest.strip_prefix(' ').unwrap_or(code)
 }
 
-/// Returns the keyword and the name of the item that a line declares.
+/// Returns the keyword and the name of the item that a line declares, or `None` if the line declares no item.
 fn find_declared(code: &str) -> Option<(&str, &str)> {
     let mut words = code.split(' ').skip_while(|word| ["unsafe", "async", "extern", "\"C\""].contains(word));
     let mut keyword = words.next()?;
@@ -281,7 +281,7 @@ fn find_type_name(header: &str) -> String {
     path.rsplit("::").next().unwrap_or(path).to_owned()
 }
 
-/// Returns the identifier at the start of a text.
+/// Returns the identifier at the start of `text`.
 fn take_word(text: &str) -> &str {
     &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
 }

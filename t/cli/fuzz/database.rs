@@ -153,10 +153,10 @@ fn any_value_in_a_column_gives_an_error_or_a_tree() {
         "'5,,q,%'",
     ];
     let site = make_small_site("fuzz-values");
-    let whole = site.bytes();
+    let original_bytes = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n.wrapping_mul(7), n / 3, n, 2, n]).collect();
     fuzz("values", seeds, mutate_bytes, |input| {
-        std::fs::write(&site.path, &whole).unwrap();
+        std::fs::write(&site.path, &original_bytes).unwrap();
         write_random_values(&site, &mut Choices(input), &COLUMNS, &VALUES);
         read_in_all_ways(&site.path)
     });

@@ -94,13 +94,13 @@ fn run_simulate(path: &str) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// Calls `each` with all numbers below a value and their names.
-fn visit_numbers<'a>(value: &'a Value, name: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
+/// Calls `each` with the key and the number for every number in the JSON `value`, at any depth. A null gives `None`.
+fn visit_numbers<'a>(value: &'a Value, key: &'a str, each: &mut dyn FnMut(&str, Option<f64>)) {
     match value {
-        Value::Array(list) => list.iter().for_each(|value| visit_numbers(value, name, each)),
-        Value::Object(map) => map.iter().for_each(|(name, value)| visit_numbers(value, name, each)),
-        Value::Number(number) => each(name, number.as_f64()),
-        Value::Null => each(name, None),
+        Value::Array(list) => list.iter().for_each(|value| visit_numbers(value, key, each)),
+        Value::Object(map) => map.iter().for_each(|(key, value)| visit_numbers(value, key, each)),
+        Value::Number(number) => each(key, number.as_f64()),
+        Value::Null => each(key, None),
         Value::String(_) | Value::Bool(_) => {}
     }
 }
@@ -264,10 +264,10 @@ fn any_job_record_is_counted_or_refused() {
     let site = Site::small("fuzz-records");
     add_jobs(&site);
     site.sql("PRAGMA page_size = 512; VACUUM");
-    let whole = site.bytes();
+    let original_bytes = site.bytes();
     let seeds = (0..60u8).map(|n| vec![n, n / 5, n.wrapping_mul(7), n % 4, n / 3, n, 2]).collect();
     fuzz("records", seeds, mutate_bytes, |input| {
-        std::fs::write(&site.path, &whole).unwrap();
+        std::fs::write(&site.path, &original_bytes).unwrap();
         let mut of = Choices(input);
         let rule = of.pick(&[Rule::Exact, Rule::Exact, Rule::FluxAccounting]);
         let now = of.pick(&TIMES);

@@ -58,8 +58,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     if args.policies.len() == 1 {
         return Err(Failure::Message("--policy: one policy can't be compared; name two, or none".to_owned()));
     }
-    let asked = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
-    args.rules.apply_to(asked)?;
+    let policies = if args.policies.is_empty() { &Policy::ALL[..] } else { &args.policies };
+    args.rules.apply_to(policies)?;
     let mut progress = Progress::start();
     let loaded = args.input.load_live(&args.rules, &args.instance, &mut progress)?;
     let options = loaded.options;

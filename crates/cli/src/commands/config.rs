@@ -99,7 +99,7 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
             let text = fs::read_to_string(&file).map_err(|error| read_failure(&file, &error))?;
             match parse(&file, &text) {
                 Ok(table) => {
-                    for text in document::retired(&Value::Object(table.clone()).to_string()) {
+                    for text in document::warn_of_retired_keys(&Value::Object(table.clone()).to_string()) {
                         remark(format_args!("{}: {text}", file.display()));
                     }
                     read.push((file, table));
@@ -116,27 +116,27 @@ pub(super) fn check(files: &[PathBuf]) -> Result<Vec<Fault>, Failure> {
     }
     let mut merged = Map::new();
     read.iter().for_each(|(_, table)| merge(&mut merged, table));
-    let whole = Value::Object(merged);
-    for fault in document::check_configuration(&whole.to_string()).map_err(failure)? {
+    let configuration = Value::Object(merged);
+    for fault in document::check_configuration(&configuration.to_string()).map_err(failure)? {
         let [table, key] = &fault.key;
         let has = |(_, of_file): &&(PathBuf, Map<String, Value>)| {
             of_file.get(table).is_some_and(|value| key.is_empty() || value.get(key).is_some())
         };
         let file = read.iter().rev().find(has).or(read.last()).map(|(file, _)| file.clone());
         let is_whole = key.is_empty();
-        let value = whole.get(table).and_then(|of| if is_whole { Some(of) } else { of.get(key) });
+        let value = configuration.get(table).and_then(|of| if is_whole { Some(of) } else { of.get(key) });
         faults.push(Fault {
             file: file.unwrap_or_default(),
             key: if is_whole { table.clone() } else { format!("{table}.{key}") },
             value: value.cloned().unwrap_or_default(),
-            remedy: find_remedy(&fault.text, whole.get("queues").is_some()),
+            remedy: find_remedy(&fault.text, configuration.get("queues").is_some()),
             text: fault.text,
         });
     }
     Ok(faults)
 }
 
-/// Returns the remedy for a fault that the plugin reports.
+/// Returns the remedy for a fault that the plugin reports with `text`.
 fn find_remedy(text: &str, has_queues: bool) -> String {
     if let Some((place, known)) = text.split_once(": unknown key; known are ") {
         let typed = place.rsplit('.').next().unwrap_or(place);

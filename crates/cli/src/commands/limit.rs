@@ -87,7 +87,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     }
     let (Some(scope), Some(name)) = (&args.scope, &args.name) else {
         return Err(Failure::Message(
-            "SCOPE and NAME are missing, as in: flux fairshare limit set user ann run-jobs=8".to_owned(),
+            "set and unset need SCOPE and NAME, for example: flux fairshare limit set user ann run-jobs=8"
+                .to_owned(),
         ));
     };
     let mut database = args.wait.open(args.database.found(), Access::Write)?;
@@ -223,7 +224,7 @@ fn user_name(id: &str) -> String {
 /// Parses the limits to set. It is an error if a measure, value or scope is invalid.
 fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>, Failure> {
     if args.measures.is_empty() {
-        return Err(Failure::Message("MEASURE=VALUE is missing, as in run-nodes=16".to_owned()));
+        return Err(Failure::Message("MEASURE=VALUE is missing, for example run-nodes=16".to_owned()));
     }
     let target = parse_target(scope, name)?;
     if args.queue.is_some() && scope == "user" {

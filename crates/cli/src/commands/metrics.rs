@@ -136,7 +136,7 @@ impl PolledPlugin<'_> {
         }
         stats.drift = self.recount.and_then(|(_, drift)| drift);
         self.window.observe(&stats);
-        let mut all = families::families(&stats, &self.window, self.args.most);
+        let mut all = families::build_families(&stats, &self.window, self.args.most);
         if self.args.users {
             let wanted = Map::from_iter([("all".to_owned(), Value::Bool(true))]);
             let answer: Standings =

@@ -264,22 +264,22 @@ pub(super) const JOB_ID: Column<'static> = column("id_decimal", "", Style::Text)
 
 fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> Outcome {
     let words = Words::for_instance(flux, 0.0);
-    let lost = jobs.iter().filter(|job| is_lost(job)).count();
+    let lost_count = jobs.iter().filter(|job| is_lost(job)).count();
     let beyond_help = jobs.iter().filter(|job| is_beyond_help(job, false)).count();
-    let note = match (key, lost) {
+    let note = match (key, lost_count) {
         ("held", 0) => format!(
             "{} held by limits; flux-accounting's plugin would continue to hold them",
             count(jobs.len(), "job")
         ),
         ("held", _) => format!(
-            "{lost} of {} would be lost: flux fairshare migrate --to-upstream",
+            "{lost_count} of {} would be lost: flux fairshare migrate --to-upstream",
             count(jobs.len(), "job")
         ),
         (_, 0) => "flux-accounting's plugin has lost no job".to_owned(),
         _ => format!(
             "{} waiting forever: load this plugin again and push, which releases them when there is headroom; then go back with \
              migrate --to-upstream --all-held",
-            count(lost, "job")
+            count(lost_count, "job")
         ),
     };
     let is_json = args.output.json;
@@ -310,5 +310,5 @@ fn print(args: &Args, flux: &Flux, key: &'static str, jobs: Vec<HandedOver>) -> 
         notes: [note].into_iter().chain(kept).collect(),
         ..Report::default()
     })?;
-    Ok(if lost == 0 { Answer::Yes } else { Answer::No })
+    Ok(if lost_count == 0 { Answer::Yes } else { Answer::No })
 }

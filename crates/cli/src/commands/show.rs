@@ -9,7 +9,7 @@ use crate::outcome::{Answer, Failure, Outcome};
 use crate::plugin::ask::InstanceArg;
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::{Input, Loaded, PolicyArg, Rules, rank};
-use crate::site::names::{no_user, parts_of};
+use crate::site::names::{parts_of, unknown_user_text};
 use crate::site::stale::count_stale;
 use crate::ui::columns::{self, NodeColumn, View};
 use crate::ui::figures::{Unit, number};
@@ -242,7 +242,7 @@ fn select_nodes(args: &Args, loaded: &Loaded) -> Result<Option<HashSet<NodeId>>,
         }
         if !found {
             return Err(if args.bank.is_empty() {
-                no_user(tree, name)
+                unknown_user_text(tree, name)
             } else {
                 let parts = parts_of(tree, name).into_iter().filter(|leaf| below.contains(leaf));
                 let parts: Vec<&str> = parts.map(|leaf| tree.name(leaf)).collect();

@@ -145,7 +145,7 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
         lines.sort_by(|one, other| shown_usage(&other.1).total_cmp(&shown_usage(&one.1)));
     }
     let most = lines.iter().map(|(_, used)| shown_usage(used)).fold(0.0, f64::max);
-    let whole = shown_usage(&total);
+    let total_usage = shown_usage(&total);
     let limit = row_limit(args);
     let mut notes: Vec<String> = describe_more(lines.len(), limit).into_iter().collect();
     notes.push(format!(
@@ -175,7 +175,7 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
                 row.push(Cell::Count(used.jobs as u64));
                 row.extend(hours(&used));
                 let part = |of: f64| if of > 0.0 { shown_usage(&used) / of } else { 0.0 };
-                row.push(Cell::Number(part(whole)));
+                row.push(Cell::Number(part(total_usage)));
                 row.push(Cell::Bar { usage: (part(most) * BAR as f64).round() as usize, share: BAR + 1 });
                 row
             })),
@@ -226,7 +226,7 @@ fn row_limit(args: &Args) -> usize {
     if args.output.is_table() && args.limit > 0 { args.limit } else { usize::MAX }
 }
 
-/// Returns the note about rows that are not shown.
+/// Returns the note about rows that are not shown, or `None` if all rows are shown.
 fn describe_more(rows: usize, limit: usize) -> Option<String> {
     (rows > limit).then(|| format!("and {} more (--limit 0 shows all)", rows - limit))
 }

@@ -11,7 +11,7 @@ use Kind::{Counter, Gauge};
 use fairshare_engine::engine::answers::{Load, Standings, Stats};
 
 /// Returns all families for an answer to `stats`. At most `most` banks, and `most` pairs of bank and queue, get labels of their own.
-pub(crate) fn families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
+pub(crate) fn build_families(stats: &Stats, window: &Window, most: usize) -> Vec<Family> {
     let gauge = |name, help, value: f64| Family::single(name, Gauge, help, Some(value));
     let counter = |name, help, value: f64| Family::single(name, Counter, help, Some(value));
     let mut all = vec![

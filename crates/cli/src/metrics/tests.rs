@@ -2,20 +2,20 @@
 //! Metrics from an answer of the plugin. `t/scripts/openmetrics.py` checks the text with a parser.
 
 use super::exposition::{Family, format_families};
-use super::families::{down_families, families, user_families};
+use super::families::{build_families, down_families, user_families};
 use super::textfile::replace;
 use super::window::Window;
-use crate::tests::golden::{standing, stats, words};
+use crate::tests::golden::{make_standing_answer, make_stats_answer, make_words};
 use fairshare_engine::engine::answers::{Standings, Stats};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::{fs, io};
 
 fn all_families(most: usize) -> Vec<Family> {
-    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     let mut window = Window::new(3600.0);
     window.observe(&stats);
-    families(&stats, &window, most)
+    build_families(&stats, &window, most)
 }
 
 #[track_caller]
@@ -71,8 +71,8 @@ fn labels_are_bounded_and_the_sums_are_complete() {
 
 #[test]
 fn users_are_named_in_their_own_families() {
-    let standing: Standings = serde_json::from_value(standing()).expect("a standing");
-    let text = format_families(&user_families(&standing, &words()));
+    let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    let text = format_families(&user_families(&standing, &make_words()));
     assert_line(&text, "flux_fairshare_association_fairshare{user=\"ann\",bank=\"chem\"} 0.421053");
     assert_line(&text, "flux_fairshare_association_jobs{user=\"ann\",bank=\"chem\",state=\"held\"} 2");
     assert_line(&self::format_families(&down_families()), "flux_fairshare_up 0");
@@ -81,7 +81,7 @@ fn users_are_named_in_their_own_families() {
 #[test]
 fn values_that_do_not_exist_yet_are_left_out() {
     let stats = Stats::default();
-    let text = format_families(&families(&stats, &Window::new(60.0), 10));
+    let text = format_families(&build_families(&stats, &Window::new(60.0), 10));
     for absent in ["drift", "data_age", "jain", "last_push", "last_refresh_seconds"] {
         assert!(!text.contains(&format!("flux_fairshare_{absent}")), "{absent}: {text}");
     }
@@ -91,7 +91,7 @@ fn values_that_do_not_exist_yet_are_left_out() {
 /// Frequent requests neither grow the window nor change its result.
 #[test]
 fn observations_are_bounded() {
-    let mut stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let mut stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     let (mut often, mut rarely, began) = (Window::new(100.0), Window::new(100.0), stats.heading.now);
     for step in 0..50_000u32 {
         stats.heading.now = began + f64::from(step) / 100.0;

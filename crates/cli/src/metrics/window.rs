@@ -87,7 +87,7 @@ impl Window {
     pub(crate) fn bank_shares(&self) -> Vec<BankShares> {
         let Some(last) = self.observations.back() else { return Vec::new() };
         let spans = self.spans();
-        let whole: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
+        let total_seconds: f64 = spans.iter().map(|(_, seconds)| seconds).sum();
         let shares = |(bank, now): (&String, &BankState)| {
             let (mut promised, mut delivered, mut demand) = (0.0, 0.0, 0.0);
             for (observation, seconds) in &spans {
@@ -101,7 +101,7 @@ impl Window {
                 bank: bank.clone(),
                 promised: if demand > 0.0 { promised / demand } else { now.promised },
                 delivered: (demand > 0.0).then(|| delivered / demand),
-                demand: if whole > 0.0 { demand / whole } else { 0.0 },
+                demand: if total_seconds > 0.0 { demand / total_seconds } else { 0.0 },
                 has_associations: now.has_associations,
             }
         };
@@ -130,7 +130,7 @@ pub(crate) fn jain_index(banks: &[BankShares]) -> Option<f64> {
     (squares > 0.0).then(|| sum * sum / (parts.len() as f64 * squares))
 }
 
-/// Returns the state of each bank, including the banks below it.
+/// Returns the state of each bank. A bank includes the banks below it.
 fn observe_banks(stats: &Stats) -> BTreeMap<String, BankState> {
     let tree = BankTree::new(&stats.banks);
     let mut states: BTreeMap<String, BankState> = stats

@@ -20,7 +20,7 @@ fn plugin_to_load() -> String {
     prefixes.filter_map(read_sample).next().unwrap_or_else(|| NAME.to_owned())
 }
 
-/// Returns the plugin that the sample configuration below `prefix` loads.
+/// Returns the plugin that the sample configuration below `prefix` loads, or `None` if the sample is not there or loads another plugin.
 fn read_sample(prefix: &Path) -> Option<String> {
     let table: toml::Table = toml::from_str(&fs::read_to_string(prefix.join(SAMPLE)).ok()?).ok()?;
     let plugins = table.get("job-manager")?.get("plugins")?.as_array()?;

@@ -7,13 +7,14 @@ use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 
-/// Returns the value times the weight of the term with index `term`.
-pub(crate) fn product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
-    Some(row.values.get(term)? * weight(row, page, term)? as f64)
+/// Returns the value times the weight of the term with index `term`, or `None` if the row has no such term.
+pub(crate) fn term_product(row: &ListedJob, page: &JobsPage, term: usize) -> Option<f64> {
+    Some(row.values.get(term)? * term_weight(row, page, term)? as f64)
 }
 
-/// Returns the weight of the term with index `term` when the job's priority was computed.
-pub(crate) fn weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
+/// Returns the weight of the term with index `term` when the job's priority was computed, or `None` if the row has no
+/// such term.
+pub(crate) fn term_weight(row: &ListedJob, page: &JobsPage, term: usize) -> Option<i64> {
     page.weighings.get(row.weighing?)?.get(term).copied()
 }
 

@@ -47,14 +47,14 @@ struct AnnotatedJob {
 }
 
 impl AnnotatedJob {
-    /// Returns the time in the annotation `sched.t_estimate`, as `flux jobs` reads it.
+    /// Returns the time in the annotation `sched.t_estimate`, as `flux jobs` reads it, or `None` if the scheduler has no estimate.
     fn estimate(&self) -> Option<f64> {
         self.annotations.pointer("/sched/t_estimate")?.as_f64().filter(|time| *time > 0.0)
     }
 }
 
 /// Returns the scheduler's estimates of starts by job id, of the first jobs in SCHED; only of jobs of `user` if that is given.
-pub(crate) fn estimates(flux: &Flux, user: Option<u32>) -> HashMap<u64, f64> {
+pub(crate) fn ask_estimates(flux: &Flux, user: Option<u32>) -> HashMap<u64, f64> {
     #[derive(Deserialize)]
     struct ListAnswer {
         jobs: Vec<AnnotatedJob>,
@@ -179,8 +179,8 @@ struct ConfiguredQueue {
 }
 
 impl QueueConfiguration {
-    /// Returns the queue that limits the nodes of jobs in `queue`, and the properties that it requires. A virtual queue has the nodes of
-    /// its parent.
+    /// Returns the queue that limits the nodes of jobs in `queue`, and the properties that the queue requires. Returns `None` if no queue limits
+    /// the nodes. A virtual queue has the nodes of its parent.
     fn requirement(&self, queue: Option<&str>) -> Option<(&str, &[String])> {
         let own = self.queues.get_key_value(queue?)?;
         let parent = own.1.parent.as_ref().and_then(|parent| self.queues.get_key_value(parent));

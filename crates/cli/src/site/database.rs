@@ -90,7 +90,8 @@ fn has_accounting(directory: &Path) -> bool {
     directory.join("flux-account.py").exists()
 }
 
-/// Reads the path of the database from the file of flux-accounting's Python module, without running it.
+/// Reads the path of the database from the file of flux-accounting's Python module, without running it. Returns `None` if the module is not
+/// found.
 fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
     // The module is below the same prefix as the commands: /usr/local/libexec/flux/cmd, /usr/local/lib/python3.11/site-packages.
     let prefixes = commands.iter().filter(|directory| has_accounting(directory));
@@ -104,7 +105,7 @@ fn from_module(commands: &[PathBuf]) -> Option<PathBuf> {
     libraries.filter_map(|library| find_in_library(&library)).next()
 }
 
-/// Reads the path of the database from the Python packages below `library`.
+/// Reads the path of the database from the Python packages below `library`. Returns `None` if flux-accounting is not among them.
 fn find_in_library(library: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(library).ok()?.flatten();
     let pythons = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python3"));

@@ -90,7 +90,7 @@ pub(crate) struct PolicyArg {
 }
 
 impl PolicyArg {
-    /// Returns the policy that the option names, otherwise the site's policy.
+    /// Returns the policy that the option --policy names, or else the policy of `site`.
     pub(crate) fn over(self, site: SitePolicy) -> Policy {
         self.policy.unwrap_or(site.policy)
     }
@@ -140,7 +140,7 @@ impl Wait {
 }
 
 impl Rules {
-    /// Returns the site's options, overridden by the given options.
+    /// Returns the options of `site`, overridden by the settings of --set.
     pub(crate) fn over(&self, site: SitePolicy) -> Result<Options, Failure> {
         let mut options = site.options;
         for setting in &self.set {
@@ -453,7 +453,7 @@ impl Loaded {
     }
 }
 
-/// Returns a failure that names the file.
+/// Returns a failure with the path `source` and the error.
 pub(crate) fn file_failure(source: &Path, error: impl std::fmt::Display) -> Failure {
     Failure::Message(format!("{}: {error}", source.display()))
 }

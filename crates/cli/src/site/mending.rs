@@ -133,7 +133,7 @@ fn sqlite3_command(database: &Path, statement: &str) -> String {
     format!("`sqlite3 {path} \"{statement}\"`")
 }
 
-/// Returns a command of flux-accounting, in quotes.
+/// Returns the `flux account` command with these words, in quotes.
 fn flux_command(words: &[&str]) -> String {
     quote_command("account", words)
 }

@@ -5,7 +5,7 @@ use crate::ui::suggest::did_you_mean;
 use fairshare::{NodeId, Tree};
 
 /// Returns the message for an unknown user. It suggests a bank of that name, the user's associations per partition, or a similar name.
-pub(crate) fn no_user(tree: &Tree, name: &str) -> String {
+pub(crate) fn unknown_user_text(tree: &Tree, name: &str) -> String {
     let text = format!("no user \"{name}\"");
     if tree.bank(name).is_some() {
         return format!("{text}: {name} is a bank; use \"flux fairshare show --bank {name}\"");

@@ -18,7 +18,7 @@ pub(crate) const NOW: f64 = 1_763_776_000.0;
 pub(crate) const EVIL: &str = "ev\u{1b}[31mil\nbank\u{202e}";
 
 /// Returns names that do not depend on the machine.
-pub(crate) fn words() -> Words<'static> {
+pub(crate) fn make_words() -> Words<'static> {
     let user = |user| match user {
         5001 => Some("ann".to_owned()),
         5002 => Some("ben".to_owned()),
@@ -29,7 +29,7 @@ pub(crate) fn words() -> Words<'static> {
 }
 
 /// Returns a screen that is `width` cells wide.
-pub(crate) fn screen(width: usize) -> Screen {
+pub(crate) fn make_screen(width: usize) -> Screen {
     Screen { width: Some(width), rows: None, colour: false, unicode: true, terminal: false, pager: false }
 }
 
@@ -55,12 +55,12 @@ pub(crate) fn check(name: &str, width: usize, text: &str) {
 }
 
 /// Returns an answer to `explain` about these jobs.
-pub(crate) fn explained(jobs: &[Value]) -> Value {
+pub(crate) fn make_explain_answer(jobs: &[Value]) -> Value {
     json!({"now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "refused": [], "jobs": jobs})
 }
 
 /// Returns a priority of these terms: name, value, weight.
-pub(crate) fn price(terms: &[(&str, f64, i64)]) -> Value {
+pub(crate) fn make_priority(terms: &[(&str, f64, i64)]) -> Value {
     let shown: Vec<Value> = terms
         .iter()
         .map(|(name, value, weight)| {
@@ -82,7 +82,7 @@ pub(crate) fn price(terms: &[(&str, f64, i64)]) -> Value {
 }
 
 /// Returns a job that waits for the scheduler.
-pub(crate) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
+pub(crate) fn make_pending_job(id: u64, user: u32, bank: &str, posted: Value) -> Value {
     json!({
         "id": id, "userid": user, "bank": bank, "queue": "debug", "project": "*", "urgency": 16, "state": "sched",
         "submitted": NOW - 600.0, "nodes": 2, "cores": 8, "duration": 3600.0, "fairshare": 0.5, "posted": posted,
@@ -95,8 +95,8 @@ pub(crate) fn pending(id: u64, user: u32, bank: &str, posted: Value) -> Value {
 }
 
 /// Returns the same job, held by a limit.
-pub(crate) fn held(id: u64, user: u32, bank: &str) -> Value {
-    let mut job = pending(id, user, bank, Value::Null);
+pub(crate) fn make_held_job(id: u64, user: u32, bank: &str) -> Value {
+    let mut job = make_pending_job(id, user, bank, Value::Null);
     let more = json!({
         "state": "depend", "held": true, "carries": ["max-run-jobs-queue"],
         "holds": [{
@@ -122,7 +122,7 @@ pub(crate) fn held(id: u64, user: u32, bank: &str) -> Value {
 }
 
 /// Returns a page of the answer to `jobs`.
-pub(crate) fn jobs() -> Value {
+pub(crate) fn make_jobs_page() -> Value {
     let row = |id: u64, user: u32, bank: &str, queue: Value, values: &[f64], holds: &[&str]| {
         let weights = [100_000.0, 10_000.0, 0.0, 1000.0, 250.5, 0.0];
         let sum: f64 = values.iter().zip(weights).map(|(value, weight)| value * weight).sum();
@@ -156,7 +156,7 @@ pub(crate) fn jobs() -> Value {
 }
 
 /// Returns an answer to `standing`: ann in chem.
-pub(crate) fn standing() -> Value {
+pub(crate) fn make_standing_answer() -> Value {
     let level = |name: &str,
                  kind: &str,
                  shares: u64,
@@ -210,7 +210,7 @@ pub(crate) fn standing() -> Value {
 }
 
 /// Returns an answer to `stats`.
-pub(crate) fn stats() -> Value {
+pub(crate) fn make_stats_answer() -> Value {
     let load = |bank: &str, queue: &str, jobs: u64, nodes: u64| json!({"bank": bank, "queue": queue, "jobs": jobs, "nodes": nodes, "cores": nodes * 4});
     let bank = |name: &str,
                 parent: Value,

@@ -10,21 +10,21 @@ use crate::help::GROUPS;
 use crate::{definition, fingers};
 
 /// Returns the visible commands, complete with the options that clap adds.
-fn commands() -> Vec<Command> {
-    let mut whole = definition();
-    whole.build();
-    let visible = whole.get_subcommands().filter(|command| !command.is_hide_set());
+fn list_commands() -> Vec<Command> {
+    let mut root_command = definition();
+    root_command.build();
+    let visible = root_command.get_subcommands().filter(|command| !command.is_hide_set());
     visible.filter(|command| command.get_name() != "help").cloned().collect()
 }
 
 /// Returns the visible options of a command, with their long names.
-fn options(command: &Command) -> impl Iterator<Item = (&str, &Arg)> {
+fn list_options(command: &Command) -> impl Iterator<Item = (&str, &Arg)> {
     let visible = command.get_arguments().filter(|option| !option.is_hide_set());
     visible.filter_map(|option| Some((option.get_long()?, option)))
 }
 
 /// Returns the spelling of an option: its letter, its long name and its value.
-fn spelling(long: &str, option: &Arg) -> String {
+fn spell_option(long: &str, option: &Arg) -> String {
     let letter = option.get_short().map_or(String::new(), |letter| format!("-{letter}, "));
     let value = match option.get_value_names() {
         Some([value, ..]) if option.get_action().takes_values() => format!(" {value}"),
@@ -34,11 +34,11 @@ fn spelling(long: &str, option: &Arg) -> String {
 }
 
 /// Returns the spellings of each option with the commands that have them.
-fn spellings(commands: &[Command]) -> BTreeMap<&str, BTreeMap<String, Vec<&str>>> {
+fn list_spellings(commands: &[Command]) -> BTreeMap<&str, BTreeMap<String, Vec<&str>>> {
     let mut found: BTreeMap<&str, BTreeMap<String, Vec<&str>>> = BTreeMap::new();
     for command in commands {
-        for (long, option) in options(command) {
-            let commands = found.entry(long).or_default().entry(spelling(long, option)).or_default();
+        for (long, option) in list_options(command) {
+            let commands = found.entry(long).or_default().entry(spell_option(long, option)).or_default();
             commands.push(command.get_name());
         }
     }
@@ -47,8 +47,8 @@ fn spellings(commands: &[Command]) -> BTreeMap<&str, BTreeMap<String, Vec<&str>>
 
 #[test]
 fn an_option_has_one_letter_and_one_value_in_all_commands() {
-    let commands = commands();
-    for (long, mut spellings) in spellings(&commands) {
+    let commands = list_commands();
+    for (long, mut spellings) in list_spellings(&commands) {
         if long == "no-header" {
             // In these commands, -n is a hidden alias of --dry-run for one release.
             assert_eq!(spellings.remove("--no-header"), Some(vec!["update", "sync"]));
@@ -59,9 +59,9 @@ fn an_option_has_one_letter_and_one_value_in_all_commands() {
 
 #[test]
 fn a_letter_is_one_option_in_all_commands() {
-    let commands = commands();
+    let commands = list_commands();
     let mut of_letter: BTreeMap<char, BTreeSet<&str>> = BTreeMap::new();
-    for (long, option) in commands.iter().flat_map(options) {
+    for (long, option) in commands.iter().flat_map(list_options) {
         option.get_short().map(|letter| of_letter.entry(letter).or_default().insert(long));
     }
     let several: Vec<_> = of_letter.iter().filter(|(_, options)| options.len() > 1).collect();
@@ -76,8 +76,8 @@ fn the_changelog_lists_each_hidden_alias() {
     let changes =
         fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../CHANGELOG.md")).expect("text");
     let mut count = 0;
-    for command in commands() {
-        for (long, option) in options(&command) {
+    for command in list_commands() {
+        for (long, option) in list_options(&command) {
             let letters = option.get_all_short_aliases().unwrap_or_default();
             let letters = letters.into_iter().map(|letter| format!("-{letter}"));
             let names = option.get_all_aliases().unwrap_or_default();
@@ -98,7 +98,7 @@ fn the_changelog_lists_each_hidden_alias() {
 
 #[test]
 fn each_command_is_in_one_group_of_the_help() {
-    let commands = commands();
+    let commands = list_commands();
     let mut names: Vec<&str> = commands.iter().map(Command::get_name).collect();
     let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
     names.sort_unstable();
@@ -110,7 +110,7 @@ fn each_command_is_in_one_group_of_the_help() {
 fn each_hint_for_a_command_of_another_system_names_a_command() {
     for (theirs, ours) in fingers::COMMANDS {
         let name = ours.split(' ').next();
-        let ours = commands().into_iter().find(|command| Some(command.get_name()) == name);
+        let ours = list_commands().into_iter().find(|command| Some(command.get_name()) == name);
         assert!(ours.is_some() && definition().find_subcommand(theirs).is_none(), "{theirs}");
     }
 }
@@ -123,8 +123,8 @@ fn the_reference_has_the_table_of_options() {
     let head = "| option | commands |\n|---|---|\n";
     let (before, rest) = text.split_once(head).expect("the table");
     let (table, after) = rest.split_once("\n\n").expect("an end");
-    let commands = commands();
-    let rows = spellings(&commands).into_values().flatten().map(|(spelling, of)| {
+    let commands = list_commands();
+    let rows = list_spellings(&commands).into_values().flatten().map(|(spelling, of)| {
         let of = if of.len() == commands.len() { "all".to_owned() } else { of.join(", ") };
         format!("| `{spelling}` | {of} |")
     });

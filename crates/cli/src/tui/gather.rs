@@ -54,8 +54,8 @@ pub(crate) fn snapshot(
         bank: name(row.bank.as_deref()),
         queue: name(row.queue.as_deref()),
         priority: row.priority.map(u64::from),
-        products: shown.iter().filter_map(|at| jobs::product(row, page, *at)).collect(),
-        held_by: held_by(row, stopped),
+        products: shown.iter().filter_map(|at| jobs::term_product(row, page, *at)).collect(),
+        held_by: describe_holds(row, stopped),
     };
     let held = match stats {
         Some(stats) => stats.held_by_limit.clone(),
@@ -68,8 +68,8 @@ pub(crate) fn snapshot(
         }
     };
     Snapshot {
-        facts: facts(stats, standing, page, stopped),
-        banks: stats.map_or_else(|| banks_of_levels(standing), banks),
+        facts: describe_data_and_jobs(stats, standing, page, stopped),
+        banks: stats.map_or_else(|| banks_of_levels(standing), list_banks),
         standings: standing
             .associations
             .iter()
@@ -86,13 +86,13 @@ pub(crate) fn snapshot(
             .filter(|(_, jobs)| *jobs > 0)
             .map(|(limit, jobs)| (printable(&limit).into_owned(), jobs))
             .collect(),
-        cost: stats.map(cost).unwrap_or_default(),
+        cost: stats.map(list_costs).unwrap_or_default(),
         more_standings: stats.is_some_and(|stats| stats.associations > standing.associations.len()),
         more_jobs: page.next.is_some(),
     }
 }
 
-fn held_by(row: &ListedJob, stopped: &StoppedQueues) -> String {
+fn describe_holds(row: &ListedJob, stopped: &StoppedQueues) -> String {
     let mut names: Vec<&str> = row.holds.iter().map(|limit| limit.as_ref()).collect();
     if row.is_kept {
         names.push("others");
@@ -129,7 +129,7 @@ fn standing_line(association: &AssociationStanding, words: &Words<'_>) -> Standi
 }
 
 /// Returns two lines: one about the plugin's data and one about the jobs.
-fn facts(
+fn describe_data_and_jobs(
     stats: Option<&Stats>,
     standing: &Standings,
     page: &JobsPage,
@@ -181,10 +181,10 @@ fn facts(
 }
 
 /// Returns the banks in the order of the tree.
-fn banks(stats: &Stats) -> Vec<BankLine> {
+fn list_banks(stats: &Stats) -> Vec<BankLine> {
     let tree = BankTree::new(&stats.banks);
     let [running, pending, held] =
-        [&stats.running, &stats.pending, &stats.held].map(|loads| below_each(loads, &tree));
+        [&stats.running, &stats.pending, &stats.held].map(|loads| count_jobs_below(loads, &tree));
     let count = |jobs: &BTreeMap<&str, u64>, bank: &str| Some(jobs.get(bank).copied().unwrap_or(0));
     let mut below: BTreeMap<Option<&str>, Vec<usize>> = BTreeMap::new();
     for (at, bank) in stats.banks.iter().enumerate() {
@@ -214,7 +214,10 @@ fn banks(stats: &Stats) -> Vec<BankLine> {
 }
 
 /// Returns the number of jobs of each bank, including the banks below it.
-fn below_each<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a str, u64> {
+fn count_jobs_below<'a>(
+    loads: &'a [Load],
+    tree: &BankTree<'a>,
+) -> BTreeMap<&'a str, u64> {
     let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
     for load in loads {
         for bank in tree.path(load.bank.as_deref()) {
@@ -258,25 +261,25 @@ fn banks_of_levels(standing: &Standings) -> Vec<BankLine> {
 }
 
 /// Returns the time that refreshes and pushes take, as names and values.
-fn cost(stats: &Stats) -> Vec<(String, String)> {
+fn list_costs(stats: &Stats) -> Vec<(String, String)> {
     let mut cost = Vec::new();
     let mut add = |name: &str, value: String| cost.push((name.to_owned(), value));
     if let Some(last) = &stats.refresh.last {
-        add("last refresh", milliseconds(last.seconds.unwrap_or_default()));
+        add("last refresh", format_milliseconds(last.seconds.unwrap_or_default()));
         add("fair-shares changed", number(last.changed));
         add("priorities posted", number(last.touched));
     }
     if stats.refresh.total > 0 {
         add("refreshes", number(stats.refresh.total));
-        add("mean refresh", milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
+        add("mean refresh", format_milliseconds(stats.refresh.seconds_total / stats.refresh.total as f64));
     }
     add("stale jobs", number(stats.refresh.lagging));
     if let Some(last) = &stats.push.last {
-        add("last push", milliseconds(last.seconds));
+        add("last push", format_milliseconds(last.seconds));
     }
     cost
 }
 
-fn milliseconds(seconds: f64) -> String {
+fn format_milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", seconds * 1e3)
 }

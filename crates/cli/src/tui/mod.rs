@@ -145,7 +145,7 @@ fn answer_all(asking: &Asking, questions: &Receiver<Question>, answers: &Sender<
 
 /// Returns the sentence that the plugin does not answer, if it does not. `waiting` is the time since the open question, and
 /// `failed` the error of the last one.
-fn silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
+fn describe_silence(answered: Duration, waiting: Option<Duration>, failed: Option<&str>) -> Option<String> {
     let since = duration(answered.as_secs_f64().round());
     match failed {
         Some(text) => Some(format!("No answer from the plugin for {since}: {text}")),
@@ -183,7 +183,7 @@ fn watch(
             }
         }
         let silence =
-            silence(answered.elapsed(), open.refresh.map(|asked| asked.elapsed()), failed.as_deref());
+            describe_silence(answered.elapsed(), open.refresh.map(|asked| asked.elapsed()), failed.as_deref());
         if is_changed || silence != model.silence {
             model.silence = silence;
             terminal.draw(|frame| view::draw(model, look, frame))?;

@@ -174,7 +174,7 @@ impl Model {
             |column, a, b| match column {
                 1 => b.share.total_cmp(&a.share),
                 2 => b.usage.total_cmp(&a.usage),
-                3 => descending(a.level_fs, b.level_fs),
+                3 => compare_descending(a.level_fs, b.level_fs),
                 4 => b.running.cmp(&a.running),
                 5 => b.pending.cmp(&a.pending),
                 6 => b.held.cmp(&a.held),
@@ -192,10 +192,10 @@ impl Model {
                 0 => a.place.is_none().cmp(&b.place.is_none()).then(a.place.cmp(&b.place)),
                 1 => a.user.cmp(&b.user),
                 2 => a.bank.cmp(&b.bank),
-                3 => descending(a.fairshare, b.fairshare),
-                4 => descending(a.share, b.share),
-                5 => descending(a.usage, b.usage),
-                6 => descending(a.level_fs, b.level_fs),
+                3 => compare_descending(a.fairshare, b.fairshare),
+                4 => compare_descending(a.share, b.share),
+                5 => compare_descending(a.usage, b.usage),
+                6 => compare_descending(a.level_fs, b.level_fs),
                 7 => b.running.cmp(&a.running),
                 8 => b.pending.cmp(&a.pending),
                 _ => b.held.cmp(&a.held),
@@ -214,7 +214,10 @@ impl Model {
                     2 => a.bank.cmp(&b.bank),
                     3 => a.queue.cmp(&b.queue),
                     4 => b.held_by.cmp(&a.held_by),
-                    term => descending(a.products.get(term - 5).copied(), b.products.get(term - 5).copied()),
+                    term => compare_descending(
+                        a.products.get(term - 5).copied(),
+                        b.products.get(term - 5).copied(),
+                    ),
                 };
                 order.then(a.id.cmp(&b.id))
             },
@@ -391,7 +394,7 @@ const HELP: [&str; 12] = [
 ];
 
 /// Compares two numbers: the larger comes first, `None` comes last.
-fn descending(a: Option<f64>, b: Option<f64>) -> Ordering {
+fn compare_descending(a: Option<f64>, b: Option<f64>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => b.total_cmp(&a),
         (a, b) => b.is_some().cmp(&a.is_some()),

@@ -11,37 +11,37 @@ use ratatui::style::Color;
 use super::gather::snapshot;
 use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use super::{OpenQuestions, Question, Reply, print_once, silence};
+use super::{describe_silence, print_once};
 use crate::plugin::scheduling::StoppedQueues;
-use crate::tests::golden::{check, jobs, standing, stats, words};
+use crate::tests::golden::{check, make_jobs_page, make_standing_answer, make_stats_answer, make_words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
 use fairshare_engine::ids::{BankName, UserId};
 
 fn owner_snapshot() -> Snapshot {
-    let stats: Stats = serde_json::from_value(stats()).expect("stats");
+    let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
     build_snapshot(Some(&stats))
 }
 
 fn build_snapshot(stats: Option<&Stats>) -> Snapshot {
-    let mut standing: Standings = serde_json::from_value(standing()).expect("a standing");
+    let mut standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
     let root = &mut standing.associations[0].levels[0];
     (root.node.shares_part, root.node.usage_part) = (None, None);
-    let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
+    let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
     let mut other = standing.associations[0].clone();
     (other.userid, other.bank, other.rank) = (UserId(5003), BankName::from("phys"), None);
     standing.associations.push(other);
-    snapshot(stats, &standing, &page, &StoppedQueues::default(), &words())
+    snapshot(stats, &standing, &page, &StoppedQueues::default(), &make_words())
 }
 
 #[test]
 fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
-    let stats: Stats = serde_json::from_value(stats()).expect("stats");
-    let standing: Standings = serde_json::from_value(standing()).expect("a standing");
-    let page: JobsPage = serde_json::from_value(jobs()).expect("a page");
+    let stats: Stats = serde_json::from_value(make_stats_answer()).expect("stats");
+    let standing: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
+    let page: JobsPage = serde_json::from_value(make_jobs_page()).expect("a page");
     let mut stopped = StoppedQueues::default();
     stopped
         .note(Some("debug"), &serde_json::from_value(serde_json::json!({"start": false})).expect("a state"));
-    let snapshot = snapshot(Some(&stats), &standing, &page, &stopped, &words());
+    let snapshot = snapshot(Some(&stats), &standing, &page, &stopped, &make_words());
     assert!(snapshot.facts[1].ends_with("; stopped: debug"), "{:?}", snapshot.facts);
     let marks: Vec<(&str, &str)> =
         snapshot.jobs.iter().map(|job| (job.queue.as_str(), job.held_by.as_str())).collect();
@@ -50,7 +50,7 @@ fn stopped_queues_are_named_at_the_top_and_marked_in_the_rows_of_their_jobs() {
     assert!(marks.iter().all(|(queue, held)| held.contains("stopped") == (*queue == "debug")), "{marks:?}");
 }
 
-fn model() -> Model {
+fn make_model() -> Model {
     let mut model = Model::default();
     model.take(owner_snapshot());
     model
@@ -77,7 +77,7 @@ fn press(model: &mut Model, keys: &str) -> Wish {
 }
 
 /// Draws the screen and returns it as text.
-fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
+fn draw_screen(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal.draw(|frame| draw(model, TerminalLook { colour, ellipsis: "…" }, frame)).expect("drawn");
     let buffer = terminal.backend().buffer();
@@ -94,7 +94,7 @@ fn drawn(model: &mut Model, (width, height): (u16, u16), colour: bool) -> String
 fn screens_of_the_pages_match_the_golden_files() {
     for size in [(80, 24), (120, 30), (200, 40)] {
         let mut screens = String::new();
-        let mut model = model();
+        let mut model = make_model();
         for (title, keys) in [
             ("banks", ""),
             ("banks by usage, only ch", "ss/ch\n"),
@@ -110,13 +110,13 @@ fn screens_of_the_pages_match_the_golden_files() {
                 model.snapshot.standings = many_standings();
                 model.snapshot.more_standings = false;
                 press(&mut model, "⇲");
-                model.silence = silence(Duration::from_secs(42), None, Some("the broker is gone"));
+                model.silence = describe_silence(Duration::from_secs(42), None, Some("the broker is gone"));
             }
             screens.push_str(&format!(
                 "===== {} x {}: {title}\n{}",
                 size.0,
                 size.1,
-                drawn(&mut model, size, false)
+                draw_screen(&mut model, size, false)
             ));
         }
         check(&format!("top-{}", size.0), usize::from(size.0), &screens);
@@ -127,7 +127,7 @@ fn screens_of_the_pages_match_the_golden_files() {
 fn a_guest_sees_their_own_associations_and_the_parts_of_the_root() {
     let mut model = Model::default();
     model.take(build_snapshot(None));
-    let text = drawn(&mut model, (80, 24), false);
+    let text = draw_screen(&mut model, (80, 24), false);
     check("top-guest", 80, &text);
     // The plugin sends no parts for the root, which has no siblings.
     let root = text.lines().find(|line| line.starts_with("root")).expect("the root");
@@ -149,13 +149,13 @@ fn many_standings() -> Vec<StandingLine> {
 
 #[test]
 fn the_tab_line_counts_the_rows() {
-    let mut model = model();
+    let mut model = make_model();
     model.snapshot.standings = many_standings();
     model.snapshot.more_standings = false;
     press(&mut model, "2");
     let mut tab_line = |keys: &str| {
         press(&mut model, keys);
-        drawn(&mut model, (80, 24), false).lines().nth(2).expect("the tab line").to_owned()
+        draw_screen(&mut model, (80, 24), false).lines().nth(2).expect("the tab line").to_owned()
     };
     assert!(tab_line("").ends_with(" 1-19 of 300"));
     assert!(tab_line("⇟↓↓").ends_with(" 4-22 of 300"));
@@ -164,34 +164,38 @@ fn the_tab_line_counts_the_rows() {
     assert!(!tab_line("/zz\n").contains(" of "), "no row, no count");
     model.snapshot.more_standings = true;
     press(&mut model, "\x1b⇱");
-    assert!(drawn(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
+    assert!(draw_screen(&mut model, (80, 24), false).contains(" 1-19 of the first 300\n"));
     // Few cells at the right: the columns are counted instead of named.
     press(&mut model, "3");
-    assert!(drawn(&mut model, (74, 24), false).contains("columns left out   1-5 of 5\n"));
+    assert!(draw_screen(&mut model, (74, 24), false).contains("columns left out   1-5 of 5\n"));
 }
 
 #[test]
 fn the_screen_says_how_long_the_plugin_has_not_answered() {
     let second = Duration::from_secs(1);
-    assert_eq!(silence(9 * second, None, None), None);
-    assert_eq!(silence(9 * second, Some(second), None), None, "an answer that takes a second is no silence");
+    assert_eq!(describe_silence(9 * second, None, None), None);
     assert_eq!(
-        silence(9 * second, Some(3 * second), None).as_deref(),
+        describe_silence(9 * second, Some(second), None),
+        None,
+        "an answer that takes a second is no silence"
+    );
+    assert_eq!(
+        describe_silence(9 * second, Some(3 * second), None).as_deref(),
         Some("No answer from the plugin for 9 seconds")
     );
-    let failed = silence(120 * second, None, Some("the connection to Flux is lost"));
+    let failed = describe_silence(120 * second, None, Some("the connection to Flux is lost"));
     assert_eq!(
         failed.as_deref(),
         Some("No answer from the plugin for 2 minutes: the connection to Flux is lost")
     );
-    let mut model = model();
-    let answering = drawn(&mut model, (80, 24), false);
+    let mut model = make_model();
+    let answering = draw_screen(&mut model, (80, 24), false);
     model.silence = failed.clone();
-    let silent = drawn(&mut model, (80, 24), true);
+    let silent = draw_screen(&mut model, (80, 24), true);
     assert_eq!(silent.lines().nth(2), failed.as_deref());
     assert!(silent.lines().last().expect("a line").starts_with("q quit"), "the keys stay visible");
     model.silence = None;
-    assert_eq!(drawn(&mut model, (80, 24), false), answering);
+    assert_eq!(draw_screen(&mut model, (80, 24), false), answering);
 }
 
 #[test]
@@ -251,20 +255,20 @@ fn a_printed_screen_has_all_limits_that_hold_jobs() {
 
 #[test]
 fn a_screen_of_any_size_is_drawn_with_colours() {
-    let mut model = model();
-    drawn(&mut model, (80, 24), true);
+    let mut model = make_model();
+    draw_screen(&mut model, (80, 24), true);
     for page in ["1", "2", "3", "?", "\x1b"] {
         press(&mut model, page);
         for size in [(1, 1), (10, 3), (20, 5), (40, 12), (300, 100)] {
-            drawn(&mut model, size, true);
+            draw_screen(&mut model, size, true);
         }
     }
 }
 
 #[test]
 fn keys_turn_pages_and_move_the_selection() {
-    let mut model = model();
-    drawn(&mut model, (80, 24), false);
+    let mut model = make_model();
+    draw_screen(&mut model, (80, 24), false);
     assert_eq!(press(&mut model, "\t\t\t"), Wish::Nothing);
     assert_eq!(model.page, TopPage::Overview);
     assert_eq!(press(&mut model, "\n"), Wish::Nothing, "banks have no why");
@@ -282,7 +286,7 @@ fn keys_turn_pages_and_move_the_selection() {
     assert_eq!(model.press(control), Wish::Quit, "but this is");
     press(&mut model, "\x1b");
     model.show((0..50).map(|line| line.to_string()).collect());
-    drawn(&mut model, (80, 24), false);
+    draw_screen(&mut model, (80, 24), false);
     press(&mut model, "↓↓");
     assert_eq!(model.open.as_ref().map(|(_, first)| *first), Some(2));
     press(&mut model, "⇟⇟⇟");

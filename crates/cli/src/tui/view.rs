@@ -53,9 +53,9 @@ impl Text {
     }
 
     /// Returns the text in at most `room` cells.
-    fn fitted(&self, room: usize, look: TerminalLook) -> String {
+    fn fit_text(&self, room: usize, look: TerminalLook) -> String {
         match self.bar {
-            Some((usage, share)) => bar(usage, share, room),
+            Some((usage, share)) => draw_bar(usage, share, room),
             None if width(&self.text) > room => cut(&self.text, room, look.ellipsis),
             None => self.text.clone(),
         }
@@ -70,7 +70,7 @@ enum Tone {
     Bad,
 }
 
-fn plain(text: impl Into<String>) -> Text {
+fn plain_text(text: impl Into<String>) -> Text {
     Text::new(text, Tone::Plain)
 }
 
@@ -98,13 +98,13 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
     ])
     .areas(frame.area());
     let lines: Vec<Line<'_>> =
-        model.snapshot.facts.iter().take(2).map(|fact| Line::from(fitted(fact, top.width, look))).collect();
+        model.snapshot.facts.iter().take(2).map(|fact| Line::from(fit_text(fact, top.width, look))).collect();
     frame.render_widget(Paragraph::new(lines), top);
     if let Some(text) = &model.silence {
         let style = look.style(Tone::Bad).add_modifier(Modifier::BOLD);
-        frame.render_widget(Line::styled(fitted(text, silence.width, look), style), silence);
+        frame.render_widget(Line::styled(fit_text(text, silence.width, look), style), silence);
     }
-    frame.render_widget(Paragraph::new(Line::from(fitted(foot_line(model), foot.width, look))), foot);
+    frame.render_widget(Paragraph::new(Line::from(fit_text(foot_line(model), foot.width, look))), foot);
     if model.open.is_some() {
         model.left_out.clear();
         draw_open(model, look, frame, body);
@@ -112,12 +112,12 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
         match model.page {
             TopPage::Overview => draw_overview(model, look, frame, body),
             TopPage::Standings => {
-                let (columns, rows) = standings(model);
-                table(model, look, frame, body, columns, rows);
+                let (columns, rows) = tabulate_standings(model);
+                draw_table(model, look, frame, body, columns, rows);
             }
             TopPage::Jobs => {
-                let (columns, rows) = jobs(model);
-                table(model, look, frame, body, columns, rows);
+                let (columns, rows) = tabulate_jobs(model);
+                draw_table(model, look, frame, body, columns, rows);
             }
         }
     }
@@ -125,7 +125,7 @@ pub(crate) fn draw(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>)
     frame.render_widget(Paragraph::new(tab_line(model, tabs.width, look)), tabs);
 }
 
-fn fitted(text: &str, room: u16, look: TerminalLook) -> String {
+fn fit_text(text: &str, room: u16, look: TerminalLook) -> String {
     let room = usize::from(room);
     if width(text) <= room { text.to_owned() } else { cut(text, room, look.ellipsis) }
 }
@@ -155,14 +155,14 @@ fn tab_line(model: &Model, room: u16, look: TerminalLook) -> Line<'static> {
     let rows = model.rows_shown();
     let used: usize = spans.iter().map(Span::width).sum();
     let left = usize::from(room).saturating_sub(used + width(&rows) + 2);
-    let text = left_out(&model.left_out, left).unwrap_or_default();
+    let text = name_left_out_columns(&model.left_out, left).unwrap_or_default();
     let blank = left.saturating_sub(width(&text)) + 2;
-    spans.push(Span::raw(fitted(&format!("{text}{}{rows}", " ".repeat(blank)), room, look)));
+    spans.push(Span::raw(fit_text(&format!("{text}{}{rows}", " ".repeat(blank)), room, look)));
     Line::from(spans)
 }
 
 /// Names the columns that are left out, or counts them if `room` cells are too few for the names.
-fn left_out(columns: &[String], room: usize) -> Option<String> {
+fn name_left_out_columns(columns: &[String], room: usize) -> Option<String> {
     let count = match columns.len() {
         0 => return None,
         1 => "  1 column left out".to_owned(),
@@ -187,7 +187,7 @@ fn draw_open(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, area:
     let Some((lines, first)) = &model.open else { return };
     let shown = lines.iter().skip(*first).take(model.room);
     model.shown = *first..(*first + model.room).min(lines.len());
-    let lines: Vec<Line<'_>> = shown.map(|line| Line::from(fitted(line, area.width, look))).collect();
+    let lines: Vec<Line<'_>> = shown.map(|line| Line::from(fit_text(line, area.width, look))).collect();
     frame.render_widget(Paragraph::new(lines), area);
 }
 
@@ -226,16 +226,16 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
             Layout::horizontal([Constraint::Percentage(55), Constraint::Percentage(45)]).areas(below);
         [above, first, second]
     };
-    let (columns, rows) = banks(model);
-    table(model, look, frame, above, columns, rows);
+    let (columns, rows) = tabulate_banks(model);
+    draw_table(model, look, frame, above, columns, rows);
     let none = if held.is_empty() { "No job is held by a limit" } else { "Held by a limit" };
-    frame.render_widget(Paragraph::new(pairs(none, &held, first, look)), first);
+    frame.render_widget(Paragraph::new(list_pairs(none, &held, first, look)), first);
     let title = if model.snapshot.cost.is_empty() { "" } else { "Refresh and push" };
-    frame.render_widget(Paragraph::new(pairs(title, &model.snapshot.cost, second, look)), second);
+    frame.render_widget(Paragraph::new(list_pairs(title, &model.snapshot.cost, second, look)), second);
 }
 
 /// Returns the lines of a title and of names with their values. The last line counts the pairs that `area` has no room for.
-fn pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
+fn list_pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
     let title = fitted(title, area.width.saturating_sub(2), look);
     let mut lines = vec![Line::default(), Line::styled(title, look.style(Tone::Bold))];
@@ -262,7 +262,7 @@ const WIDEST_BAR: usize = 60;
 /// The indexes of the columns that count jobs, on the page of banks.
 const JOBS: Range<usize> = 4..7;
 
-fn banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
+fn tabulate_banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     // Guests do not see the jobs of whole banks.
     let has_jobs = model.snapshot.banks.iter().any(|bank| bank.pending.is_some());
     let mut columns = vec![
@@ -284,15 +284,15 @@ fn banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
             (false, _) => Tone::Good,
         };
         vec![
-            plain(format!("{}{}", " ".repeat(depth.min(12)), bank.name)),
-            plain(percent(bank.share)),
+            plain_text(format!("{}{}", " ".repeat(depth.min(12)), bank.name)),
+            plain_text(percent(bank.share)),
             Text::new(percent(bank.usage), tone),
-            plain(bank.level_fs.map(ratio).unwrap_or_default()),
-            plain(bank.running.map(number).unwrap_or_default()),
-            plain(bank.pending.map(number).unwrap_or_default()),
-            plain(bank.held.map(number).unwrap_or_default()),
+            plain_text(bank.level_fs.map(ratio).unwrap_or_default()),
+            plain_text(bank.running.map(number).unwrap_or_default()),
+            plain_text(bank.pending.map(number).unwrap_or_default()),
+            plain_text(bank.held.map(number).unwrap_or_default()),
             // The root has no siblings to compare it with.
-            Text { bar: (bank.depth > 0).then_some((bank.usage, bank.share)), ..plain("") },
+            Text { bar: (bank.depth > 0).then_some((bank.usage, bank.share)), ..plain_text("") },
         ]
     });
     let mut rows: Vec<ScreenRow> = rows.collect();
@@ -303,7 +303,7 @@ fn banks(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     (columns, rows)
 }
 
-fn standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
+fn tabulate_standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let columns = vec![
         ScreenColumn { title: "Place".into(), width: 13, right: true, leave: 0 },
         ScreenColumn { title: "User".into(), width: 14, right: false, leave: 0 },
@@ -319,22 +319,22 @@ fn standings(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let rows = model.standings().into_iter().map(|standing| {
         let place = standing.place.map(|(place, of)| format!("{} of {}", number(place), number(of)));
         vec![
-            plain(place.unwrap_or_default()),
-            plain(standing.user.clone()),
-            plain(standing.bank.clone()),
-            plain(standing.fairshare.map(|fairshare| format!("{fairshare:.6}")).unwrap_or_default()),
-            plain(standing.share.map(percent).unwrap_or_default()),
-            plain(standing.usage.map(percent).unwrap_or_default()),
-            plain(standing.level_fs.map(ratio).unwrap_or_default()),
-            plain(number(standing.running)),
-            plain(number(standing.pending)),
-            plain(number(standing.held)),
+            plain_text(place.unwrap_or_default()),
+            plain_text(standing.user.clone()),
+            plain_text(standing.bank.clone()),
+            plain_text(standing.fairshare.map(|fairshare| format!("{fairshare:.6}")).unwrap_or_default()),
+            plain_text(standing.share.map(percent).unwrap_or_default()),
+            plain_text(standing.usage.map(percent).unwrap_or_default()),
+            plain_text(standing.level_fs.map(ratio).unwrap_or_default()),
+            plain_text(number(standing.running)),
+            plain_text(number(standing.pending)),
+            plain_text(number(standing.held)),
         ]
     });
     (columns, rows.collect())
 }
 
-fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
+fn tabulate_jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     let mut columns = vec![
         ScreenColumn { title: "JobId".into(), width: 13, right: false, leave: 0 },
         ScreenColumn { title: "User".into(), width: 10, right: false, leave: 0 },
@@ -349,14 +349,14 @@ fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     columns.push(ScreenColumn { title: "Held by".into(), width: 14, right: false, leave: 0 });
     let rows = model.jobs().into_iter().map(|job| {
         let mut row = vec![
-            plain(job.name.clone()),
-            plain(job.user.clone()),
-            plain(job.bank.clone()),
-            plain(job.queue.clone()),
-            plain(job.priority.map(number).unwrap_or_default()),
+            plain_text(job.name.clone()),
+            plain_text(job.user.clone()),
+            plain_text(job.bank.clone()),
+            plain_text(job.queue.clone()),
+            plain_text(job.priority.map(number).unwrap_or_default()),
         ];
         for at in 0..model.snapshot.terms.len() {
-            row.push(plain(job.products.get(at).map(|product| term(*product)).unwrap_or_default()));
+            row.push(plain_text(job.products.get(at).map(|product| term(*product)).unwrap_or_default()));
         }
         row.push(Text::new(job.held_by.clone(), Tone::Bad));
         row
@@ -365,7 +365,7 @@ fn jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
 }
 
 /// Draws a table: leaves out columns until the others fit, and widens those with longer texts.
-fn table(
+fn draw_table(
     model: &mut Model,
     look: TerminalLook,
     frame: &mut Frame<'_>,
@@ -405,12 +405,12 @@ fn table(
     model.shown = first..(first + model.room).min(rows.len());
     let titles: ScreenRow =
         columns.iter().map(|column| Text::new(column.title.clone(), Tone::Bold)).collect();
-    let mut lines = vec![line(&titles, &columns, look)];
+    let mut lines = vec![format_row(&titles, &columns, look)];
     if rows.is_empty() {
         lines.push(Line::from("nothing to show"));
     }
     for (at, row) in rows.iter().enumerate().skip(first).take(model.room) {
-        let mut line = line(row, &columns, look);
+        let mut line = format_row(row, &columns, look);
         if at == chosen {
             let missing = room.saturating_sub(line.width());
             line.push_span(" ".repeat(missing));
@@ -421,10 +421,10 @@ fn table(
     frame.render_widget(Paragraph::new(lines), area);
 }
 
-fn line(row: &ScreenRow, columns: &[ScreenColumn], look: TerminalLook) -> Line<'static> {
+fn format_row(row: &ScreenRow, columns: &[ScreenColumn], look: TerminalLook) -> Line<'static> {
     let mut spans = Vec::new();
     for (text, column) in row.iter().zip(columns) {
-        let own = text.fitted(column.width, look);
+        let own = text.fit_text(column.width, look);
         let pad = " ".repeat(column.width.saturating_sub(width(&own)));
         let (before, after) = if column.right { (pad, String::new()) } else { (String::new(), pad) };
         spans.push(Span::raw(before));
@@ -435,7 +435,7 @@ fn line(row: &ScreenRow, columns: &[ScreenColumn], look: TerminalLook) -> Line<'
 }
 
 /// Draws the usage within the share and beyond it, and a stroke at the share. Letters show the parts, so that no colour is needed.
-fn bar(usage: f64, share: f64, width: usize) -> String {
+fn draw_bar(usage: f64, share: f64, width: usize) -> String {
     let cells = |part: f64| (part.clamp(0.0, 1.0) * width as f64).round() as usize;
     let (usage, share) = (cells(usage), cells(share));
     let letter = |at: usize| match (at + 1 == share, at < usage, at < share) {

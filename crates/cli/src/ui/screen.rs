@@ -122,7 +122,8 @@ impl Screen {
     }
 }
 
-/// Returns the width that COLUMNS gives. It takes precedence over the terminal's width, as in git.
+/// Returns the width that COLUMNS gives, or `None` if COLUMNS is not a positive number. COLUMNS takes precedence over the terminal's width,
+/// as in git.
 fn columns_variable() -> Option<usize> {
     env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0)
 }

@@ -12,7 +12,7 @@ pub(crate) fn did_you_mean<'a>(typed: &str, known: impl IntoIterator<Item = &'a 
     }
 }
 
-/// Returns the known name that is most similar to `typed`. The case is ignored.
+/// Returns the name in `known` that is most similar to `typed`, or `None` if no name is similar enough. The case is ignored.
 pub(crate) fn find_nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     // Names of very different lengths can't be similar. Skipping them keeps the search in a site's whole list of users fast.

@@ -217,20 +217,20 @@ impl<'a> Table<'a> {
         let mut shown = vec![true; columns.len()];
         let Some(room) = self.screen.width else { return shown };
         let room = room.saturating_sub(self.margin);
-        let mut whole = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
-        shrink_names(columns, &shown, widths, &mut whole, room, shortest.max(room * 2 / 5));
+        let mut total_width = widths.iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP);
+        shrink_names(columns, &shown, widths, &mut total_width, room, shortest.max(room * 2 / 5));
         for key in self.look.give_up {
-            if whole <= room {
+            if total_width <= room {
                 break;
             }
             for ((column, width), shown) in columns.iter().zip(widths.iter()).zip(&mut shown) {
                 if column.key == *key {
                     *shown = false;
-                    whole = whole.saturating_sub(width + GAP);
+                    total_width = total_width.saturating_sub(width + GAP);
                 }
             }
         }
-        shrink_names(columns, &shown, widths, &mut whole, room, shortest);
+        shrink_names(columns, &shown, widths, &mut total_width, room, shortest);
         shown
     }
 

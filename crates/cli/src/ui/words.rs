@@ -27,7 +27,7 @@ impl<'a> Words<'a> {
         Words::new(|id| flux.format_job_id(id), user_name, TimeZone::system(), now)
     }
 
-    /// Returns names from these functions, for tests.
+    /// Creates words from the functions `job` and `user`, for tests.
     pub(crate) fn new(
         job: impl Fn(u64) -> String + 'a,
         user: impl Fn(u32) -> Option<String> + 'a,

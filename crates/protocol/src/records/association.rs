@@ -76,7 +76,7 @@ pub struct AssociationRecord<S = String> {
     /// The association usage, in seconds times weight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<f64>,
-    /// The watermark of the usage, in seconds since the epoch. Jobs that ended up to this time are included or never count. Jobs
+    /// The watermark of the usage, in seconds since the epoch. Jobs that ended at or before this time are included or never count. Jobs
     /// that ended later are not included.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted_until: Option<f64>,

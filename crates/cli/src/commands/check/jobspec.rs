@@ -64,7 +64,7 @@ pub(crate) struct JobToCheck {
     pub(crate) urgency: i64,
 }
 
-/// Returns the minutes or the Flux standard duration in seconds.
+/// Parses a time limit, in minutes or as a Flux Standard Duration. Returns seconds.
 fn parse_time_limit(text: &str) -> Result<f64, String> {
     let minutes = text.parse::<f64>().ok().map(|minutes| minutes * 60.0);
     let seconds = minutes.or_else(|| parse_duration(text));

@@ -3,13 +3,13 @@
 
 use super::text::{ByFlux, describe, refusal_by_queue};
 use crate::plugin::scheduling::QueueState;
-use crate::tests::golden::{NOW, check, held, price, screen, words};
+use crate::tests::golden::{NOW, check, make_held_job, make_priority, make_screen, make_words};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::CheckedJob;
 use serde_json::{Value, json};
 
 fn make_answer(more: Value) -> CheckedJob {
-    let priority = price(&[("fairshare", 0.421, 100_000), ("urgency", 0.0, 1000)]);
+    let priority = make_priority(&[("fairshare", 0.421, 100_000), ("urgency", 0.0, 1000)]);
     let mut answer = json!({
         "now": NOW, "generation": 3, "live": true, "live_generation": 12, "policy": "fair-tree", "overruled": null,
         "userid": 5001, "bank": "chem", "queue": "debug", "project": "*", "nodes": 2, "cores": 8, "gpus": 0, "duration": 3600.0,
@@ -27,7 +27,7 @@ fn format_description(
     never_fits: Option<&str>,
     queue: &QueueState,
 ) -> String {
-    let (screen, words) = (screen(100), words());
+    let (screen, words) = (make_screen(100), make_words());
     let mut text = Vec::new();
     let by_flux = ByFlux { refusal, never_fits, queue };
     describe(&Teller { screen: &screen, words: &words }, checked, &by_flux, &mut text).expect("written");
@@ -39,7 +39,7 @@ fn screens_of_jobs_that_are_not_submitted() {
     let state = |answer| serde_json::from_value::<QueueState>(answer).expect("a state");
     let open = state(json!({"enable": true, "start": true}));
     let stopped = state(json!({"enable": true, "start": false, "stop_reason": "maintenance"}));
-    let holds = held(1, 5001, "chem")["holds"].clone();
+    let holds = make_held_job(1, 5001, "chem")["holds"].clone();
     let rejection = "job size (9 node(s)) is greater than the maximum of user 5001";
     let several =
         json!({"jobs": 100, "jobs_rejected": 20, "jobs_held": 70, "first_limit": "max-resource-user-limit"});
@@ -62,7 +62,7 @@ fn screens_of_jobs_that_are_not_submitted() {
         ),
         (
             "score 0",
-            make_answer(json!({"place": null, "priority": price(&[("fairshare", 0.0, 100_000)])})),
+            make_answer(json!({"place": null, "priority": make_priority(&[("fairshare", 0.0, 100_000)])})),
             None,
             &open,
         ),

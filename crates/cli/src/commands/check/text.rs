@@ -10,7 +10,7 @@ use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
 use fairshare_engine::priority::Outcome;
 
-/// Returns why Flux rejects a job because of the state of its queue.
+/// Returns the reason why Flux rejects a job at submission, or `None` if its `queue` takes new jobs.
 pub(super) fn refusal_by_queue(checked: &CheckedJob, queue: &QueueState) -> Option<String> {
     let reason = queue.disable_reason.as_deref().unwrap_or_default();
     let name = queue_label(checked.queue.as_deref());
@@ -122,7 +122,7 @@ fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write)
     teller.line(&text, out)
 }
 
-/// Returns a sentence about the priority and the place.
+/// Returns a sentence about the priority `made` and the place that the job would have.
 fn describe_priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
     let whose = if checked.jobs > 1 { "The first has" } else { "It has" };
     let when = if checked.holds.is_empty() { "" } else { " when no limit holds it" };

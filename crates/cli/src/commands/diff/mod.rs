@@ -156,7 +156,7 @@ fn format_presence(is_there: bool) -> String {
     if is_there { "present" } else { "missing" }.to_owned()
 }
 
-/// Returns a value as a person reads it.
+/// Formats a value for people.
 fn format_value(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

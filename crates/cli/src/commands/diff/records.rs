@@ -106,7 +106,7 @@ fn association_name(userid: i64, bank: &str) -> String {
     format!("{user}/{bank}")
 }
 
-/// Returns a list of names without blanks, as the plugin stores it.
+/// Removes the blanks from a list of names, because the plugin stores the list without them.
 fn strip_blanks(text: &str) -> String {
     text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect::<Vec<_>>().join(",")
 }

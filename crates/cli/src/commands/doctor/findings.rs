@@ -371,7 +371,7 @@ fn check_weights(data: &PolicyData) -> Vec<Finding> {
     .collect()
 }
 
-/// Returns the problems of the instance.
+/// Returns the problems of the instance at `now`. Data and usage that are older than `stale` seconds are a problem.
 pub(super) fn check_instance(
     instance: &Instance,
     data: Option<&PolicyData>,

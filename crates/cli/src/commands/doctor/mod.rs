@@ -68,7 +68,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         Err(fault) => {
             let remedy =
                 "run this where Flux runs, as the owner of the instance, or name the instance by --uri";
-            findings.push(Finding::notice("no-flux", format!("the plugin was not asked: {fault}"), remedy));
+            findings.push(Finding::notice("no-flux", format!("could not query the plugin: {fault}"), remedy));
         }
     }
     for finding in &mut findings {
@@ -85,7 +85,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(if wants { Answer::No } else { Answer::Yes })
 }
 
-/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`.
+/// Reads the database and runs the checks of push, update and sync on it. Adds a refusal to `findings`. Returns `None` if the database
+/// cannot be read.
 fn read_database(args: &Args, now: f64, findings: &mut Vec<Finding>) -> Option<DatabaseFacts> {
     let found = args.database.found();
     match read_and_check(args, now) {

@@ -11,7 +11,8 @@ use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan, Rule};
 use fairshare_accounting::store::{Reason, Snapshot, StoreError, quote_for_shell};
 
-/// Runs the checks of the three commands on the stored data. Returns the first refusal.
+/// Runs the checks of push, update and sync on the stored data. Returns the first refusal, or `None` if all three
+/// commands accept the data.
 pub(super) fn check_commands(snapshot: &Snapshot<'_>, now: f64) -> Option<Finding> {
     if let Err(fault) = rank_site(snapshot) {
         return Some(refusal_finding("push, update and sync refuse", &fault, snapshot.path()));

@@ -27,19 +27,19 @@ pub(super) const PAGE: &[Part] = &[
     Lines("flux jobtap load mf_priority.so [config=DOCUMENT] [KEY=VALUE ...]"),
     Section("DESCRIPTION"),
     Text(
-        "A jobtap plugin that validates jobs, holds those that would exceed a limit, and computes each job's priority from \
-         the fair-share of its association: one user in one bank. It is loaded in place of flux-accounting's plugin, has the \
-         same name, and takes the same data from the same tools. Besides those, flux-fairshare-push(1) and \
-         flux-fairshare-sync(1) bring it the tree of banks with shares and usage, from which it keeps fair-share up to date \
-         by itself while jobs run.",
+        "A jobtap plugin that validates jobs and holds jobs that would exceed a limit. The plugin computes each job's priority \
+         from the fair-share of its association (one user in one bank). The plugin is loaded in place of flux-accounting's \
+         plugin, has the same name, and takes the same data from the same tools. flux-fairshare-push(1) and \
+         flux-fairshare-sync(1) also send the tree of banks with shares and usage. From this tree, the plugin keeps fair-share \
+         up to date while jobs run.",
     ),
     Text(
-        "Without data, jobs wait in PRIORITY. After a reload or a restart the plugin uses its snapshot of the last push, if \
-         flux-fairshare sent that; otherwise it waits for the next push.",
+        "Without data, jobs wait in PRIORITY. After a reload or a restart, the plugin uses its snapshot of the last push if \
+         flux-fairshare sent that push. Otherwise the plugin waits for the next push.",
     ),
     Section("LOADING"),
     Text(
-        "Options given at load override the configuration. With an unknown option the plugin is not loaded.",
+        "Options given at load override the configuration. If an option is unknown, the plugin is not loaded.",
     ),
     Entry(
         "config",
@@ -49,8 +49,8 @@ pub(super) const PAGE: &[Part] = &[
     Entry("any key of SETTINGS", "For instance refresh=10, or a table as JSON."),
     Section("SETTINGS"),
     Text(
-        "The table [fairshare] of Flux's configuration; \"flux config reload\" applies it. An unknown key or an invalid value \
-         is rejected, naming the key; the whole table is ignored. Durations are seconds, or a number with ms, s, m, h or d.",
+        "The table [fairshare] of Flux's configuration; \"flux config reload\" applies it. If a key is \
+         unknown or a value is invalid, an error names the key, and the whole table is ignored. Durations are seconds, or a number with ms, s, m, h or d.",
     ),
     Settings,
     Section("LIMITS"),
@@ -61,7 +61,8 @@ pub(super) const PAGE: &[Part] = &[
     Entry("scope", "\"association\", \"bank\" or \"user\"."),
     Entry(
         "name",
-        "UID/BANK, a bank, or a user's id. \"*\" is each one without a limit of its own; for banks, each such bank without banks below.",
+        "UID/BANK, a bank, or a user's id. \"*\" stands for each association, bank or user without a limit of its own; of \
+         banks, only for those without child banks.",
     ),
     Entry("queue", "With scope association or bank: only jobs in this queue count."),
     Entry(
@@ -77,7 +78,7 @@ pub(super) const PAGE: &[Part] = &[
         "A job in DEPEND carries one dependency for each limit that it would exceed: max-run-jobs-queue, \
          max-sched-jobs-queue-limit, max-sched-nodes-queue-limit, max-sched-cores-queue-limit, max-resources-queue, \
          max-running-jobs-user-limit, max-sched-jobs-user-limit, max-resources-user-limit, and for limits of the section above \
-         max-MEASURE-SCOPE. Flux accepts each name once per job: if it was removed before, the next one is numbered, as in \
+         max-MEASURE-SCOPE. Flux accepts each name once per job. So a limit that holds a job again adds a number, for example \
          max-sched-jobs-user-limit.2. A job that has left DEPEND before a limit applies to it is held in PRIORITY, or in SCHED at \
          priority 0.",
     ),

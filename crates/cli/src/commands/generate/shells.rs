@@ -10,17 +10,17 @@ pub(super) fn placeholder(kind: &str) -> String {
     format!("__{kind}__")
 }
 
-/// Returns the names within a list of words in double quotes.
+/// Returns the expansion to the names of `kind`, for a list of words in double quotes of bash.
 pub(super) fn bash_names(kind: &str) -> String {
     format!(r#"$(flux fairshare complete {kind} -- "${{cur}}" 2>/dev/null)"#)
 }
 
-/// Returns the action that offers the names.
+/// Returns the action of zsh that offers the names of `kind`.
 pub(super) fn zsh_names(kind: &str) -> String {
     format!(r#"{{compadd -- ${{(f)"$(flux fairshare complete {kind} -- "$PREFIX" 2>/dev/null)"}}}}"#)
 }
 
-/// Returns the argument of `complete -a` that offers the names.
+/// Returns the argument of fish's `complete -a` that offers the names of `kind`.
 pub(super) fn fish_names(kind: &str) -> String {
     format!("'(flux fairshare complete {kind} -- (commandline -ct) 2>/dev/null)'")
 }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::plugin::jobs::weight;
+use crate::plugin::jobs::term_weight;
 use crate::plugin::scheduling::StoppedQueues;
 use crate::ui::figures::number;
 use crate::ui::rows::{Cell, Column, Style, column};
@@ -144,7 +144,7 @@ impl Columns {
         text.split(',').map(str::trim).filter(|name| !name.is_empty()).map(|name| self.find(name)).collect()
     }
 
-    /// Returns the column with this name, title or letter of sprio.
+    /// Returns the column whose name, title or letter of sprio is `name`.
     pub(super) fn find(&self, name: &str) -> Result<ChosenColumn, String> {
         let is_called = |text: &str| text.eq_ignore_ascii_case(name);
         let fixed = COLUMNS.iter().position(|(column, ..)| is_called(column.key) || is_called(column.title));
@@ -213,8 +213,8 @@ fn is_fixed(name: &str) -> bool {
     COLUMNS.iter().any(|(column, ..)| column.key == name)
 }
 
-/// Returns the cell of a column in the row of a job.
-pub(super) fn cell(
+/// Returns the cell of the column `chosen` in the row of a job.
+pub(super) fn format_cell(
     chosen: &ChosenColumn,
     row: &ListedJob,
     listing: &Listing,
@@ -231,7 +231,7 @@ pub(super) fn cell(
     let index = match chosen {
         ChosenColumn::Term(term, weighted) => {
             let value = row.values.get(*term).copied();
-            return match (value, weight(row, &listing.page, *term)) {
+            return match (value, term_weight(row, &listing.page, *term)) {
                 (Some(value), Some(weight)) if *weighted => Cell::Number(value * weight as f64),
                 (Some(value), _) if !*weighted => Cell::Number(value),
                 _ => Cell::None,

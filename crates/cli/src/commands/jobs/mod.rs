@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::plugin::ask::{InstanceArg, NO_DATA, Refusal, configured_queues};
 use crate::plugin::jobs::fetch;
-use crate::plugin::scheduling::{StoppedQueues, estimates};
+use crate::plugin::scheduling::{StoppedQueues, ask_estimates};
 use crate::ui::figures::rfc3339;
 use crate::ui::messages::remark;
 use crate::ui::order::compare_cells;
@@ -23,7 +23,7 @@ use crate::ui::progress::Progress;
 use crate::ui::rows::{Cell, Column, Look, Rows, Style, column};
 use crate::ui::suggest::did_you_mean;
 use crate::ui::words::{Words, caller, userid};
-use columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS, cell};
+use columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS, format_cell};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{JobsPage, ListedJob};
 use fairshare_engine::ids::Word;
@@ -121,7 +121,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let mut listing = Listing { page, ..Listing::default() };
     if !args.weights && !listing.page.jobs.is_empty() {
         listing.stopped = StoppedQueues::ask(&flux, listing.page.jobs.iter().map(|row| row.queue.as_deref()));
-        listing.estimates = estimates(&flux, user);
+        listing.estimates = ask_estimates(&flux, user);
     }
     let page = &listing.page;
     print(args, &listing, &words, &empty_text(args, users.as_deref(), is_owner, &words))?;
@@ -180,7 +180,7 @@ fn find_unknown_names(args: &Args, page: &JobsPage, flux: &Flux) -> Result<Vec<S
     Ok(unknown)
 }
 
-/// Returns the message for an empty list.
+/// Returns the message that no job matches the options.
 fn empty_text(args: &Args, users: Option<&[u32]>, is_owner: bool, words: &Words<'_>) -> String {
     let of = match users {
         Some([user]) if *user == caller() && args.user.is_empty() => " of yours".to_owned(),
@@ -297,7 +297,7 @@ fn build_report<'a>(
         chosen.iter().map(|chosen| columns.column(chosen)).chain(companions.iter().copied()).collect();
     let notes = if rows.is_empty() && is_table { vec![none.to_owned()] } else { list_notes(&rows, listing) };
     let cells = move |row: &'a ListedJob| {
-        let cells = chosen.iter().map(|chosen| cell(chosen, row, listing, words, is_table));
+        let cells = chosen.iter().map(|chosen| format_cell(chosen, row, listing, words, is_table));
         cells.chain(companion_cells(row, listing).into_iter().take(companions.len())).collect()
     };
     let facts = JobsFacts {
@@ -394,7 +394,7 @@ fn compare_rows(
     listing: &Listing,
     words: &Words<'_>,
 ) -> Ordering {
-    let [first, second] = [a, b].map(|row| cell(chosen, row, listing, words, false));
+    let [first, second] = [a, b].map(|row| format_cell(chosen, row, listing, words, false));
     // The F58 form of ids does not sort by number.
     match (columns::is_id(chosen), descending) {
         (true, false) => a.id.cmp(&b.id),

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::columns::{ChosenColumn, Columns, GIVE_UP, Listing, PARTS};
 use super::{Args, build_report, build_weights_report};
 use crate::plugin::jobs::append;
-use crate::tests::golden::{NOW, check, jobs, screen, words};
+use crate::tests::golden::{NOW, check, make_jobs_page, make_screen, make_words};
 use crate::ui::progress::Progress;
 use crate::ui::rows::Look;
 use crate::ui::table::Table;
@@ -26,7 +26,7 @@ fn parse_args(text: &str) -> Args {
 }
 
 fn jobs_page() -> JobsPage {
-    serde_json::from_value(jobs()).expect("a page")
+    serde_json::from_value(make_jobs_page()).expect("a page")
 }
 
 /// Returns the output on a screen of `width` columns.
@@ -35,7 +35,7 @@ fn print_jobs(text: &str, width: usize) -> String {
 }
 
 fn print_listing(text: &str, width: usize, listing: &Listing) -> String {
-    let (args, screen, words) = (parse_args(text), screen(width), words());
+    let (args, screen, words) = (parse_args(text), make_screen(width), make_words());
     let columns = Columns::new(&listing.page.terms, args.normalized);
     let report = if args.weights {
         build_weights_report(&listing.page, &columns)

@@ -88,7 +88,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             say(printable_json(&document.to_string()))?;
             return Ok(Answer::Yes);
         }
-        say(format_args!("would send {}", summary(&data)))?;
+        say(format_args!("would send {}", summarize_data(&data)))?;
         for line in answer.iter().flat_map(preview::describe) {
             say(line)?;
         }
@@ -162,11 +162,11 @@ impl Sent {
                 changes.generation
             )
         });
-        format!("sent {}{owner}{changes}", summary(data))
+        format!("sent {}{owner}{changes}", summarize_data(data))
     }
 }
 
-fn summary(data: &PolicyData) -> String {
+fn summarize_data(data: &PolicyData) -> String {
     [
         count(data.associations.len(), "association"),
         count(data.queues.len(), "queue"),
@@ -386,7 +386,7 @@ mod tests {
             "associations[3].bank: bad (user root, 0)"
         );
         let record = |index| (index == 3).then(|| ("0".to_owned(), "chem".to_owned()));
-        for (said, told) in [
+        for (message, named) in [
             ("x: associations[3].bank: bad", "x: associations[3].bank: bad (user root, 0, bank chem)"),
             (
                 "associations[3].bank: bad (user 0, bank chem)",
@@ -395,7 +395,7 @@ mod tests {
             ("associations[4].bank: bad", "associations[4].bank: bad"),
             ("queues[3].queue: bad", "queues[3].queue: bad"),
         ] {
-            assert_eq!(add_name(said, record), told);
+            assert_eq!(add_name(message, record), named);
         }
     }
 

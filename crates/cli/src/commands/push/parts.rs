@@ -40,7 +40,7 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     owner: Option<&AssociationRecord>,
     beginning: &str,
 ) -> Result<Option<T>, Failure> {
-    let begun = match flux.rpc(&topic("policy_begin"), beginning) {
+    let begun = match flux.rpc(&method_topic("policy_begin"), beginning) {
         Ok(answer) => answer,
         Err(FluxError::Request { errno: libc::ENOSYS, .. }) => return Ok(None),
         Err(error) => return Err(describe_refusal(&error)),
@@ -49,10 +49,10 @@ fn send_push<T: for<'de> Deserialize<'de>>(
     let sent = send_parts(flux, &push, data, owner);
     if sent.is_err() {
         // If the plugin refused a part, it has already ended the push. It drops any other staged push after a minute.
-        let _ = flux.rpc(&topic("policy_abort"), &json!({ "push": push.push }).to_string());
+        let _ = flux.rpc(&method_topic("policy_abort"), &json!({ "push": push.push }).to_string());
     }
     sent?;
-    let answer = flux.rpc(&topic("policy_commit"), &json!({ "push": push.push }).to_string());
+    let answer = flux.rpc(&method_topic("policy_commit"), &json!({ "push": push.push }).to_string());
     let answer = answer.map_err(|error| Failure::Message(error.to_string()))?;
     serde_json::from_str(&answer.unwrap_or_default()).map(Some).map_err(failure)
 }
@@ -127,11 +127,14 @@ impl Sending<'_> {
     }
 
     fn send_request(&self, payload: &str) -> Result<(), Failure> {
-        self.flux.rpc(&topic("policy_part"), payload).map(drop).map_err(|error| describe_refusal(&error))
+        self.flux
+            .rpc(&method_topic("policy_part"), payload)
+            .map(drop)
+            .map_err(|error| describe_refusal(&error))
     }
 }
 
-fn topic(method: &str) -> String {
+fn method_topic(method: &str) -> String {
     format!("job-manager.mf_priority.{method}")
 }
 

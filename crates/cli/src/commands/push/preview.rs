@@ -7,14 +7,14 @@ use crate::ui::words::user_or_id;
 use fairshare_engine::engine::answers::{Preview, RemovedAssociation};
 use fairshare_engine::ids::f58;
 
-/// Returns a preview as lines of text.
+/// Describes a preview, one line for each fact.
 pub(crate) fn describe(preview: &Preview) -> Vec<String> {
     let mut lines = vec![
         format!("the plugin would take it: {}", changes::describe(&preview.changes.difference)),
         format!(
-            "of {} {} would get another priority, {} would move in {}",
-            count(preview.pending, "pending job"),
+            "{} of {} would get another priority, and {} would move in {}",
             preview.repriced,
+            count(preview.pending, "pending job"),
             preview.moved,
             if preview.moved == 1 { "its queue" } else { "their queues" }
         ),

@@ -77,7 +77,7 @@ impl Bins {
         &self.kept
     }
 
-    /// Returns the decay of an association's usage.
+    /// Returns the decay of the usage of association `leaf`, or `None` without the bins of a database.
     pub(super) fn pace_of(&self, leaf: NodeId) -> Option<Pace> {
         let pace = self.pace?;
         Some(Pace { periods: self.kept.get(leaf.index()).copied().unwrap_or(pace.periods), ..pace })
@@ -88,12 +88,12 @@ impl Bins {
         self.pace
     }
 
-    /// Returns (period, usage) of an association.
+    /// Returns the bins of association `leaf`: pairs of period and usage.
     pub(super) fn association_bins(&self, leaf: NodeId) -> &[(i64, f64)] {
         self.of.get(leaf.index()).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Returns the usage for the page, or `None` if no usage is recorded.
+    /// Returns the usage by period that the page shows, or `None` if no usage is recorded.
     pub(super) fn document(&self, tree: &Tree) -> Option<BankBins> {
         let pace = self.pace?;
         let last = self.of.iter().flatten().map(|(period, _)| *period).max()?;

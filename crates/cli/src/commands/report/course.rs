@@ -80,7 +80,8 @@ impl Course {
         Ok(Course::from_jobs(&jobs, tree, zone))
     }
 
-    /// Creates the course of these jobs, each with the index of its association.
+    /// Creates the course of `jobs`, each with the index of its association. Returns `None` if there is no job with a start time, or if the
+    /// jobs span too long a time.
     fn from_jobs(jobs: &[(usize, Charge)], tree: &Tree, zone: &TimeZone) -> Option<Course> {
         let begin = jobs.iter().map(|(_, job)| job.from).filter(|from| *from > 0.0).reduce(f64::min)?;
         let end = jobs.iter().map(|(_, job)| job.to).reduce(f64::max)?;
@@ -139,9 +140,10 @@ fn spread_usage(jobs: &[(usize, Charge)], edges: &[f64]) -> BTreeMap<(usize, usi
 }
 
 impl TimeStep {
-    /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of the zone.
+    /// Returns labels and edges of the steps from `begin` to `end`, in seconds since the epoch. Days are those of `zone`. Returns `None` if
+    /// a time is out of range.
     fn cut_into_steps(self, begin: f64, end: f64, zone: &TimeZone) -> Option<(Vec<String>, Vec<f64>)> {
-        let mut step_start = self.find_step_start(&zoned(begin, zone)?)?;
+        let mut step_start = self.find_step_start(&to_zoned(begin, zone)?)?;
         let (mut labels, mut edges) = (Vec::new(), vec![epoch_seconds(&step_start)]);
         while epoch_seconds(&step_start) < end || labels.is_empty() {
             let next = self.find_step_start(&step_start.checked_add(self.span()).ok()?)?;
@@ -167,7 +169,7 @@ impl TimeStep {
         }
     }
 
-    /// Returns the start of the step that contains `at`.
+    /// Returns the start of the step that contains `at`, or `None` if it is out of range.
     fn find_step_start(self, at: &Zoned) -> Option<Zoned> {
         match self {
             TimeStep::Hour => {
@@ -193,7 +195,7 @@ impl TimeStep {
     }
 }
 
-fn zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
+fn to_zoned(instant: f64, zone: &TimeZone) -> Option<Zoned> {
     let timestamp = Timestamp::from_microsecond((instant * 1e6).round() as i64).ok()?;
     Some(timestamp.to_zoned(zone.clone()))
 }

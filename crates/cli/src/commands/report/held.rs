@@ -68,7 +68,7 @@ struct HeldJobRow {
 /// Asks the plugin. A failure is only noted on the page, because the rest of the page does not depend on the answer.
 pub(super) fn ask(instance: &InstanceArg, input: &Input) -> HeldJobs {
     if input.is_document() && instance.uri.is_none() {
-        return HeldJobs::Unknown("The tree comes from a document: no plugin was asked.".to_owned());
+        return HeldJobs::Unknown("The tree comes from a document, so no plugin was queried.".to_owned());
     }
     match fetch_answer(instance) {
         Ok(Some(answer)) => HeldJobs::Answer(answer),

@@ -47,7 +47,7 @@ pub(super) fn find_outlook(
         return None;
     }
     let explanation = ranking.explain(tree, leaf);
-    let level = why::lost(&explanation)?;
+    let level = why::find_costliest_level(&explanation)?;
     let used = level.detail.usage;
     let even_usage = level.even_usage().filter(|even| *even < used);
     let (own, bins) = (level.node == leaf, recorded.association_bins(leaf));

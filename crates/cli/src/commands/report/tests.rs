@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{build_text, held};
 use crate::html::page;
 use crate::html::page::tests::split_page;
-use crate::tests::golden::{NOW, words};
+use crate::tests::golden::{NOW, make_words};
 use crate::ui::progress::Progress;
 use crate::{Cli, Command};
 use fairshare_engine::engine::answers::{JobsPage, Stats};
@@ -362,7 +362,7 @@ fn held_jobs_are_counted_by_limit_and_bank() {
     ];
     let page: JobsPage =
         serde_json::from_value(json!({"now": NOW, "terms": [], "jobs": jobs, "next": null})).expect("a page");
-    let own = serde_json::to_value(held::summarize_jobs(None, &page, &words())).expect("JSON");
+    let own = serde_json::to_value(held::summarize_jobs(None, &page, &make_words())).expect("JSON");
     assert_eq!((&own["held"], &own["pending"], &own["running"]), (&json!(2), &json!(1), &Value::Null));
     assert_eq!(own["by_limit"], json!([["max-run-jobs-queue", 2], ["max-resource-queue", 1]]));
     assert_eq!(own["by_bank"], json!([["chem", 0, 2], ["phys", 1, 0]]));
@@ -376,7 +376,7 @@ fn held_jobs_are_counted_by_limit_and_bank() {
         "held": [{"bank": "chem", "jobs": 7}], "pending": [{"bank": "phys", "jobs": 4}]
     }))
     .expect("statistics");
-    let all = serde_json::to_value(held::summarize_jobs(Some(&stats), &page, &words())).expect("JSON");
+    let all = serde_json::to_value(held::summarize_jobs(Some(&stats), &page, &make_words())).expect("JSON");
     assert_eq!((&all["held"], &all["running"], &all["more"]), (&json!(7), &json!(3), &json!(5)));
     assert_eq!(all["by_limit"], json!([["max-run-jobs-queue", 7]]));
     assert_eq!(all["by_bank"], json!([["chem", 0, 7], ["phys", 4, 0]]));

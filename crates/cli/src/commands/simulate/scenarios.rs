@@ -142,7 +142,7 @@ fn parse_limit(key: &str, rest: &str, value: i64) -> Result<Change, String> {
             Ok(Change::Limit { scope: scope.to_owned(), measure: measure.to_owned(), value })
         }
         _ => Err(format!(
-            "{key}: expected limits.SCOPE.MEASURE, as in limits.user.run-cores; scopes are {}, measures {}",
+            "{key}: expected limits.SCOPE.MEASURE, for example limits.user.run-cores; the scopes are {}; the measures are {}",
             SCOPES.join(", "),
             known.join(", ")
         )),
@@ -176,7 +176,7 @@ pub(super) struct Plan {
     pub(super) values: Vec<SettingValue>,
 }
 
-/// Returns all combinations; the last sweep varies fastest.
+/// Returns all combinations of the values in `sweeps`; the last sweep varies fastest.
 pub(super) fn combine_sweeps(sweeps: &[Sweep], site: Policy) -> Result<Vec<Plan>, Failure> {
     let many = sweeps.iter().map(|sweep| sweep.values.len()).try_fold(1usize, usize::checked_mul);
     if many.is_none_or(|many| many > MOST) {

@@ -101,7 +101,7 @@ pub(super) fn from_document(loaded: &Loaded, is_chosen: bool) -> Result<PolicyDa
     Ok(data)
 }
 
-/// Returns the number in `17` or `user17`, which is the user's number in a trace.
+/// Returns the number in `17` or `user17`, which is the user's number in a trace. Returns `None` for any other name.
 fn parse_user_number(name: &str) -> Option<i64> {
     let digits = name.strip_prefix("user").unwrap_or(name);
     digits.parse().ok().filter(|uid| (0..NUMBERED_FROM).contains(uid))

@@ -181,19 +181,19 @@ mod tests {
         assert_eq!((history.trace.jobs().len(), history.skipped), (0, 2));
     }
 
-    /// At such times, adding a second does not change the number, so the replay would never end.
+    /// If a submit time were as large as 1e18 s, adding a second would not change the number, so the replay would never end.
     #[test]
     fn an_invalid_number_is_reported_with_its_line() {
         let line = |submit: &str, wait: &str, run: &str, user: &str| {
             parse(&format!("; x\n1 {submit} {wait} {run} 6 -1 -1 8 1e300 -1 1 {user} 3 -1 2 -1 -1 -1\n"))
         };
-        for (submit, wait, run, user, told) in [
+        for (submit, wait, run, user, message) in [
             ("1e18", "0", "9", "7", "the submit time is 1e18 s; at most 1e11 s are read"),
             ("0", "1e308", "9", "7", "the wait is 1e308 s; at most 1e11 s are read"),
             ("0", "0", "4294967295", "7", "the run time is 4.294967295e9 s; at most 3.15576e8 s are read"),
             ("0", "0", "9", "4294967295", "the user is 4294967295; expected at most 4294967294"),
         ] {
-            assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {told}"));
+            assert_eq!(line(submit, wait, run, user).err().unwrap(), format!("line 2: {message}"));
         }
         let most = line("1e11", "1e11", "3.15576e8", "4294967294").unwrap();
         assert_eq!((most.trace.jobs().len(), most.waits), (1, (1, 1e11)));

@@ -61,7 +61,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// Returns a sentence about the decayed usage.
+    /// Returns a sentence about the decayed usage, or `None` if the plugin has no usage of the association.
     fn describe_usage(&self, association: &AssociationStanding, standing: &Standings) -> Option<String> {
         let used = usage_unit(standing).amount(association.usage?);
         let unit = if standing.in_node_seconds { "" } else { ", in the site's unit" };
@@ -86,7 +86,7 @@ impl Teller<'_> {
                 Cell::Text(limit_name(limit)),
                 limit.used.map_or(Cell::None, Cell::Count),
                 Cell::Count(most),
-                Cell::Text(measure(limit).to_owned()),
+                Cell::Text(measure_name(limit).to_owned()),
                 limit.reserved.filter(|reserved| *reserved > 0).map_or(Cell::None, Cell::Count),
                 limit.used.map_or(Cell::None, |used| {
                     Cell::Text(draw_limit_bar(used + limit.reserved.unwrap_or(0), most))
@@ -229,7 +229,7 @@ fn shows_only_own(standing: &Standings) -> bool {
         && standing.associations.iter().all(|association| association.levels.len() <= 1)
 }
 
-/// Returns a sentence about the place.
+/// Returns a sentence about the place of the association in the ranking.
 fn describe_place(association: &AssociationStanding, standing: &Standings, name: &str) -> String {
     let fairshare = association.fairshare.map(|fairshare| format!("fair-share {fairshare:.6}"));
     let with = |text: String| match &fairshare {
@@ -300,13 +300,13 @@ fn limit_name(limit: &LimitShown) -> String {
     }
 }
 
-/// Returns the unit of usages.
+/// Returns the unit in which `standing` gives usages.
 pub(super) fn usage_unit(standing: &Standings) -> Unit {
     if standing.in_node_seconds { Unit::NodeSeconds } else { Unit::Unknown }
 }
 
 /// Returns the measure of a limit.
-fn measure(limit: &LimitShown) -> &str {
+fn measure_name(limit: &LimitShown) -> &str {
     match limit.measure.as_ref() {
         "" => "jobs",
         measure => measure,

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Screens of a standing.
 
-use crate::tests::golden::{check, screen, standing, words};
+use crate::tests::golden::{check, make_screen, make_standing_answer, make_words};
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::Standings;
 use serde_json::{Value, json};
 
-fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
+fn render_screens(name: &str, document: Value, long: bool, caller: u32) -> String {
     let standing: Standings = serde_json::from_value(document).expect("a standing");
     let mut screens = String::new();
     for width in [80, 120] {
-        let (screen, words) = (screen(width), words());
+        let (screen, words) = (make_screen(width), make_words());
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
         teller
@@ -26,28 +26,28 @@ fn screens(name: &str, document: Value, long: bool, caller: u32) -> String {
 
 #[test]
 fn screens_of_standings() {
-    let text = screens("standing", standing(), false, 5001);
+    let text = render_screens("standing", make_standing_answer(), false, 5001);
     assert!(
         text.contains("11th of 18: 10 are ahead of you, tied with 1 other; fair-share 0.421053."),
         "{text}"
     );
-    let text = screens("standing-long", standing(), true, 0);
+    let text = render_screens("standing-long", make_standing_answer(), true, 0);
     assert!(text.contains("11th of 18: 10 are ahead of ann"), "{text}");
     // With public = "own" a bank's limit is shown without its count.
-    let mut own = standing();
+    let mut own = make_standing_answer();
     let of = &mut own["associations"][0];
     of["levels"] = json!([of["levels"][2]]);
     for limit in of["limits"].as_array_mut().expect("limits").iter_mut().filter(|it| it["scope"] == "bank") {
         limit["used"] = Value::Null;
     }
     own["public"] = json!("own");
-    let text = screens("standing-own", own, false, 5001);
+    let text = render_screens("standing-own", own, false, 5001);
     let of_banks: Vec<_> = text.lines().filter(|line| line.contains("-bank")).collect();
     assert!(of_banks.len() == 4 && of_banks.iter().all(|line| !line.contains('[')), "{text}");
-    let mut pushed = standing();
+    let mut pushed = make_standing_answer();
     let of = &mut pushed["associations"][0];
     (of["rank"], of["levels"], of["limits"]) = (Value::Null, json!([]), json!([]));
     pushed["live"] = json!(false);
-    let text = screens("standing-pushed", pushed, false, 5001);
+    let text = render_screens("standing-pushed", pushed, false, 5001);
     assert!(text.contains("No place: the plugin has no tree") && text.contains("No limit is set."), "{text}");
 }

@@ -18,7 +18,7 @@ use crate::ui::messages::remark;
 pub(super) use arguments::Args;
 use arguments::Step;
 use steps::store_all;
-use summary::{print_dry_run, summary};
+use summary::{print_dry_run, summarize_steps};
 
 pub(super) fn run(args: &Args) -> Outcome {
     if !args.dry_run && !args.output.is_table() {
@@ -47,7 +47,7 @@ pub(super) fn run(args: &Args) -> Outcome {
     let verbose = args.verbose || stderr().is_terminal();
     if verbose {
         // The results are stored: a closed standard error is not a failure.
-        let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summary(args, &done));
+        let _ = writeln!(stderr(), "{}: {}", args.database.path().display(), summarize_steps(args, &done));
     }
     if args.includes(Step::Push) {
         let push = Push { found: args.database.found(), wait: args.wait, uri: args.uri.as_deref() };

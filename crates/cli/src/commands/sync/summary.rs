@@ -57,8 +57,8 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
     }
 }
 
-/// Returns the summary line.
-pub(super) fn summary(args: &Args, done: &Done) -> String {
+/// Returns the summary line of the steps in `done`.
+pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
     parts.extend(done.fetched.as_ref().map(Stored::summary));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
@@ -136,7 +136,7 @@ pub(super) fn print_dry_run(args: &Args, done: &Done) -> std::io::Result<()> {
     if total > limit {
         notes.push(format!("and {} more (--limit 0 shows all)", total - limit));
     }
-    notes.push(format!("{}; nothing was stored or sent", summary(args, done)));
+    notes.push(format!("{}; nothing was stored or sent", summarize_steps(args, done)));
     let facts = done.usage.as_ref().map(|plan| Facts::new(&SyncFacts::new(args, &plan.tally)));
     args.output.print(Report {
         facts: facts.transpose()?.unwrap_or_default(),

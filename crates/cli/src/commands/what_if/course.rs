@@ -154,7 +154,7 @@ impl Forecast {
         Ok(UserSteps { of, steps, ranked: ranking.ranked() })
     }
 
-    /// Returns the times of the steps, in seconds from now; the last is the end.
+    /// Returns the times of the steps, in seconds from now; the last time is `length`.
     fn step_times(&self, length: f64) -> Vec<f64> {
         let steps = STEPS as f64;
         match &self.pace {

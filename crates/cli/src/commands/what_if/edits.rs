@@ -198,7 +198,7 @@ fn unknown_name_failure(text: &str) -> Failure {
     Failure::Message(printable(text).into_owned())
 }
 
-/// Returns the bank with this name, or else the association of this user.
+/// Returns the bank `name`, or else the association of the user `name`.
 pub(super) fn find_node(tree: &Tree, name: &str) -> Result<NodeId, Failure> {
     match tree.bank(name) {
         Some(bank) => Ok(bank),

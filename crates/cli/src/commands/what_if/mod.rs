@@ -40,7 +40,7 @@ pub(crate) struct Args {
     /// Other shares of a bank, or of a user, with /BANK if in several banks
     #[arg(long, value_name = "NAME=SHARES", value_delimiter = ',', help_heading = "Changes")]
     shares: Vec<Shares>,
-    /// More, less or another usage of a user: alice+=5000nh, alice-=20%, alice/chem=0
+    /// Change a user's usage: alice+=5000nh adds, alice-=20% subtracts, alice/chem=0 sets
     ///
     /// nh means node-hours, if usage counts nodes; % is a part of the user's usage; without a unit, the tree's own unit.
     #[arg(long = "usage", value_name = "USER+=USAGE", value_delimiter = ',', help_heading = "Changes")]

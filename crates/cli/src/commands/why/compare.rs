@@ -82,7 +82,7 @@ impl Site<'_> {
         comparison.verdict
     }
 
-    /// Returns the verdict as a sentence.
+    /// Returns a sentence that says which of `a` and `b` is ahead.
     fn headline(&self, a: NodeId, b: NodeId, verdict: Option<Verdict>) -> String {
         let names = [a, b].map(|node| self.screen.paint(BOLD, &self.full_name(node)));
         let [first, second] = &names;
@@ -170,7 +170,7 @@ impl Site<'_> {
         )
     }
 
-    /// Returns the concluding sentence under rank policies.
+    /// Returns the sentence that concludes a comparison under a rank policy.
     fn reason(&self, one: &Level, other: &Level, equal: bool) -> String {
         let name = self.value_name();
         let (Some(first), Some(second)) = (one.value, other.value) else {

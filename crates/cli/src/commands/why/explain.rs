@@ -29,7 +29,7 @@ impl Site<'_> {
         if self.ranking.rank(node).is_some() {
             self.ahead(node, out)?;
         }
-        self.print_time_to_share(lost(explanation), node, bins, out)?;
+        self.print_time_to_share(find_costliest_level(explanation), node, bins, out)?;
         self.bins(bins, out)
     }
 
@@ -75,7 +75,7 @@ impl Site<'_> {
         if let Some((ahead, _)) = ahead.filter(|_| self.tree.is_active(bank)) {
             self.change(bank, *ahead, out)?;
         }
-        self.print_time_to_share(lost(explanation), bank, &[], out)
+        self.print_time_to_share(find_costliest_level(explanation), bank, &[], out)
     }
 
     /// Prints the levels, and the level that lowers the fair-share most.
@@ -85,7 +85,7 @@ impl Site<'_> {
         explanation: &Explanation,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let lost = lost(explanation);
+        let lost = find_costliest_level(explanation);
         self.chain(explanation, lost.map(|level| level.node), out)?;
         if self.policy.initial_usage(self.ranking.options()).is_some_and(|usage| usage > 0.0) {
             self.item("(usage without PBS's initial usage, which no sum contains)", out)?;
@@ -185,6 +185,6 @@ impl Site<'_> {
 }
 
 /// Returns the level that lowers the fair-share most, or `None` if no level has used more than its share.
-pub(crate) fn lost(explanation: &Explanation) -> Option<&Level> {
+pub(crate) fn find_costliest_level(explanation: &Explanation) -> Option<&Level> {
     explanation.levels.get(explanation.worst?)
 }

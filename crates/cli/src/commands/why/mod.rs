@@ -15,7 +15,7 @@ use std::io::Write;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::facts::{PolicyFacts, SourceFacts};
 use crate::site::input::rank;
-use crate::site::names::{bank_of, no_user, parts_of};
+use crate::site::names::{bank_of, parts_of, unknown_user_text};
 use crate::ui::figures::{self};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, write_pretty};
@@ -24,7 +24,7 @@ use crate::ui::printable::printable;
 use crate::ui::progress::Progress;
 use crate::ui::suggest::did_you_mean;
 pub(super) use arguments::Args;
-pub(super) use explain::lost;
+pub(super) use explain::find_costliest_level;
 use fairshare::{NodeId, NodeKind, Tree};
 use fairshare_accounting::pipeline::StoredPeriods;
 use fairshare_accounting::store::{Pace, UsageBin};
@@ -57,7 +57,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         levels: if args.long { usize::MAX } else { 24 },
         unit: loaded.unit,
         screen: &screen,
-        pace: pace(args, loaded.pace, now)?,
+        pace: complete_pace(args, loaded.pace, now)?,
         half_life: args.half_life.map(|half_life| half_life.as_secs_f64()).or(loaded.half_life),
         now,
         walk: ranking.pbs_walk(tree),
@@ -75,7 +75,7 @@ pub(super) fn run(args: &Args) -> Outcome {
         if found.is_empty() {
             let missing = match loaded.left_out.iter().any(|bank| bank == name) {
                 true => loaded.no_bank(name),
-                false => missing(tree, name),
+                false => describe_missing_name(tree, name),
             };
             remark(format_args!("{}: {missing}", place.display()));
             return Ok(Answer::No);
@@ -152,7 +152,7 @@ fn find(tree: &Tree, name: &str) -> Vec<NodeId> {
 }
 
 /// Describes why a name was not found, with similar names.
-fn missing(tree: &Tree, name: &str) -> String {
+fn describe_missing_name(tree: &Tree, name: &str) -> String {
     if let Some((user, bank)) = name.split_once('/')
         && let Some(node) = tree.bank(bank)
     {
@@ -181,7 +181,7 @@ fn missing(tree: &Tree, name: &str) -> String {
             }
         })
     });
-    elsewhere.unwrap_or_else(|| no_user(tree, name))
+    elsewhere.unwrap_or_else(|| unknown_user_text(tree, name))
 }
 
 fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeId, Failure> {
@@ -197,7 +197,7 @@ fn single_node(tree: &Tree, (name, found): &(&str, Vec<NodeId>)) -> Result<NodeI
 }
 
 /// Adds the boundaries that are not counted yet and the number of stored periods to the decay of a database.
-fn pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
+fn complete_pace(args: &Args, pace: Option<Pace>, now: f64) -> Result<Option<Pace>, Failure> {
     let (Some(pace), Some(database)) = (pace, args.input.database()) else { return Ok(pace) };
     let mut database = database?;
     let snapshot = database.snapshot().map_err(failure)?;

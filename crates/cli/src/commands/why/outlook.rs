@@ -14,7 +14,8 @@ use fairshare_accounting::store::{Pace, UsageBin};
 const BOUNDARIES: u32 = 3;
 
 impl Site<'_> {
-    /// Returns the place in the order of PBS's scheduler, with usage / target.
+    /// Describes the place of `node` in the order of PBS's scheduler, with usage / target. Returns `None` if that
+    /// order does not contain `node`.
     pub(super) fn walk_place(&self, node: NodeId) -> Option<String> {
         let place = ordinal(self.walk.as_ref()?.place(node)?);
         let ratio = self.ranking.usage_over_target(self.tree, node)?;
@@ -75,7 +76,7 @@ impl Site<'_> {
         Ok(())
     }
 
-    /// Returns the sentence about these changes.
+    /// Returns the sentence about the change that puts `low` before `high`.
     pub(super) fn overtaking(&self, low: &Level, high: &Level, change: Overtake) -> String {
         let had = match low.detail.shares {
             Shares::Count(shares) => number(shares),
@@ -155,12 +156,12 @@ impl Site<'_> {
         )
     }
 
-    /// Returns the decay of an association's usage with these bins.
+    /// Returns the decay of the usage in `bins`, or `None` if the periods are unknown.
     fn pace_of(&self, bins: &[UsageBin]) -> Option<Pace> {
         Some(self.pace?.for_rows(bins.last().map(|bin| bin.period)))
     }
 
-    /// Returns when the usage of these bins is at most `wanted`: seconds from now, and the date.
+    /// Returns when the usage in `bins` is at most `wanted`: seconds from now, and the date. Returns `None` if this never happens.
     fn when_below(&self, wanted: f64, pace: Option<Pace>, bins: &[(i64, f64)]) -> Option<(f64, String)> {
         let seconds = when_below(self.half_life, pace, self.now, wanted, bins)?;
         let half_life = self.half_life.or(pace.map(|pace| pace.half_life()));
@@ -231,8 +232,8 @@ impl Site<'_> {
     }
 }
 
-/// Returns in how many seconds a usage of these (period, usage) has decayed to `wanted` without new usage: continuously with
-/// `half_life`, or else at the period boundaries of `pace`.
+/// Returns in how many seconds the usage in `bins`, pairs of period and usage, has decayed to `wanted` without new usage: continuously with
+/// `half_life`, or else at the period boundaries of `pace`. Returns `None` if this never happens.
 pub(crate) fn when_below(
     half_life: Option<f64>,
     pace: Option<Pace>,

@@ -24,7 +24,7 @@ impl Site<'_> {
         }
     }
 
-    /// Returns the place of a user, and how many are ahead.
+    /// Describes the place of association `node`, and how many associations are ahead.
     pub(super) fn standing(&self, node: NodeId) -> String {
         let Some((fairshare, place)) = self.ranking.fairshare(node).zip(self.ranking.place(node)) else {
             return "inactive, without a fair-share".to_owned();

@@ -15,7 +15,7 @@ const LIMITS = {
 function drawHeld(bank) {
   const held = data.held && data.held.answer;
   if (!held) {
-    const why = data.held ? data.held.unknown : 'The plugin was not asked.';
+    const why = data.held ? data.held.unknown : 'The option --no-jobs was given, so the plugin was not queried.';
     put('held-jobs', element('p', { class: 'empty' }, shown(why)));
     return;
   }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use super::decide::{Cause, Side, Verdict, obstacles, parting};
+use super::decide::{Cause, Side, Verdict, find_fork, list_obstacles};
 use crate::ui::figures::{number, ordinal, percent, ratio, term};
 use crate::ui::rows::{Cell, Rows, Style, column};
 use crate::ui::teller::Teller;
@@ -17,14 +17,14 @@ use fairshare_engine::priority::Term;
 type BothStandings<'a> = Option<(&'a Standings, &'a Standings)>;
 
 impl Verdict {
-    /// Returns the names of the terms that decide.
+    /// Returns the names of the terms of `job` that decide the order.
     pub(crate) fn terms<'a>(&self, job: &'a Why) -> Vec<&'a str> {
         let (Cause::Terms(places) | Cause::Score(places)) = &self.cause else { return Vec::new() };
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         places.iter().filter_map(|at| terms.get(*at)).map(|term| term.name.as_ref()).collect()
     }
 
-    /// Returns true if fair-share is one of these terms.
+    /// Returns true if fair-share is one of the terms that decide the order.
     pub(crate) fn is_of_fairshare(&self, job: &Why) -> bool {
         self.terms(job).contains(&"fairshare")
     }
@@ -47,52 +47,17 @@ pub(in crate::commands) struct JobVerdict<'a> {
 }
 
 impl JobVerdict<'_> {
-    /// Returns the verdict about two jobs of which one has ended.
-    pub(super) fn without_order() -> Self {
-        let cause = "ended".to_owned();
-        JobVerdict {
-            ahead: None,
-            behind: None,
-            cause,
-            terms: Vec::new(),
-            level: None,
-            cannot_run: Vec::new(),
-        }
-    }
-}
-
-/// A level of the tree on which the associations of two jobs differ.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct DecidingLevel {
-    /// The bank above the level.
-    below: Option<String>,
-    /// The banks or users of the level.
-    nodes: [Option<String>; 2],
-    /// The index of the node that is ahead; null if neither is.
-    decides: Option<usize>,
-}
-
-/// Why a job cannot run now.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-struct Obstacle<'a> {
-    id: JobId,
-    code: &'a str,
-    text: String,
-}
-
-/// Returns the verdict for the JSON document.
-pub(super) fn describe_verdict<'a>(
+    /// Returns the JSON document that compares jobs `a` and `b` document.
+pub(super) fn comparison_json(
     a: &'a Why,
     b: &'a Why,
     verdict: &Verdict,
     standings: BothStandings<'_>,
 ) -> JobVerdict<'a> {
-    let (ahead, behind) = ordered(a, b, verdict);
+    let (ahead, behind) = order_by_verdict(a, b, verdict);
     let level = standings.and_then(|(one, other)| {
         let (one, other) = (one.associations.first()?, other.associations.first()?);
-        let (at, side) = parting(&one.levels, &other.levels)?;
+        let (at, side) = find_fork(&one.levels, &other.levels)?;
         let names =
             [one, other].map(|association| association.levels.get(at).map(|level| level.node.name.clone()));
         let below =
@@ -102,7 +67,7 @@ pub(super) fn describe_verdict<'a>(
     });
     let cannot_run = [a, b].into_iter().flat_map(|job| {
         let obstacle = |(code, text)| Obstacle { id: job.id, code, text };
-        obstacles(job).into_iter().map(obstacle).collect::<Vec<_>>()
+        list_obstacles(job).into_iter().map(obstacle).collect::<Vec<_>>()
     });
     let is_decided = verdict.cause != Cause::Neither;
     JobVerdict {
@@ -116,7 +81,7 @@ pub(super) fn describe_verdict<'a>(
 }
 
 /// Describes whether the scheduler compares jobs of the two queues; `None` for jobs of one queue.
-fn about_queues(a: &Why, b: &Why) -> Option<String> {
+fn describe_queues(a: &Why, b: &Why) -> Option<String> {
     let (one, other) = (a.queue.as_ref()?, b.queue.as_ref()?);
     if one == other {
         return None;
@@ -138,7 +103,7 @@ fn about_queues(a: &Why, b: &Why) -> Option<String> {
     })
 }
 
-fn ordered<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) {
+fn order_by_verdict<'a>(a: &'a Why, b: &'a Why, verdict: &Verdict) -> (&'a Why, &'a Why) {
     if verdict.side == Side::First { (a, b) } else { (b, a) }
 }
 
@@ -152,7 +117,7 @@ impl Teller<'_> {
         standings: BothStandings<'_>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let (ahead, behind) = ordered(a, b, verdict);
+        let (ahead, behind) = order_by_verdict(a, b, verdict);
         if a.id == b.id {
             return self.line(
                 &format!("{} is named twice: there is nothing to compare.", self.job_and_owner(a)),
@@ -168,7 +133,7 @@ impl Teller<'_> {
         if let Some(cause) = self.cause(ahead, behind, verdict) {
             self.line(&cause, out)?;
         }
-        if let Some(queues) = about_queues(a, b) {
+        if let Some(queues) = describe_queues(a, b) {
             self.line(&queues, out)?;
         }
         for job in [ahead, behind] {
@@ -212,7 +177,7 @@ impl Teller<'_> {
 
     /// Prints why a job can't run, and until when if that is known.
     fn cannot_run(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
-        let texts: Vec<String> = obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
+        let texts: Vec<String> = list_obstacles(job).iter().map(|(_, text)| self.words.named(text)).collect();
         if texts.is_empty() {
             return Ok(());
         }
@@ -255,7 +220,7 @@ impl Teller<'_> {
     fn deciding_terms(&self, job: &Why, places: &[usize], one: &str, several: &str) -> String {
         let terms = job.posted.as_ref().map(|posted| posted.made.terms.as_slice()).unwrap_or_default();
         let names: Vec<&str> =
-            places.iter().filter_map(|at| terms.get(*at)).map(|term| spoken(&term.name)).collect();
+            places.iter().filter_map(|at| terms.get(*at)).map(|term| name_in_words(&term.name)).collect();
         let text = match names.split_last() {
             Some((last, [])) => format!("{last} {one}"),
             Some((last, others)) => format!("{} and {last} {several}", others.join(", ")),
@@ -337,14 +302,14 @@ impl Teller<'_> {
         let Some((one, other)) = standings else {
             return self.line("The level of the tree at which their associations differ is unknown.", out);
         };
-        let Some((at, side)) = parting(&one.levels, &other.levels) else {
+        let Some((at, side)) = find_fork(&one.levels, &other.levels) else {
             let text = "The plugin has no tree: run \"flux fairshare why USER1 USER2\" on the machine that computes the fair-shares.";
             return self.line(text, out);
         };
         let (Some(mine), Some(theirs)) = (one.levels.get(at), other.levels.get(at)) else { return Ok(()) };
         let above = at.checked_sub(1).and_then(|above| one.levels.get(above));
         let below = above.map_or_else(|| "the root".to_owned(), |level| format!("bank {}", level.node.name));
-        let (mine_is, theirs_is) = (node(mine), node(theirs));
+        let (mine_is, theirs_is) = (describe_node(mine), describe_node(theirs));
         let text = match side {
             Some(Side::First) => {
                 format!("The tree decides right below {below}: {mine_is} comes before {theirs_is}.")
@@ -357,7 +322,7 @@ impl Teller<'_> {
             ),
         };
         self.line(&text, out)?;
-        self.table(levels(&[mine, theirs]), &["shares", "usage"], out)?;
+        self.table(tabulate_levels(&[mine, theirs]), &["shares", "usage"], out)?;
         let place = |association: &AssociationStanding| {
             association.rank.map(|rank| format!("{} of {}", ordinal(rank.place), number(rank.of)))
         };
@@ -369,21 +334,21 @@ impl Teller<'_> {
 }
 
 /// Returns the name of a term for a sentence.
-fn spoken(name: &str) -> &str {
+fn name_in_words(name: &str) -> &str {
     if name == "fairshare" { "fair-share" } else { name }
 }
 
-fn node(level: &LevelShown) -> String {
+fn describe_node(level: &LevelShown) -> String {
     if level.node.kind == "bank" { format!("bank {}", level.node.name) } else { level.node.name.clone() }
 }
 
 /// Returns a table of nodes with shares, usage and value.
-pub(crate) fn levels(nodes: &[&LevelShown]) -> Rows<'static> {
+pub(crate) fn tabulate_levels(nodes: &[&LevelShown]) -> Rows<'static> {
     let rows: Vec<Vec<Cell>> = nodes
         .iter()
         .map(|level| {
             let [share, used, value] = compared_cells(&level.node);
-            vec![Cell::Text(node(level)), level.node.shares.into(), share, used, value]
+            vec![Cell::Text(describe_node(level)), level.node.shares.into(), share, used, value]
         })
         .collect();
     let columns = vec![

@@ -94,7 +94,7 @@ fn is_held_by_urgency(job: &Why) -> bool {
 
 /// Returns the reasons why the scheduler can't start a job, as code and text. A job without such a reason is running, or waits for
 /// its priority or for resources.
-pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
+pub(crate) fn list_obstacles(job: &Why) -> Vec<(&str, String)> {
     if matches!(job.state.as_ref(), "run" | "cleanup") {
         return Vec::new();
     }
@@ -118,12 +118,12 @@ pub(crate) fn obstacles(job: &Why) -> Vec<(&str, String)> {
 
 /// Returns true if only a stopped queue or a score of 0 blocks the job, so that priorities can be compared.
 fn is_comparable(job: &Why) -> bool {
-    obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
+    list_obstacles(job).iter().all(|(code, _)| matches!(*code, "queue-stopped" | "score"))
 }
 
 fn stage(job: &Why) -> Stage {
     // For a score of 0, the deciding terms are found instead.
-    let is_obstructed = obstacles(job).iter().any(|(code, _)| *code != "score");
+    let is_obstructed = list_obstacles(job).iter().any(|(code, _)| *code != "score");
     match job.state.as_ref() {
         "run" | "cleanup" => Stage::Running,
         _ if is_obstructed => Stage::Held,
@@ -133,7 +133,7 @@ fn stage(job: &Why) -> Stage {
 }
 
 fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPriority) -> Verdict {
-    let order = before(one.made.priority, a.id, other.made.priority, b.id);
+    let order = is_ahead(one.made.priority, a.id, other.made.priority, b.id);
     let side = if order { Side::First } else { Side::Second };
     let verdict = |cause| Verdict { side, cause };
     if one.made.priority == other.made.priority {
@@ -147,23 +147,23 @@ fn compare_priorities(a: &Why, one: &PostedPriority, b: &Why, other: &PostedPrio
         Side::Second => (other, b.id, one, a.id),
     };
     let flips = |terms: &[usize]| {
-        let [now_ahead, now_behind] = swapped(ahead, behind, terms);
-        !before(now_ahead, ahead_id, now_behind, behind_id)
+        let [now_ahead, now_behind] = swap_terms(ahead, behind, terms);
+        !is_ahead(now_ahead, ahead_id, now_behind, behind_id)
     };
-    match fewest(ahead, behind, flips) {
+    match find_fewest_swaps(ahead, behind, flips) {
         None => verdict(Cause::Weights),
         Some(terms) if behind.made.outcome() == Some(Outcome::HeldByScore) => verdict(Cause::Score(terms)),
         Some(terms) => verdict(Cause::Terms(terms)),
     }
 }
 
-/// Returns true if the first job is ahead of the second.
-fn before(one: u32, a: JobId, other: u32, b: JobId) -> bool {
+/// Returns true if job `a` with priority `one` is ahead of job `b` with priority `other`.
+fn is_ahead(one: u32, a: JobId, other: u32, b: JobId) -> bool {
     (other, a) < (one, b)
 }
 
 /// Returns the fewest terms, from the largest difference down, whose swap reverses the order, or `None` if no swap does.
-fn fewest(
+fn find_fewest_swaps(
     ahead: &PostedPriority,
     behind: &PostedPriority,
     flips: impl Fn(&[usize]) -> bool,
@@ -185,7 +185,7 @@ fn fewest(
 }
 
 /// Returns the priorities of two jobs after they have swapped the values of these terms.
-pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usize]) -> [u32; 2] {
+pub(super) fn swap_terms(one: &PostedPriority, other: &PostedPriority, terms: &[usize]) -> [u32; 2] {
     let [mut first, mut second] = [one.made.terms.clone(), other.made.terms.clone()];
     for at in terms {
         if let (Some(one), Some(other)) = (first.get_mut(*at), second.get_mut(*at)) {
@@ -202,7 +202,7 @@ pub(super) fn swapped(one: &PostedPriority, other: &PostedPriority, terms: &[usi
 
 /// Returns the index of the first level at which the paths of two associations differ, and the side that is ahead there, if one
 /// is.
-pub(crate) fn parting(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
+pub(crate) fn find_fork(a: &[LevelShown], b: &[LevelShown]) -> Option<(usize, Option<Side>)> {
     let at = a
         .iter()
         .zip(b)

@@ -40,7 +40,7 @@ impl Teller<'_> {
         }
         if !job.holds.is_empty() || !job.carries.is_empty() {
             writeln!(out)?;
-            self.holds(job, out)?;
+            self.print_holds(job, out)?;
         }
         let is_too_large = start.never_fits.is_some();
         let mut others =
@@ -173,7 +173,7 @@ impl Teller<'_> {
         }
         if !posted.made.terms.is_empty() {
             writeln!(out)?;
-            self.table(terms(posted), &[], out)?;
+            self.table(tabulate_terms(posted), &[], out)?;
         }
         let outcome = match posted.made.outcome() {
             Some(Outcome::HeldByScore) => "The sum is 0 or less, which holds the job.",
@@ -212,7 +212,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    fn holds(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
+    fn print_holds(&self, job: &Why, out: &mut dyn Write) -> io::Result<()> {
         if !job.holds.is_empty() {
             self.heading(
                 if job.holds.len() == 1 {
@@ -232,7 +232,7 @@ impl Teller<'_> {
             self.and_more(hold.frees.len(), hold.frees_total, out)?;
         }
         let gone: Vec<&str> =
-            job.carries.iter().map(String::as_str).filter(|name| !holds(job, name)).collect();
+            job.carries.iter().map(String::as_str).filter(|name| !is_holding(job, name)).collect();
         if !gone.is_empty() {
             let text = format!(
                 "Flux still lists {} as a dependency, though the limit no longer holds the job: it stays until the release.",
@@ -295,14 +295,14 @@ impl Teller<'_> {
     }
 }
 
-/// Returns true if a dependency belongs to a limit that holds the job now.
-fn holds(job: &Why, name: &str) -> bool {
+/// Returns true if the dependency `name` belongs to a limit that holds the job now.
+fn is_holding(job: &Why, name: &str) -> bool {
     let limit = RULES.parse(name).map_or(name, |name| name.hold.name());
     job.holds.iter().any(|hold| hold.limit == limit)
 }
 
 /// Returns the terms of a priority, their sum and the result.
-fn terms(posted: &PostedPriority) -> Rows<'static> {
+fn tabulate_terms(posted: &PostedPriority) -> Rows<'static> {
     let mut rows: Vec<Vec<Cell>> = posted
         .made
         .terms

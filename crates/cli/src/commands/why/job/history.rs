@@ -171,7 +171,7 @@ fn note(code: &'static str, text: impl Into<String>) -> Note {
     Note { code: code.into(), text: text.into() }
 }
 
-/// Returns the name of the limit that a dependency belongs to.
+/// Returns the name of the limit that the dependency `description` belongs to, or `None` for any other dependency.
 fn limit_of(description: &str) -> Option<&'static str> {
     RULES.parse(description).map(|name| name.hold.name())
 }
@@ -392,11 +392,11 @@ impl Teller<'_> {
             (None, None) => return Ok(()),
         };
         writeln!(out)?;
-        self.heading(&format!("It waited {} {upto}:", span(history.waited_seconds)), out)?;
+        self.heading(&format!("It waited {} {upto}:", format_span(history.waited_seconds)), out)?;
         // Shorter waits are the time that Flux takes for each job.
         let long = history.waits.iter().filter(|(_, seconds)| **seconds >= 1.0);
         for (cause, seconds) in long {
-            self.item(&format!("{} {}", span(*seconds), cause.text()), out)?;
+            self.item(&format!("{} {}", format_span(*seconds), cause.text()), out)?;
         }
         if !history.holds.is_empty() {
             writeln!(out)?;
@@ -417,7 +417,7 @@ impl Teller<'_> {
                 Cell::Text(hold.name.clone()),
                 Cell::Text(self.words.format_time(hold.from)),
                 hold.until.map_or(Cell::None, |until| Cell::Text(self.words.format_time(until))),
-                hold.seconds.map_or(Cell::None, |seconds| Cell::Text(span(seconds))),
+                hold.seconds.map_or(Cell::None, |seconds| Cell::Text(format_span(seconds))),
             ]
         });
         let columns = vec![
@@ -459,6 +459,6 @@ impl Teller<'_> {
     }
 }
 
-fn span(seconds: f64) -> String {
+fn format_span(seconds: f64) -> String {
     if seconds < 1.0 { "less than a second".to_owned() } else { duration(seconds.round()) }
 }

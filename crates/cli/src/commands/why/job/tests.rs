@@ -3,19 +3,22 @@
 
 use serde_json::{Value, json};
 
-use super::decide::{Cause, Side, decide, obstacles, swapped};
+use super::decide::{Cause, Side, decide, list_obstacles, swap_terms};
 use super::ended::PastOrPresentJob;
 use super::history::{WaitCause, read_history};
 use super::{is_job, may_be_job};
 use crate::plugin::scheduling::StartFacts;
-use crate::tests::golden::{EVIL, NOW, check, explained, held, pending, price, screen, standing, words};
+use crate::tests::golden::{
+    EVIL, NOW, check, make_explain_answer, make_held_job, make_pending_job, make_priority, make_screen,
+    make_standing_answer, make_words,
+};
 use crate::ui::teller::Teller;
 use fairshare_engine::accounts::{Weights, ZeroScore};
 use fairshare_engine::engine::answers::{Explained, Standings, Why};
 use fairshare_engine::ids::{BankName, UserId};
 use fairshare_engine::priority::{FACTORS, Factors, MAX_FACTORS, WeightedFactors};
 
-fn job(value: Value) -> Why {
+fn read_job(value: Value) -> Why {
     serde_json::from_value(value).expect("a job")
 }
 
@@ -48,21 +51,21 @@ fn screens_of_one_job() {
         ("bank", 0.0, 0),
         ("urgency", -2.0, 1000),
     ];
-    let mut lagging = pending(22, 5003, EVIL, price(&terms));
+    let mut lagging = make_pending_job(22, 5003, EVIL, make_priority(&terms));
     lagging["exact"]["priority"] = json!(51_000);
     lagging["lag"] =
         json!({"by": 895, "code": "budget", "text": "the refresh touched as many jobs as it may at once"});
     lagging["turn"] = json!({"number": 3, "fairshare": 0.25});
-    let mut no = pending(23, 5001, "chem", price(&[("fairshare", 0.0, 100_000)]));
+    let mut no = make_pending_job(23, 5001, "chem", make_priority(&[("fairshare", 0.0, 100_000)]));
     no["others"] = json!([{"cause": "score", "text": "its score of 0 holds it", "name": null, "at": null}]);
-    let mut urgent = pending(
+    let mut urgent = make_pending_job(
         24,
         5001,
         "chem",
         json!({"priority": 4_294_967_295u64, "outcome": "expedited", "sum": null, "rounded": null, "urgency": 31, "terms": []}),
     );
     urgent["duration"] = Value::Null;
-    let mut bounded = held(25, 5001, EVIL);
+    let mut bounded = make_held_job(25, 5001, EVIL);
     bounded["holds"]
         .as_array_mut()
         .expect("holds")
@@ -71,27 +74,31 @@ fn screens_of_one_job() {
     bounded["latest_reason"] =
         json!({"code": "never", "text": "It is larger than the limit: it will never run as it is."});
     bounded["others"] = json!([]);
-    let mut in_sched = held(26, 5001, "chem");
+    let mut in_sched = make_held_job(26, 5001, "chem");
     (in_sched["state"], in_sched["carries"], in_sched["others"]) = (json!("sched"), json!([]), json!([]));
-    let mut virtual_queue = pending(27, 5001, "chem", price(&terms));
+    let mut virtual_queue = make_pending_job(27, 5001, "chem", make_priority(&terms));
     virtual_queue["parent_queue"] = json!("batch");
     let none = StartFacts::default;
     let estimate = |time| StartFacts { estimated_start: Some(time), ..none() };
     let never_fits = Some("it requests 2 nodes, and queue debug has 1".to_owned());
     for (name, value, start) in [
-        ("held", held(21, 5001, "chem"), none()),
+        ("held", make_held_job(21, 5001, "chem"), none()),
         ("in-sched", in_sched, none()),
         ("lagging", lagging, none()),
         ("score", no, none()),
         ("expedited", urgent, estimate(NOW + 3600.0)),
         ("never", bounded, none()),
         ("virtual-queue", virtual_queue, estimate(NOW - 60.0)),
-        ("never-fits", pending(28, 5001, "chem", price(&terms)), StartFacts { never_fits, ..none() }),
+        (
+            "never-fits",
+            make_pending_job(28, 5001, "chem", make_priority(&terms)),
+            StartFacts { never_fits, ..none() },
+        ),
     ] {
-        let explained: Explained = serde_json::from_value(explained(&[value])).expect("an answer");
+        let explained: Explained = serde_json::from_value(make_explain_answer(&[value])).expect("an answer");
         let mut screens = String::new();
         for width in [80, 120] {
-            let (screen, words) = (screen(width), words());
+            let (screen, words) = (make_screen(width), make_words());
             let mut text = Vec::new();
             (Teller { screen: &screen, words: &words })
                 .explain_job(&explained.jobs[0], &explained, &start, &mut text)
@@ -107,7 +114,7 @@ fn screens_of_one_job() {
 }
 
 /// Returns an eventlog of these events. Times are in seconds after the first event.
-fn eventlog(events: &[(f64, &str, Value)]) -> String {
+fn make_eventlog(events: &[(f64, &str, Value)]) -> String {
     let line = |(at, name, context): &(f64, &str, Value)| {
         json!({"timestamp": NOW - 7200.0 + at, "name": name, "context": context}).to_string() + "\n"
     };
@@ -117,7 +124,7 @@ fn eventlog(events: &[(f64, &str, Value)]) -> String {
 fn eventlog_of_a_job_that_ran() -> String {
     let dependency = |name: &str| json!({ "description": name });
     let priority = |priority: u64| json!({ "priority": priority });
-    eventlog(&[
+    make_eventlog(&[
         (0.0, "submit", json!({"userid": 5001, "urgency": 16, "flags": 0, "version": 1})),
         (0.5, "dependency-add", dependency("max-running-jobs-user-limit")),
         (0.5, "dependency-add", dependency("begin-time=1.5")),
@@ -188,7 +195,7 @@ fn the_history_of_a_job_has_its_waits_by_cause_its_holds_and_its_priorities() {
 
 #[test]
 fn a_job_that_never_ran_waited_until_its_exception() {
-    let log = eventlog(&[
+    let log = make_eventlog(&[
         (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
         (1.0, "dependency-add", json!({"description": "max-run-jobs-queue"})),
         (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
@@ -263,21 +270,21 @@ fn screens_of_two_jobs_of_which_one_has_ended() {
 #[test]
 fn screens_of_an_ended_job() {
     let history = read_history(&eventlog_of_a_job_that_ran()).expect("a history");
-    let mut ended = pending(29, 5001, EVIL, Value::Null);
+    let mut ended = make_pending_job(29, 5001, EVIL, Value::Null);
     ended["state"] = json!("inactive");
     let mut screens = String::new();
     for width in [80, 120] {
-        let (screen, words) = (screen(width), words());
+        let (screen, words) = (make_screen(width), make_words());
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
-        teller.explain_ended(&job(ended.clone()), &history, &mut text).expect("written");
+        teller.explain_ended(&read_job(ended.clone()), &history, &mut text).expect("written");
         screens.push_str(&format!("===== {width} columns\n{}", String::from_utf8(text).expect("text")));
     }
     check("why-job-ended", 120, &screens);
 }
 
-fn standings() -> [Standings; 2] {
-    let ann: Standings = serde_json::from_value(standing()).expect("a standing");
+fn make_standings() -> [Standings; 2] {
+    let ann: Standings = serde_json::from_value(make_standing_answer()).expect("a standing");
     let mut ben = ann.clone();
     let of = &mut ben.associations[0];
     (of.userid, of.bank) = (UserId(5002), BankName::from("phys"));
@@ -294,29 +301,29 @@ fn standings() -> [Standings; 2] {
 #[test]
 fn screens_of_two_jobs() {
     let chem = |fairshare: f64, queue: f64, urgency: f64| {
-        price(&[
+        make_priority(&[
             ("fairshare", fairshare, 100_000),
             ("queue", queue, 10_000),
             ("urgency", urgency, 1000),
             ("size", 0.5, 0),
         ])
     };
-    let a = pending(21, 5001, "chem", chem(0.4, 1.0, 0.0));
+    let a = make_pending_job(21, 5001, "chem", chem(0.4, 1.0, 0.0));
     let stopped = |id: u64| {
-        let mut job = pending(id, 5002, "phys", chem(0.5 + id as f64 / 100.0, 0.0, 0.0));
+        let mut job = make_pending_job(id, 5002, "phys", chem(0.5 + id as f64 / 100.0, 0.0, 0.0));
         job["others"] = json!([{"cause": "queue-stopped", "text": "queue debug is stopped: for repair", "name": null, "at": null}]);
         job
     };
-    let mut depends = pending(28, 5001, "chem", Value::Null);
+    let mut depends = make_pending_job(28, 5001, "chem", Value::Null);
     depends["others"] = json!([{"cause": "dependency", "text": "job 17 has to end successfully first (afterok); job 17 is running", "name": "after-success=17", "at": null}]);
     let rows = [
-        ("fairshare", pending(22, 5002, "phys", chem(0.9, 0.0, 0.0))),
-        ("together", pending(23, 5002, "phys", chem(0.3, 0.0, -5.0))),
-        ("held", held(24, 5002, EVIL)),
-        ("equal", pending(25, 5001, "chem", chem(0.4, 1.0, 0.0))),
+        ("fairshare", make_pending_job(22, 5002, "phys", chem(0.9, 0.0, 0.0))),
+        ("together", make_pending_job(23, 5002, "phys", chem(0.3, 0.0, -5.0))),
+        ("held", make_held_job(24, 5002, EVIL)),
+        ("equal", make_pending_job(25, 5001, "chem", chem(0.4, 1.0, 0.0))),
         ("stopped", stopped(26)),
         ("both-stopped", stopped(26)),
-        ("neither", held(27, 5002, EVIL)),
+        ("neither", make_held_job(27, 5002, EVIL)),
     ];
     for (name, b) in rows {
         let a = match name {
@@ -324,9 +331,9 @@ fn screens_of_two_jobs() {
             "neither" => depends.clone(),
             _ => a.clone(),
         };
-        let explained: Explained = serde_json::from_value(explained(&[a, b])).expect("an answer");
-        let [one, other] = standings();
-        let (screen, words) = (screen(80), words());
+        let explained: Explained = serde_json::from_value(make_explain_answer(&[a, b])).expect("an answer");
+        let [one, other] = make_standings();
+        let (screen, words) = (make_screen(80), make_words());
         let verdict = decide(&explained.jobs[0], &explained.jobs[1]);
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
@@ -339,9 +346,10 @@ fn screens_of_two_jobs() {
 
 #[test]
 fn what_decides() {
-    let terms =
-        |fairshare: f64, queue: f64| price(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)]);
-    let plain = |id, price| job(pending(id, 5001, "chem", price));
+    let terms = |fairshare: f64, queue: f64| {
+        make_priority(&[("fairshare", fairshare, 100_000), ("queue", queue, 10_000)])
+    };
+    let plain = |id, price| read_job(make_pending_job(id, 5001, "chem", price));
     let verdict = |a: &Why, b: &Why| {
         let (one, other) = (decide(a, b), decide(b, a));
         assert_ne!(one.side, other.side, "whoever is named first");
@@ -353,44 +361,52 @@ fn what_decides() {
     assert_eq!(verdict(&a, &plain(2, terms(0.45, 0.0))), (Side::First, Cause::Terms(vec![1])));
     assert_eq!(verdict(&a, &plain(2, terms(0.4, 1.0))), (Side::First, Cause::Id));
     assert_eq!(verdict(&a, &plain(2, terms(0.0, 0.0))), (Side::First, Cause::Score(vec![0])));
-    assert_eq!(verdict(&a, &job(held(2, 5001, "chem"))), (Side::First, Cause::Held));
-    let mut running = held(2, 5001, "chem");
+    assert_eq!(verdict(&a, &read_job(make_held_job(2, 5001, "chem"))), (Side::First, Cause::Held));
+    let mut running = make_held_job(2, 5001, "chem");
     running["state"] = json!("run");
     running["holds"] = json!([]);
-    assert_eq!(verdict(&a, &job(running)), (Side::Second, Cause::Runs));
+    assert_eq!(verdict(&a, &read_job(running)), (Side::Second, Cause::Runs));
     let urgent = |priority: u64, outcome: &str| json!({"priority": priority, "outcome": outcome, "sum": null, "rounded": null, "urgency": 31, "terms": []});
     assert_eq!(verdict(&a, &plain(2, urgent(4_294_967_295, "expedited"))), (Side::Second, Cause::Urgency));
     assert_eq!(verdict(&a, &plain(2, urgent(0, "held-by-urgency"))), (Side::First, Cause::Urgency));
     let kept = |id: u64, cause: &str, posted: Value| {
-        let mut job = pending(id, 5001, "chem", posted);
+        let mut job = make_pending_job(id, 5001, "chem", posted);
         job["others"] =
             json!([{"cause": cause, "text": format!("because of {cause}"), "name": null, "at": null}]);
         job
     };
     // A job that can't run is behind one that can, whatever its priority.
     for cause in ["queue-stopped", "urgency", "dependency", "begin-time", "association"] {
-        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        let higher = read_job(kept(2, cause, terms(0.9, 1.0)));
         assert_eq!(verdict(&a, &higher), (Side::First, Cause::Held), "{cause}");
-        assert_eq!(obstacles(&higher), [(cause, format!("because of {cause}"))]);
-        assert_eq!(decide(&job(held(3, 5001, "chem")), &higher).cause, Cause::Neither, "{cause}");
+        assert_eq!(list_obstacles(&higher), [(cause, format!("because of {cause}"))]);
+        assert_eq!(
+            decide(&read_job(make_held_job(3, 5001, "chem")), &higher).cause,
+            Cause::Neither,
+            "{cause}"
+        );
     }
     for cause in ["resources", "queue-disabled"] {
-        let higher = job(kept(2, cause, terms(0.9, 1.0)));
+        let higher = read_job(kept(2, cause, terms(0.9, 1.0)));
         assert_eq!(verdict(&a, &higher), (Side::Second, Cause::Terms(vec![0])), "{cause}");
-        assert_eq!(obstacles(&higher), []);
+        assert_eq!(list_obstacles(&higher), []);
     }
     // In stopped queues both keep their order.
-    let stopped = [(1, 0.4), (2, 0.9)].map(|(id, value)| job(kept(id, "queue-stopped", terms(value, 1.0))));
+    let stopped =
+        [(1, 0.4), (2, 0.9)].map(|(id, value)| read_job(kept(id, "queue-stopped", terms(value, 1.0))));
     assert_eq!(verdict(&stopped[0], &stopped[1]), (Side::Second, Cause::Terms(vec![0])));
-    assert_eq!(decide(&job(held(2, 5001, "chem")), &job(held(3, 5001, "chem"))).cause, Cause::Neither);
+    assert_eq!(
+        decide(&read_job(make_held_job(2, 5001, "chem")), &read_job(make_held_job(3, 5001, "chem"))).cause,
+        Cause::Neither
+    );
     // Three equal differences: one does not reverse the order, two do.
-    let three = |value: f64| price(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
+    let three = |value: f64| make_priority(&[("a", value, 10), ("b", value, 10), ("c", value, 10)]);
     assert_eq!(
         verdict(&plain(1, three(2.0)), &plain(2, three(1.0))),
         (Side::First, Cause::Terms(vec![0, 1]))
     );
     // The values are equal, the weights differ.
-    let other = price(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
+    let other = make_priority(&[("fairshare", 0.4, 200_000), ("queue", 1.0, 10_000)]);
     assert_eq!(verdict(&a, &plain(2, other)), (Side::Second, Cause::Weights));
     // Priorities that are cut to the highest value are equal.
     let mut most = [terms(60_000.0, 0.0), terms(70_000.0, 0.0)];
@@ -404,11 +420,11 @@ fn what_decides() {
 #[test]
 fn the_age_of_a_job_does_not_outweigh_a_score_of_0() {
     // With the fair-shares exchanged, the other terms of the first job sum to less than 0: its age does not count.
-    let terms = |fairshare: f64, age: f64| price(&[("fairshare", fairshare, 10), ("age", age, 100)]);
+    let terms = |fairshare: f64, age: f64| make_priority(&[("fairshare", fairshare, 10), ("age", age, 100)]);
     let [a, b] = [(1, terms(0.4, 1.0)), (2, terms(-0.5, 0.5))]
-        .map(|(id, price)| job(pending(id, 5001, "chem", price)));
+        .map(|(id, price)| read_job(make_pending_job(id, 5001, "chem", price)));
     let [one, other] = [&a, &b].map(|job| job.posted.as_ref().expect("a priority"));
-    assert_eq!(swapped(one, other, &[0]), [0, 54]);
+    assert_eq!(swap_terms(one, other, &[0]), [0, 54]);
 }
 
 proptest::proptest! {
@@ -427,11 +443,11 @@ proptest::proptest! {
         let named: Vec<(&str, i64)> = FACTORS.iter().map(|factor| factor.name).zip(weights).collect();
         let [one, other] = jobs.map(|values| {
             let terms: Vec<_> = named.iter().zip(values).map(|((name, weight), value)| (*name, value, *weight)).collect();
-            let mut price = price(&terms);
+            let mut price = make_priority(&terms);
             if is_raised {
                 price["outcome"] = json!("raised");
             }
-            job(pending(1, 5001, "x", price)).posted.expect("a priority")
+            read_job(make_pending_job(1, 5001, "x", price)).posted.expect("a priority")
         });
         for at in &places {
             (jobs[0][*at], jobs[1][*at]) = (jobs[1][*at], jobs[0][*at]);
@@ -439,7 +455,7 @@ proptest::proptest! {
         let weighed = WeightedFactors::new(Factors::default(), &Weights::default(), &named);
         let zero = if is_raised { ZeroScore::Floor } else { ZeroScore::Hold };
         let posted = jobs.map(|values| weighed.explain_values(16, &values, zero).priority);
-        proptest::prop_assert_eq!(swapped(&one, &other, &places), posted);
+        proptest::prop_assert_eq!(swap_terms(&one, &other, &places), posted);
     }
 
     /// Swapping the named terms reverses the order, and fewer of the largest terms do not. The test computes the order in integers,
@@ -452,7 +468,7 @@ proptest::proptest! {
         let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6"];
         let terms = |values: &[i64]| {
             let terms: Vec<_> = values.iter().zip(&ours).zip(names).map(|((value, (_, weight)), name)| (name, *value as f64, *weight)).collect();
-            price(&terms)
+            make_priority(&terms)
         };
         let mine: Vec<i64> = ours.iter().map(|(value, _)| *value).collect();
         let theirs = &theirs[..mine.len()];
@@ -460,7 +476,7 @@ proptest::proptest! {
             let sum = |values: &[i64]| values.iter().zip(&ours).map(|(value, (_, weight))| value * weight).sum::<i64>().max(0);
             sum(mine) >= sum(theirs)
         };
-        let (a, b) = (job(pending(1, 5001, "x", terms(&mine))), job(pending(2, 5002, "y", terms(theirs))));
+        let (a, b) = (read_job(make_pending_job(1, 5001, "x", terms(&mine))), read_job(make_pending_job(2, 5002, "y", terms(theirs))));
         let verdict = decide(&a, &b);
         let before = order(&mine, theirs);
         proptest::prop_assert_eq!(before, verdict.side == Side::First);
