@@ -103,7 +103,7 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
     assert_eq!(counted_until(FIRST + 500.0), FIRST + 400.0);
 }
 
-/// A record with such times once made a usage infinite.
+/// A record that ended at 1e308 s once made a usage infinite.
 #[test]
 fn a_record_with_invalid_times_is_reported_and_not_counted() {
     let site = Site::new("no_times");

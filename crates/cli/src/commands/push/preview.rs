@@ -10,7 +10,7 @@ use fairshare_engine::ids::f58;
 /// Describes a preview, one line for each fact.
 pub(crate) fn describe(preview: &Preview) -> Vec<String> {
     let mut lines = vec![
-        format!("the plugin would take it: {}", changes::describe(&preview.changes.difference)),
+        format!("the plugin would accept the push: {}", changes::describe(&preview.changes.difference)),
         format!(
             "{} of {} would get another priority, and {} would move in {}",
             preview.repriced,

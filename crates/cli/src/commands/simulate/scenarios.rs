@@ -159,7 +159,7 @@ fn parse_setting(key: &str, text: &str) -> Result<Change, String> {
         let own = "policy, scheduler, half-life, zero-score, weights.FACTOR, limits.SCOPE.MEASURE";
         match error.contains("unknown key") {
             true => format!(
-                "unknown key \"{key}\"; known are {own}, {}, and those of [fairshare]: {}",
+                "unknown key \"{key}\"; known are {own}, {}, and the keys of [fairshare]: {}",
                 RECORDS.join(", "),
                 error.rsplit("known are ").next().unwrap_or_default()
             ),
