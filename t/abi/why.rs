@@ -433,7 +433,7 @@ fn a_check_of_a_job_predicts_the_outcome_of_its_submission() {
         ("{\"x\": \"\\u0000\"}", "\\u0000 is not allowed"),
     ] {
         let payload = format!("{{\"jobspec\": {jobspec}}}");
-        let (errno, found) = refused(&site, "check_job", &payload, OWNER);
+        let (errno, found) = expect_refusal(&site, "check_job", &payload, OWNER);
         let text = format!("failed to unpack check_job msg: Protocol error: {reason}");
         assert!(errno == 71 && found.starts_with(&text), "{errno} {found}");
     }

@@ -214,10 +214,7 @@ fn list_banks(stats: &Stats) -> Vec<BankLine> {
 }
 
 /// Returns the number of jobs of each bank, including the banks below it.
-fn count_jobs_below<'a>(
-    loads: &'a [Load],
-    tree: &BankTree<'a>,
-) -> BTreeMap<&'a str, u64> {
+fn count_jobs_below<'a>(loads: &'a [Load], tree: &BankTree<'a>) -> BTreeMap<&'a str, u64> {
     let mut jobs: BTreeMap<&str, u64> = BTreeMap::new();
     for load in loads {
         for bank in tree.path(load.bank.as_deref()) {

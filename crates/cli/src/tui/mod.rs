@@ -182,8 +182,11 @@ fn watch(
                 }
             }
         }
-        let silence =
-            describe_silence(answered.elapsed(), open.refresh.map(|asked| asked.elapsed()), failed.as_deref());
+        let silence = describe_silence(
+            answered.elapsed(),
+            open.refresh.map(|asked| asked.elapsed()),
+            failed.as_deref(),
+        );
         if is_changed || silence != model.silence {
             model.silence = silence;
             terminal.draw(|frame| view::draw(model, look, frame))?;

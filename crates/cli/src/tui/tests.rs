@@ -11,7 +11,7 @@ use ratatui::style::Color;
 use super::gather::snapshot;
 use super::model::{Model, Snapshot, StandingLine, TopPage, Wish};
 use super::view::{TerminalLook, draw};
-use super::{describe_silence, print_once};
+use super::{OpenQuestions, Question, Reply, describe_silence, print_once};
 use crate::plugin::scheduling::StoppedQueues;
 use crate::tests::golden::{check, make_jobs_page, make_standing_answer, make_stats_answer, make_words};
 use fairshare_engine::engine::answers::{JobsPage, Standings, Stats};
@@ -215,17 +215,17 @@ fn a_question_is_not_sent_again_before_its_reply() {
 
 #[test]
 fn a_screen_counts_the_limits_that_it_has_no_room_for() {
-    let mut model = model();
+    let mut model = make_model();
     model.snapshot.held = (1..=12).map(|jobs| (format!("limit-{jobs}"), jobs)).collect();
-    let narrow = drawn(&mut model, (80, 24), false);
+    let narrow = draw_screen(&mut model, (80, 24), false);
     assert!(
         narrow.contains("limit-6 ") && narrow.contains("… 6 more") && !narrow.contains("limit-7 "),
         "{narrow}"
     );
-    let wide = drawn(&mut model, (200, 40), false);
+    let wide = draw_screen(&mut model, (200, 40), false);
     assert!(wide.contains("limit-12 ") && !wide.contains(" more"), "{wide}");
     model.snapshot.held.truncate(7);
-    assert!(drawn(&mut model, (80, 24), false).contains("limit-7 "));
+    assert!(draw_screen(&mut model, (80, 24), false).contains("limit-7 "));
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn draw_overview(model: &mut Model, look: TerminalLook, frame: &mut Frame<'_>, a
 /// Returns the lines of a title and of names with their values. The last line counts the pairs that `area` has no room for.
 fn list_pairs(title: &str, pairs: &[(String, String)], area: Rect, look: TerminalLook) -> Vec<Line<'static>> {
     let room = usize::from(area.width).saturating_sub(2);
-    let title = fitted(title, area.width.saturating_sub(2), look);
+    let title = fit_text(title, area.width.saturating_sub(2), look);
     let mut lines = vec![Line::default(), Line::styled(title, look.style(Tone::Bold))];
     let rows = usize::from(area.height).saturating_sub(lines.len());
     let shown = if pairs.len() > rows { rows.saturating_sub(1) } else { rows };

@@ -47,8 +47,43 @@ pub(in crate::commands) struct JobVerdict<'a> {
 }
 
 impl JobVerdict<'_> {
-    /// Returns the JSON document that compares jobs `a` and `b` document.
-pub(super) fn comparison_json(
+    /// Returns the verdict about two jobs of which one has ended.
+    pub(super) fn without_order() -> Self {
+        let cause = "ended".to_owned();
+        JobVerdict {
+            ahead: None,
+            behind: None,
+            cause,
+            terms: Vec::new(),
+            level: None,
+            cannot_run: Vec::new(),
+        }
+    }
+}
+
+/// A level of the tree on which the associations of two jobs differ.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct DecidingLevel {
+    /// The bank above the level.
+    below: Option<String>,
+    /// The banks or users of the level.
+    nodes: [Option<String>; 2],
+    /// The index of the node that is ahead; null if neither is.
+    decides: Option<usize>,
+}
+
+/// Why a job cannot run now.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct Obstacle<'a> {
+    id: JobId,
+    code: &'a str,
+    text: String,
+}
+
+/// Returns the verdict for the JSON document.
+pub(super) fn describe_verdict<'a>(
     a: &'a Why,
     b: &'a Why,
     verdict: &Verdict,

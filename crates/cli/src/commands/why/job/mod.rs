@@ -138,7 +138,7 @@ pub(super) fn run(args: &Args) -> Outcome {
             teller.compare_jobs(a, b, &verdict, levels, &mut text)?;
             if let Value::Object(document) = &mut document {
                 let verdict = describe_verdict(a, b, &verdict, levels);
-                document.insert("verdict".to_owned(), serde_json::comparison_json(verdict).map_err(failure)?);
+                document.insert("verdict".to_owned(), serde_json::to_value(verdict).map_err(failure)?);
             }
         }
         _ => {

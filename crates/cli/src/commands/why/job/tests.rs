@@ -214,7 +214,7 @@ fn a_job_that_never_ran_waited_until_its_exception() {
 fn a_memo_before_a_priority_gives_its_cause() {
     let memo = |fairshare: f64| json!({ "fairshare": fairshare });
     let priority = |priority: u64| json!({ "priority": priority });
-    let log = eventlog(&[
+    let log = make_eventlog(&[
         (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
         (1.0, "depend", Value::Null),
         (1.0, "memo", memo(0.5)),
@@ -242,11 +242,11 @@ fn a_memo_before_a_priority_gives_its_cause() {
 fn screens_of_two_jobs_of_which_one_has_ended() {
     let history = || read_history(&eventlog_of_a_job_that_ran());
     let (mut ended, mut runs) =
-        (pending(29, 5001, EVIL, Value::Null), pending(31, 5002, "chem", Value::Null));
+        (make_pending_job(29, 5001, EVIL, Value::Null), make_pending_job(31, 5002, "chem", Value::Null));
     (ended["state"], runs["state"]) = (json!("inactive"), json!("run"));
-    let waits = pending(30, 5002, "chem", price(&[("fairshare", 0.421_053, 100_000)]));
-    let past = |value: &Value, history| PastOrPresentJob { job: job(value.clone()), history };
-    let never = read_history(&eventlog(&[
+    let waits = make_pending_job(30, 5002, "chem", make_priority(&[("fairshare", 0.421_053, 100_000)]));
+    let past = |value: &Value, history| PastOrPresentJob { job: read_job(value.clone()), history };
+    let never = read_history(&make_eventlog(&[
         (0.0, "submit", json!({"userid": 5001, "urgency": 16})),
         (61.0, "exception", json!({"type": "cancel", "severity": 0, "note": ""})),
         (62.0, "clean", Value::Null),
@@ -258,7 +258,7 @@ fn screens_of_two_jobs_of_which_one_has_ended() {
         ("the eventlog of the running job is not readable", [past(&runs, None), past(&ended, history())]),
         ("both have ended", [past(&ended, history()), past(&ended, history())]),
     ] {
-        let (screen, words) = (screen(80), words());
+        let (screen, words) = (make_screen(80), make_words());
         let mut text = Vec::new();
         let teller = Teller { screen: &screen, words: &words };
         teller.explain_without_order(&jobs, &mut text).expect("written");

@@ -131,11 +131,11 @@ fn reservations_of_released_jobs_are_shown_separately_from_running_jobs() {
 /// User 7 has had no job in bank A, so the association counts in no scope yet.
 #[test]
 fn why_suggests_no_bank_whose_limit_is_full() {
-    let full = |name| limit(bank(name), None, "run-sched-jobs", 1);
+    let full = |name| limit(bank_target(name), None, "run-sched-jobs", 1);
     let mut host = make_site(vec![full("A"), full("B")]);
-    let first = host.submit(job(8, "A", 0)).unwrap();
-    host.submit(job(7, "B", 0)).unwrap();
-    let held = host.submit(job(7, "B", 0)).unwrap();
+    let first = host.submit(make_job(8, "A", 0)).unwrap();
+    host.submit(make_job(7, "B", 0)).unwrap();
+    let held = host.submit(make_job(7, "B", 0)).unwrap();
     let suggested = |host: &Host| {
         let helps = super::super::why::explain_job(host, held).helps;
         helps.into_iter().find(|help| help.code == "bank").map(|help| help.text)
