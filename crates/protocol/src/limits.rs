@@ -48,9 +48,15 @@ fn read_table(members: &Members<'_>) -> Result<Vec<SiteLimit>, String> {
     }
     let target = Target::parse(&kind, &name)?;
     let queue = text("queue")?.filter(|queue| !queue.is_empty()).map(|queue| QueueName::from(queue.as_str()));
-    if queue.is_some() && matches!(target, Target::User(_) | Target::EachUser) {
-        return Err("queue: limits on users apply across all queues; remove this key".to_owned());
-    }
+    let queue = match &target {
+        Target::Queue(named) if queue.as_ref().is_none_or(|queue| queue == named) => Some(named.clone()),
+        Target::Queue(_) | Target::EachQueue if queue.is_some() => {
+            return Err(
+                "queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned()
+            );
+        }
+        _ => queue,
+    };
     let is_given = match text("counts")?.as_deref() {
         None | Some("asked") => false,
         Some("given") => true,
@@ -131,6 +137,8 @@ mod tests {
     #[test]
     fn written_limits_are_read_back() {
         let text = r#"[{"scope": "user", "name": "*", "run-gpus": 16, "run-sched-jobs": 0},
+                       {"scope": "user", "name": "7", "queue": "q", "run-jobs": 2},
+                       {"scope": "queue", "name": "*", "run-jobs": 4}, {"scope": "queue", "name": "q", "run-jobs": 5},
                        {"scope": "association", "name": "7/a", "queue": "q", "counts": "given", "run-cores": 9}]"#;
         let value: &RawValue = serde_json::from_str(text).unwrap();
         let limits = read(value, LIMITS).unwrap();
@@ -170,8 +178,16 @@ mod tests {
                 ".run-gpus: expected an integer from 0, got string".to_owned(),
             ),
             (
-                r#"[{"scope": "user", "name": "*", "queue": "q", "run-gpus": 1}]"#,
-                ".queue: limits on users apply across all queues; remove this key".to_owned(),
+                r#"[{"scope": "queue", "name": "p", "queue": "q", "run-gpus": 1}]"#,
+                ".queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned(),
+            ),
+            (
+                r#"[{"scope": "queue", "name": "*", "queue": "q", "run-gpus": 1}]"#,
+                ".queue: the key \"name\" names the queue of scope \"queue\"; remove this key".to_owned(),
+            ),
+            (
+                r#"[{"scope": "queue", "name": "", "run-gpus": 1}]"#,
+                ".name: expected a queue, got an empty string".to_owned(),
             ),
             (
                 r#"[{"scope": "association", "name": "*", "run-nodes": 1}]"#,

@@ -28,7 +28,9 @@ Examples:
   flux fairshare limit set bank '*' run-gpus=96      every bank without banks below it
   flux fairshare limit set bank small run-gpus=4     this bank, instead of the limit on every bank
   flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
-  flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only";
+  flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only
+  flux fairshare limit set user '*' --queue debug run-jobs=2        every user in the queue debug
+  flux fairshare limit set queue debug run-nodes=8                  all jobs of the queue debug together";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {
@@ -56,10 +58,10 @@ pub(crate) struct Args {
     /// The action
     #[arg(value_enum, default_value = "show")]
     action: Action,
-    /// The scope: association, bank or user
-    #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user"])]
+    /// The scope: association, bank, user or queue
+    #[arg(value_name = "SCOPE", value_parser = ["association", "bank", "user", "queue"])]
     scope: Option<String>,
-    /// USER/BANK, a bank or a user; * is each one without a limit of its own
+    /// USER/BANK, a bank, a user or a queue; * is each one without a limit of its own
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// The measures and their limits; for unset, the measures alone
@@ -227,8 +229,10 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
         return Err(Failure::Message("MEASURE=VALUE is missing, for example run-nodes=16".to_owned()));
     }
     let target = parse_target(scope, name)?;
-    if args.queue.is_some() && scope == "user" {
-        return Err(Failure::Message("--queue: limits of scope user count jobs of all queues".to_owned()));
+    if args.queue.is_some() && scope == "queue" {
+        return Err(Failure::Message(
+            "--queue: in scope queue, NAME is the queue; remove the option".to_owned(),
+        ));
     }
     let known = measures();
     let parse_measure = |text: &String| {
@@ -281,6 +285,7 @@ fn check_target(snapshot: &Snapshot<'_>, scope: &str, name: &str, queue: &str) -
     let is_there = match (scope, name.split_once('/')) {
         (_, _) if name == "*" => true,
         ("bank", _) => snapshot.has_bank(name).map_err(failure)?,
+        ("queue", _) => snapshot.has_queue(name).map_err(failure)?,
         ("association", Some((user, bank))) => snapshot.has_user(user, Some(bank)).map_err(failure)?,
         _ => snapshot.has_user(name, None).map_err(failure)?,
     };

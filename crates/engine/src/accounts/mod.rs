@@ -306,6 +306,7 @@ impl Book {
         let others = self.compare(&BookTables { queues: &queues, ..self.tables() }, &TreeChange::default());
         self.note_change(others);
         self.queues = queues;
+        self.note_pushed_queues();
     }
 
     /// Replaces all projects, keeping their order.

@@ -2,9 +2,9 @@
 //! Limits that a site sets in addition to those of flux-accounting.
 //!
 //! They come from a push and from Flux's configuration. If both set the same limit, the push takes precedence. A limit
-//! on each association, bank or user applies only to associations, banks or users without their own limit. The jobs of
-//! a bank include the jobs of all banks below it, if the push contains the parents of banks. A limit on each bank
-//! applies only to banks that have no banks below them.
+//! on each association, bank, user or queue applies only to associations, banks, users or queues without their own limit.
+//! The jobs of a bank include the jobs of all banks below it, if the push contains the parents of banks. A limit on each
+//! bank applies only to banks that have no banks below them. A limit on each queue applies to each pushed queue.
 
 use super::{Book, Queue};
 use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
@@ -27,6 +27,10 @@ pub enum Target {
     User(UserId),
     /// For each user, their jobs in all banks.
     EachUser,
+    /// The jobs in a queue and in its virtual queues.
+    Queue(QueueName),
+    /// For each pushed queue, its jobs.
+    EachQueue,
 }
 
 /// The scope of a limit.
@@ -42,24 +46,36 @@ pub enum Scope {
     BankInQueue,
     /// A user in all banks.
     User,
+    /// A user in all banks, in one queue.
+    UserInQueue,
+    /// A queue.
+    Queue,
 }
 
 impl Scope {
     /// All scopes, in the order of the limit names.
-    pub const ALL: [Scope; 5] =
-        [Scope::Association, Scope::AssociationInQueue, Scope::Bank, Scope::BankInQueue, Scope::User];
+    pub const ALL: [Scope; 7] = [
+        Scope::Association,
+        Scope::AssociationInQueue,
+        Scope::Bank,
+        Scope::BankInQueue,
+        Scope::User,
+        Scope::UserInQueue,
+        Scope::Queue,
+    ];
 }
 
 impl Target {
-    /// Returns the scope of a limit on this target. `is_in_queue` is true if the limit counts jobs in one queue. The
-    /// jobs of a user are never counted by queue.
+    /// Returns the scope of a limit on this target. `is_in_queue` is true if the limit counts jobs in one queue.
     pub fn scope(&self, is_in_queue: bool) -> Scope {
         match (self, is_in_queue) {
             (Target::Association(..) | Target::EachAssociation, false) => Scope::Association,
             (Target::Association(..) | Target::EachAssociation, true) => Scope::AssociationInQueue,
             (Target::Bank(_) | Target::EachBank, false) => Scope::Bank,
             (Target::Bank(_) | Target::EachBank, true) => Scope::BankInQueue,
-            (Target::User(_) | Target::EachUser, _) => Scope::User,
+            (Target::User(_) | Target::EachUser, false) => Scope::User,
+            (Target::User(_) | Target::EachUser, true) => Scope::UserInQueue,
+            (Target::Queue(_) | Target::EachQueue, _) => Scope::Queue,
         }
     }
 
@@ -69,7 +85,8 @@ impl Target {
             Target::Association(..) => Some(Target::EachAssociation),
             Target::Bank(_) => Some(Target::EachBank),
             Target::User(_) => Some(Target::EachUser),
-            Target::EachAssociation | Target::EachBank | Target::EachUser => None,
+            Target::Queue(_) => Some(Target::EachQueue),
+            Target::EachAssociation | Target::EachBank | Target::EachUser | Target::EachQueue => None,
         }
     }
 
@@ -95,6 +112,7 @@ impl Target {
             Target::Association(..) | Target::EachAssociation => "association",
             Target::Bank(_) | Target::EachBank => "bank",
             Target::User(_) | Target::EachUser => "user",
+            Target::Queue(_) | Target::EachQueue => "queue",
         }
     }
 
@@ -104,7 +122,10 @@ impl Target {
             Target::Association(user, bank) => format!("{user}/{bank}"),
             Target::Bank(bank) => bank.to_string(),
             Target::User(user) => user.to_string(),
-            Target::EachAssociation | Target::EachBank | Target::EachUser => "*".to_owned(),
+            Target::Queue(queue) => queue.to_string(),
+            Target::EachAssociation | Target::EachBank | Target::EachUser | Target::EachQueue => {
+                "*".to_owned()
+            }
         }
     }
 
@@ -118,6 +139,9 @@ impl Target {
             ("association", "*") => Ok(Target::EachAssociation),
             ("bank", "*") => Ok(Target::EachBank),
             ("user", "*") => Ok(Target::EachUser),
+            ("queue", "*") => Ok(Target::EachQueue),
+            ("queue", "") => Err("name: expected a queue, got an empty string".to_owned()),
+            ("queue", queue) => Ok(Target::Queue(queue.into())),
             ("bank", "") => Err("name: expected a bank, got an empty string".to_owned()),
             ("bank", bank) => Ok(Target::Bank(bank.into())),
             ("user", id) => user(id).map(Target::User),
@@ -126,7 +150,7 @@ impl Target {
                 _ => Err(format!("name: expected USERID/BANK, got \"{}\"", pair.escape_debug())),
             },
             _ => Err(format!(
-                "scope: expected \"association\", \"bank\" or \"user\", got \"{}\"",
+                "scope: expected \"association\", \"bank\", \"user\" or \"queue\", got \"{}\"",
                 kind.escape_debug()
             )),
         }
@@ -142,6 +166,8 @@ impl fmt::Display for Target {
             Target::EachBank => f.write_str("each bank"),
             Target::User(user) => write!(f, "user {user}"),
             Target::EachUser => f.write_str("each user"),
+            Target::Queue(queue) => write!(f, "queue {queue}"),
+            Target::EachQueue => f.write_str("each queue"),
         }
     }
 }
@@ -165,7 +191,8 @@ pub struct Cap {
 pub struct SiteLimit {
     /// The jobs that are counted together.
     pub target: Target,
-    /// The queue of the counted jobs; `None` counts jobs in all queues and jobs without a queue.
+    /// The queue of the counted jobs; `None` counts jobs in all queues and jobs without a queue. `None` too if the target is
+    /// each queue; if the target is a queue, that queue.
     pub queue: Option<QueueName>,
     /// The amount that is limited.
     pub amount: Amount,
@@ -180,6 +207,8 @@ pub type ScopeCaps = BTreeMap<Amount, Cap>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
+    /// The limits on all jobs of a queue together, by queue.
+    by_queue: BTreeMap<QueueName, ScopeCaps>,
     /// The parent of each bank. Empty if there are no limits on banks.
     parents: BTreeMap<BankName, BankName>,
     /// Banks that have banks below them.
@@ -192,10 +221,12 @@ pub struct SiteLimits {
 pub type QueueParents = BTreeMap<QueueName, QueueName>;
 
 impl SiteLimits {
-    /// Builds the limits in force. If a limit occurs several times, the last occurrence counts.
+    /// Builds the limits in force. If a limit occurs several times, the last occurrence counts. A limit on each queue applies to
+    /// the queues in `queues`.
     pub fn new<'a>(
         limits: impl IntoIterator<Item = &'a SiteLimit>,
         parents: &[(BankName, BankName)],
+        queues: &[QueueName],
         queue_parents: &Arc<QueueParents>,
     ) -> Self {
         let mut all = SiteLimits { queue_parents: Arc::clone(queue_parents), ..SiteLimits::default() };
@@ -207,6 +238,19 @@ impl SiteLimits {
             all.parents = parents.iter().cloned().collect();
             all.inner = parents.iter().map(|(_, parent)| parent.clone()).collect();
         }
+        let caps_on =
+            |target: &Target| all.by_target.get(target).into_iter().flatten().flat_map(|(_, caps)| caps);
+        let mut by_queue: BTreeMap<QueueName, ScopeCaps> = BTreeMap::new();
+        for queue in queues {
+            by_queue.entry(queue.clone()).or_default().extend(caps_on(&Target::EachQueue));
+        }
+        for target in all.by_target.keys() {
+            if let Target::Queue(queue) = target {
+                by_queue.entry(queue.clone()).or_default().extend(caps_on(target));
+            }
+        }
+        by_queue.retain(|_, caps| !caps.is_empty());
+        all.by_queue = by_queue;
         all
     }
 
@@ -259,6 +303,10 @@ impl SiteLimits {
             next = self.parents.get(bank).filter(|_| steps <= self.parents.len());
         }
         self.add_for_target(Target::User(user), &mut found);
+        let on_queue = |(queue, caps): (&QueueName, &ScopeCaps)| {
+            (Target::Queue(queue.clone()), Some(queue.clone()), caps.clone())
+        };
+        found.extend(self.by_queue.iter().map(on_queue));
         found
     }
 
@@ -285,6 +333,8 @@ pub(super) struct LimitSources {
     pub configured: Vec<SiteLimit>,
     /// Banks with their parents.
     pub parents: Vec<(BankName, BankName)>,
+    /// The names of the pushed queues.
+    pub queues: Vec<QueueName>,
     /// The parent of each virtual queue, from Flux's configuration.
     pub queue_parents: Arc<QueueParents>,
     in_force: Arc<SiteLimits>,
@@ -293,8 +343,8 @@ pub(super) struct LimitSources {
 impl LimitSources {
     /// Builds the limits from the sources, and replaces the limits in force if they differ.
     pub fn apply(&mut self) {
-        let all =
-            SiteLimits::new(self.configured.iter().chain(&self.pushed), &self.parents, &self.queue_parents);
+        let limits = self.configured.iter().chain(&self.pushed);
+        let all = SiteLimits::new(limits, &self.parents, &self.queues, &self.queue_parents);
         if all != *self.in_force {
             self.in_force = Arc::new(all);
         }
@@ -339,6 +389,17 @@ impl Book {
         let parent = queue.and_then(|queue| self.limits.in_force.parent_queue(queue));
         let own = queue.and_then(|queue| self.queue(queue));
         own.into_iter().chain(parent.and_then(|parent| self.queue(parent.as_str())))
+    }
+
+    /// Stores the names of the pushed queues for limits on each queue.
+    pub(super) fn note_pushed_queues(&mut self) {
+        let names = || self.queues.keys();
+        if !names().eq(&self.limits.queues) {
+            self.limits.queues = names().cloned().collect();
+            if !self.limits.in_force.is_empty() {
+                self.limits.apply();
+            }
+        }
     }
 
     pub(super) fn set_pushed_limits(&mut self, limits: Vec<SiteLimit>, parents: Vec<(BankName, BankName)>) {

@@ -199,6 +199,7 @@ impl Book {
         self.queues = staged.queues.unwrap_or_default();
         self.projects = staged.projects.unwrap_or_default();
         self.banks = staged.banks.unwrap_or_default();
+        self.note_pushed_queues();
         self.set_pushed_limits(staged.limits, staged.parents);
         self.generation += 1;
         self.latest = difference;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limit scopes: jobs that count together under limits that a site sets on associations, banks and users.
+//! Limit scopes: jobs that count together under limits that a site sets on associations, banks,
+//! users and queues.
 //!
 //! A limit scope is created when an association that belongs to it gets its first job. The ledger assigns scopes to an association when its
 //! first job comes, and again when the limits change.
@@ -153,14 +154,19 @@ impl LimitScopes {
     }
 
     /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first: association and user
-    /// before banks, inner banks before outer banks, one queue before all queues.
+    /// before banks, inner banks before outer banks, banks before all jobs of a queue, one queue before all queues.
     pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
         let limits = Arc::clone(&self.limits);
         let mut on = limits.limits_for(user, bank);
         let targets: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
         on.sort_by_key(|(target, queue, _)| {
+            let breadth = match target {
+                Target::Queue(_) => 2,
+                Target::Bank(_) => 1,
+                _ => 0,
+            };
             let depth = targets.iter().position(|other| other == target);
-            (matches!(target, Target::Bank(_)), depth, queue.is_none())
+            (breadth, depth, queue.is_none())
         });
         on.into_iter()
             .filter_map(|(target, queue, caps)| self.find_or_add_scope(target, queue, caps))

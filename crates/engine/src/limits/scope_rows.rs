@@ -28,8 +28,9 @@ macro_rules! names {
     };
 }
 
+/// Limits on the jobs of a queue end in `-in-queue`, because `max-run-jobs-queue` is a limit of flux-accounting on an association.
 const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
-    names!("association", "association-queue", "bank", "bank-queue", "user");
+    names!("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue");
 
 /// A [`HoldSet`] has a bit for each row.
 const _: () = assert!(NAMES.len() <= MOST_ROWS);
@@ -53,7 +54,10 @@ impl ScopeRow {
     }
 
     fn counts_one_queue(self) -> bool {
-        matches!(self.scope, Scope::AssociationInQueue | Scope::BankInQueue)
+        matches!(
+            self.scope,
+            Scope::AssociationInQueue | Scope::BankInQueue | Scope::UserInQueue | Scope::Queue
+        )
     }
 }
 
@@ -65,6 +69,12 @@ pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
 /// Returns the limits over scopes that count only the jobs of one queue.
 pub fn queue_scope_limits() -> HoldSet {
     list_rows().filter(|row| row.counts_one_queue()).map(ScopeRow::hold).collect()
+}
+
+/// Returns the words that name the queue of a limit after its target; empty if the target names the queue, or if there is no queue.
+fn show_queue(target: &Target, queue: Option<&QueueName>) -> String {
+    let queue = queue.filter(|_| !matches!(target, Target::Queue(_) | Target::EachQueue));
+    queue.map_or(String::new(), |queue| format!(" in queue {queue}"))
 }
 
 /// Returns the text of the rejection if a job of `size` alone exceeds `cap`. A cap on the number of jobs rejects no job.
@@ -93,7 +103,7 @@ pub(super) fn rejection(
         Stage::Scheduled => "be scheduled",
         Stage::RunningAndScheduled => "run or be scheduled",
     };
-    let queue = queue.map_or(String::new(), |queue| format!(" in queue {queue}"));
+    let queue = show_queue(target, queue);
     let most = cap.limit.cap();
     Some(format!(
         "job size ({asked} {unit}) is greater than what may {verb} at once of {target}{queue} ({most} {unit})"
@@ -114,6 +124,8 @@ mod tests {
                 Scope::Bank => "bank",
                 Scope::BankInQueue => "bank-queue",
                 Scope::User => "user",
+                Scope::UserInQueue => "user-queue",
+                Scope::Queue => "in-queue",
             };
             assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
         }
@@ -121,6 +133,6 @@ mod tests {
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
         assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());
-        assert_eq!(queue_scope_limits().row_indices().count(), 2 * Amount::ALL.len());
+        assert_eq!(queue_scope_limits().row_indices().count(), 4 * Amount::ALL.len());
     }
 }

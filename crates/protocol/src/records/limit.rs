@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The records of limits over limit scopes.
 
-use fairshare_engine::accounts::SiteLimit;
+use fairshare_engine::accounts::{SiteLimit, Target};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Limits on one association, bank or user, in the form that the plugin reads, with user ids.
+/// Limits on one association, bank, user or queue, in the form that the plugin reads, with user ids.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct LimitRecord {
-    /// `association`, `bank` or `user`.
+    /// `association`, `bank`, `user` or `queue`.
     pub scope: String,
     /// Name in the scope; `*` means each.
     pub name: String,
@@ -29,7 +29,10 @@ impl From<&SiteLimit> for LimitRecord {
         LimitRecord {
             scope: target.kind().to_owned(),
             name: target.name(),
-            queue: queue.as_ref().map_or(String::new(), ToString::to_string),
+            queue: queue
+                .as_ref()
+                .filter(|_| !matches!(target, Target::Queue(_)))
+                .map_or(String::new(), ToString::to_string),
             counts: cap.is_given.then(|| "given".to_owned()),
             caps: BTreeMap::from([(amount.to_string(), cap.limit.0)]),
         }

@@ -58,13 +58,14 @@ pub(super) const PAGE: &[Part] = &[
         "flux-accounting's limits come with its data. Limits on GPUs, whole banks, and users over all their banks come from \
          flux-fairshare-limit(1), or from tables [[fairshare.limits]]; if both set the same limit, the push counts.",
     ),
-    Entry("scope", "\"association\", \"bank\" or \"user\"."),
+    Entry("scope", "\"association\", \"bank\", \"user\" or \"queue\"."),
     Entry(
         "name",
-        "UID/BANK, a bank, or a user's id. \"*\" stands for each association, bank or user without a limit of its own; of \
-         banks, only for those without child banks.",
+        "UID/BANK, a bank, a user's id, or a queue. \"*\" stands for each association, bank or user without a limit of its own; of \
+         banks, only for those without \
+         child banks; for queues, each for queue of the last push.",
     ),
-    Entry("queue", "With scope association or bank: only jobs in this queue count."),
+    Entry("queue", "With scope association, bank or user: only jobs in this queue count."),
     Entry(
         "counts",
         "\"asked\" or \"given\": whether running jobs count the resources they asked for or those they were allocated.",
@@ -78,7 +79,7 @@ pub(super) const PAGE: &[Part] = &[
         "A job in DEPEND carries one dependency for each limit that it would exceed: max-run-jobs-queue, \
          max-sched-jobs-queue-limit, max-sched-nodes-queue-limit, max-sched-cores-queue-limit, max-resources-queue, \
          max-running-jobs-user-limit, max-sched-jobs-user-limit, max-resources-user-limit, and for limits of the section above \
-         max-MEASURE-SCOPE. Flux accepts each name once per job. So a limit that holds a job again adds a number, for example \
+         max-MEASURE-SCOPE, max-MEASURE-SCOPE-queue or max-MEASURE-in-queue. Flux accepts each name once per job. So a limit that holds a job again adds a number, for example \
          max-sched-jobs-user-limit.2. A job that has left DEPEND before a limit applies to it is held in PRIORITY, or in SCHED at \
          priority 0.",
     ),

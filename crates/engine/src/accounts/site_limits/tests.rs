@@ -33,10 +33,11 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
         limit(Target::User(UserId(8)), None, GPUS, 32),
         limit(Target::Association(UserId(7), "small".into()), None, JOBS, 1),
         limit(Target::EachAssociation, Some("batch"), JOBS, 2),
+        limit(Target::EachUser, Some("batch"), JOBS, 5),
     ];
     let parents = [("science", "root"), ("small", "science"), ("large", "science"), ("other", "root")];
     let parents = parents.map(|(bank, parent)| (bank.into(), parent.into()));
-    let limits = SiteLimits::new(&limits, &parents, &Default::default());
+    let limits = SiteLimits::new(&limits, &parents, &[], &Default::default());
     assert_eq!(
         list_limits(&limits, 7, "small"),
         [
@@ -46,6 +47,7 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
             "bank science in batch: run-gpus=50",
             "bank root: run-gpus=100",
             "user 7: run-gpus=16",
+            "user 7 in batch: run-jobs=5",
         ]
     );
     assert_eq!(
@@ -55,6 +57,7 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
             "bank other: run-jobs=7 run-gpus=96",
             "bank root: run-gpus=100",
             "user 8: run-gpus=32",
+            "user 8 in batch: run-jobs=5",
         ]
     );
     // Bank science has banks below it, so the limits of `EachBank` do not apply to it.
@@ -65,9 +68,33 @@ fn a_job_counts_under_its_bank_and_all_banks_above() {
 #[test]
 fn limits_can_be_listed_if_the_banks_form_a_cycle() {
     let parents = [("a".into(), "b".into()), ("b".into(), "a".into())];
-    let limits =
-        SiteLimits::new(&[limit(Target::Bank("a".into()), None, GPUS, 1)], &parents, &Default::default());
+    let limits = SiteLimits::new(
+        &[limit(Target::Bank("a".into()), None, GPUS, 1)],
+        &parents,
+        &[],
+        &Default::default(),
+    );
     assert!(!list_limits(&limits, 7, "b").is_empty());
+}
+
+#[test]
+fn a_limit_on_each_queue_applies_to_pushed_queues_without_their_own_limit() {
+    let on_batch = limit(Target::Queue("batch".into()), Some("batch"), GPUS, 4);
+    let limits = [limit(Target::EachQueue, None, GPUS, 9), limit(Target::EachQueue, None, JOBS, 3), on_batch];
+    let parents = [("debug".into(), "batch".into())];
+    let queue_parents = Arc::new(QueueParents::from(parents));
+    let limits = SiteLimits::new(&limits, &[], &["batch".into(), "debug".into()], &queue_parents);
+    assert_eq!(
+        list_limits(&limits, 7, "small"),
+        ["queue batch in batch: run-jobs=3 run-gpus=4", "queue debug in debug: run-jobs=3 run-gpus=9"]
+    );
+    let mut book = Book::default();
+    book.set_pushed_limits(vec![limit(Target::EachQueue, None, JOBS, 3)], Vec::new());
+    assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
+    book.set_queues(vec![Queue { name: "batch".into(), ..Queue::default() }]);
+    assert_eq!(list_limits(book.site_limits(), 7, "A"), ["queue batch in batch: run-jobs=3"]);
+    book.set_queues(Vec::new());
+    assert_eq!(list_limits(book.site_limits(), 7, "A"), [""; 0]);
 }
 
 #[test]
@@ -79,12 +106,15 @@ fn a_printed_target_parses_to_itself() {
         Target::EachBank,
         Target::User(UserId(0)),
         Target::EachUser,
+        Target::Queue("batch".into()),
+        Target::EachQueue,
     ] {
         assert_eq!(Target::parse(target.kind(), &target.name()), Ok(target));
     }
     for (kind, name, text) in [
-        ("group", "x", "scope: expected \"association\", \"bank\" or \"user\", got \"group\""),
+        ("group", "x", "scope: expected \"association\", \"bank\", \"user\" or \"queue\", got \"group\""),
         ("bank", "", "name: expected a bank, got an empty string"),
+        ("queue", "", "name: expected a queue, got an empty string"),
         ("user", "alice", "name: expected a user id, got \"alice\""),
         ("user", "4294967295", "name: expected a user id, got \"4294967295\""),
         ("association", "7", "name: expected USERID/BANK, got \"7\""),

@@ -25,7 +25,8 @@ pub struct HoldNow {
     pub measure: Word,
     /// The stage: `running`, `scheduled`, or `both`.
     pub stage: Word,
-    /// The limit scope: `association`, `queue` (the jobs of the association in one queue), `bank`, or `user`.
+    /// The limit scope: `association`, `bank`, `user`, or `queue`. Without a name, `queue` stands for the jobs of the association in one
+    /// queue.
     pub scope: Word,
     /// The name of the scope, as in `[[fairshare.limits]]`; `None` for a limit in the record of an association or a queue.
     pub name: Option<String>,
@@ -230,6 +231,8 @@ fn describe_owner(view: &View<'_>, association: AssociationId, holding: &Holding
         Some(Target::EachBank) => "its bank".to_owned(),
         Some(Target::User(user)) => format!("user {user} over all banks"),
         Some(Target::EachUser) => "its user over all banks".to_owned(),
+        Some(Target::Queue(queue)) => return format!("queue {queue}"),
+        Some(Target::EachQueue) => return "its queue".to_owned(),
     };
     match &holding.queue {
         Some(queue) => format!("{owner}, queue {queue}"),

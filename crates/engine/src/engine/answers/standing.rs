@@ -391,6 +391,11 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
         shown.extend(queue_limits.map(|holding| show(holding, Some(queue))).filter(is_shown));
     }
+    // The use of a limit on a bank or on a queue reveals the use by other users.
+    let is_shared = |target: &Target| {
+        matches!(target, Target::Bank(_) | Target::EachBank | Target::Queue(_) | Target::EachQueue)
+    };
+    let is_open = |target: &Target| open != Open::Own || !is_shared(target);
     let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
         LimitShown {

@@ -82,12 +82,14 @@ fn choose_policy(choices: &mut Choices<'_>) -> Policy {
         record.fairshare = choices.pick(&[0.5, 0.0, 1.0, -1.0, f64::NAN, f64::INFINITY]);
         record
     };
-    let target = |choices: &mut Choices<'_>| match choices.below(6) {
+    let target = |choices: &mut Choices<'_>| match choices.below(8) {
         0 => Target::Association(UserId(7), "A".into()),
         1 => Target::EachAssociation,
         2 => Target::Bank(choices.pick(&["A", "B", "root", "gone"]).into()),
         3 => Target::EachBank,
         4 => Target::User(UserId(7)),
+        5 => Target::Queue(choices.pick(&["q1", "unknown"]).into()),
+        6 => Target::EachQueue,
         _ => Target::EachUser,
     };
     let amounts: Vec<Amount> = Amount::ALL.to_vec();

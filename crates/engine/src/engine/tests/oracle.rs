@@ -38,7 +38,8 @@ fn find_limit_name(name: &str) -> Option<&str> {
             ["run-sched-", "run-", "sched-"].into_iter().find_map(|stage| rest.strip_prefix(stage))?;
         let (measure, scope) = stage.split_once('-')?;
         let is_known = ["jobs", "nodes", "cores", "gpus"].contains(&measure)
-            && ["association", "association-queue", "bank", "bank-queue", "user"].contains(&scope);
+            && ["association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue"]
+                .contains(&scope);
         is_known.then_some(())
     };
     (NAMES.contains(&base) || is_over_scope().is_some()).then_some(base)
@@ -54,6 +55,9 @@ pub struct Oracle {
     associations: BTreeMap<(UserId, BankName), AssociationRecord>,
     default_banks: BTreeMap<UserId, BankName>,
     queues: BTreeMap<String, Queue>,
+    /// The limits of the last push.
+    pushed_limits: Vec<SiteLimit>,
+    /// The limits in force. A limit on each queue is one limit on each pushed queue.
     pub limits: Vec<SiteLimit>,
     strict: StrictQueues,
     parents: BTreeMap<BankName, BankName>,
@@ -118,6 +122,7 @@ impl Oracle {
             }
             Event::Queues(queues) => {
                 self.queues = queues.iter().map(|queue| (queue.name.to_string(), queue.clone())).collect();
+                self.expand_limits();
             }
             _ => {}
         }
@@ -130,7 +135,8 @@ impl Oracle {
         self.apply_event(&Event::Queues(policy.queues.clone()));
         self.weight = None;
         self.apply_event(&Event::Weights(policy.weights.clone()));
-        self.limits = policy.limits.clone();
+        self.pushed_limits = policy.limits.clone();
+        self.expand_limits();
         self.parents = policy.parents.iter().cloned().collect();
     }
 

@@ -127,6 +127,14 @@ fn jobs_of_one_scope_count_together_and_other_jobs_do_not() {
         ),
         (Target::User(UserId(7)), None, "max-run-sched-gpus-user", [true, true, false, true, false]),
         (Target::EachUser, None, "max-run-sched-gpus-user", [true, true, false, true, false]),
+        (Target::EachUser, Some("q1"), "max-run-sched-gpus-user-queue", [true, false, false, true, false]),
+        (
+            Target::Queue("q1".into()),
+            Some("q1"),
+            "max-run-sched-gpus-in-queue",
+            [true, false, true, true, true],
+        ),
+        (Target::EachQueue, None, "max-run-sched-gpus-in-queue", [true, false, true, true, true]),
     ] {
         for ((user, bank, queue), is_held) in others.into_iter().zip(is_held) {
             let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-gpus", 4)]);

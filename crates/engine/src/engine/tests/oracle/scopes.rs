@@ -5,6 +5,22 @@ use super::*;
 use crate::engine::Past;
 
 impl Oracle {
+    /// Replaces each limit on each queue by a limit on each pushed queue without its own limit.
+    pub(super) fn expand_limits(&mut self) {
+        self.limits = self.pushed_limits.clone();
+        self.limits.retain(|limit| limit.target != Target::EachQueue);
+        for limit in self.pushed_limits.iter().filter(|limit| limit.target == Target::EachQueue) {
+            for name in self.queues.keys() {
+                let target = Target::Queue(name.as_str().into());
+                let is_own = |other: &&SiteLimit| other.target == target && other.amount == limit.amount;
+                if !self.pushed_limits.iter().any(|other| is_own(&other)) {
+                    let queue = Some(name.as_str().into());
+                    self.limits.push(SiteLimit { target, queue, ..limit.clone() });
+                }
+            }
+        }
+    }
+
     /// Returns true if `bank` is `above` or a bank below it.
     pub(super) fn is_below(&self, bank: &BankName, above: &BankName) -> bool {
         let mut at = Some(bank);
@@ -33,6 +49,8 @@ impl Oracle {
             }
             Target::User(whose) => *whose == user,
             Target::EachUser => !named(Target::User(user)),
+            Target::Queue(_) => true,
+            Target::EachQueue => false,
         }
     }
 
@@ -51,6 +69,7 @@ impl Oracle {
             Target::EachBank => true,
             Target::Bank(above) => self.is_below(theirs.1, above),
             Target::User(_) | Target::EachUser => mine.0 == theirs.0,
+            Target::Queue(_) | Target::EachQueue => true,
         }
     }
 
@@ -203,6 +222,10 @@ impl Oracle {
 }
 
 pub(super) fn format_limit_name(limit: &SiteLimit) -> String {
-    let queue = if limit.queue.is_some() { "-queue" } else { "" };
-    format!("max-{}-{}{queue}", limit.amount, limit.target.kind())
+    let scope = match (&limit.target, &limit.queue) {
+        (Target::Queue(_) | Target::EachQueue, _) => "in-queue".to_owned(),
+        (target, Some(_)) => format!("{}-queue", target.kind()),
+        (target, None) => target.kind().to_owned(),
+    };
+    format!("max-{}-{scope}", limit.amount)
 }

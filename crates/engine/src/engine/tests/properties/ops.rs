@@ -120,12 +120,17 @@ pub fn any_scope_limits() -> impl Strategy<Value = Vec<SiteLimit>> {
         Just(Target::EachBank),
         (7..9u32).prop_map(|user| Target::User(UserId(user))),
         Just(Target::EachUser),
+        (1..4usize).prop_map(|queue| Target::Queue(QUEUES[queue].unwrap().into())),
+        Just(Target::EachQueue),
     ];
     let amounts: Vec<Amount> = Amount::ALL.to_vec();
     let limit = (target, prop::option::of(0..3usize), prop::sample::select(amounts), 1..7i64, any::<bool>());
     let limit = limit.prop_map(|(target, queue, amount, cap, is_given)| {
-        let is_user = matches!(target, Target::User(_) | Target::EachUser);
-        let queue = queue.filter(|_| !is_user).and_then(|queue| QUEUES[queue + 1]).map(Into::into);
+        let queue = match &target {
+            Target::Queue(queue) => Some(queue.clone()),
+            Target::EachQueue => None,
+            _ => queue.and_then(|queue| QUEUES[queue + 1]).map(Into::into),
+        };
         SiteLimit { target, queue, amount, cap: Cap { limit: Limit(cap), is_given } }
     });
     prop::collection::vec(limit, 0..6).prop_map(|limits| {

@@ -61,6 +61,32 @@ fn a_job_in_a_virtual_queue_that_is_too_large_for_the_parent_is_rejected() {
 }
 
 #[test]
+fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
+    for (target, in_queue) in [(Target::Queue("q1".into()), Some("q1")), (Target::EachQueue, None)] {
+        let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-jobs", 1)]);
+        make_virtual(&mut host);
+        let first = host.submit(job_in_queue(7, "q2")).unwrap();
+        let second = host.submit(job(9, "C", 0)).unwrap();
+        assert_eq!(host.names(second), ["max-run-sched-jobs-in-queue"], "{target}");
+        let why = super::super::why::explain_job(&host, second);
+        let hold = &why.holds[0];
+        assert_eq!((&*hold.scope, hold.name.as_deref(), hold.used), ("queue", Some("q1"), 1));
+        assert_eq!(hold.text, "1 of 1 running and scheduled jobs of queue q1 are in use; this job takes 1");
+        assert_eq!(hold.frees.iter().map(|it| it.id).collect::<Vec<_>>(), [first]);
+        // The limit on each queue applies to the virtual queue too.
+        let third = host.submit(job_in_queue(8, "q2")).unwrap();
+        assert_eq!(host.state(third), Some(State::Depend));
+        host.start_job(first);
+        host.end_job(first);
+        assert_eq!([second, third].map(|id| host.state(id)), [Some(State::Depend), Some(State::Sched)]);
+        host.start_job(third);
+        host.end_job(third);
+        assert_eq!(host.state(second), Some(State::Sched));
+        assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
+    }
+}
+
+#[test]
 fn a_shared_limit_on_a_queue_counts_its_virtual_queues_as_flux_reports_them() {
     let shared = limit(bank_target("root"), Some("q1"), "run-sched-jobs", 1);
     let mut host = make_site(vec![shared]);
