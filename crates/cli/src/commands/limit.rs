@@ -22,6 +22,7 @@ Measures:
   run-jobs, run-nodes, run-cores, run-gpus  of jobs in RUN
   sched-jobs                                of jobs in SCHED
   run-sched-jobs, run-sched-nodes, ...      of both together
+  active-jobs                               of all jobs until they end; more are rejected at submission
 
 Examples:
   flux fairshare limit set user '*' run-gpus=16      every user, over all banks
@@ -30,7 +31,8 @@ Examples:
   flux fairshare limit unset bank small run-gpus     the limit on every bank applies again
   flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only
   flux fairshare limit set user '*' --queue debug run-jobs=2        every user in the queue debug
-  flux fairshare limit set queue debug run-nodes=8                  all jobs of the queue debug together";
+  flux fairshare limit set queue debug run-nodes=8                  all jobs of the queue debug together
+  flux fairshare limit set bank physics active-jobs=5000            reject more submissions of a bank";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {

@@ -95,7 +95,7 @@ impl Target {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
             Stage::Running => measure != Measure::Gpus,
-            Stage::Scheduled => measure == Measure::Jobs,
+            Stage::Scheduled | Stage::Active => measure == Measure::Jobs,
             Stage::RunningAndScheduled => false,
         };
         has_cap && self.scope(is_in_queue) == Scope::Association

@@ -182,6 +182,10 @@ fn queue_rejection(
     }
     let job = job?;
     let stays = job.queue.as_ref().is_some_and(|present| present.as_str() == queue);
+    let wanted = QueueName::from(queue);
+    if let Some(full) = shared.limits().full_of_active_jobs(association, Some(&wanted), Some(job)) {
+        return Some(full_queue_text(queue, full.name()));
+    }
     if !matches!(state, State::Priority | State::Sched) || stays {
         return None;
     }
@@ -200,9 +204,11 @@ fn full_queue_rejection(
     let rules = shared.ledger.rules();
     let of_queue = rules.select_limits(Rule::is_of_queue).or(queue_scope_limits());
     let name = rules.members(exceeded.and(of_queue)).next()?.name();
-    Some(format!(
-        "updating to queue {queue} while it is already at {name} limit is not allowed; try again later"
-    ))
+    Some(full_queue_text(queue, name))
+}
+
+fn full_queue_text(queue: &str, limit: &str) -> String {
+    format!("updating to queue {queue} while it is already at {limit} limit is not allowed; try again later")
 }
 
 /// Returns the text that rejects a change of bank and queue in one update, or `None` if the change is permitted.
@@ -251,6 +257,9 @@ fn bank_rejection(shared: &Shared, id: JobId, user: UserId, state: State, bank: 
             "updating to bank {bank} while it is already at {limit} limit is not allowed; try again later"
         ))
     };
+    if let Some(full) = shared.limits().full_of_active_jobs(wanted, job.queue.as_ref(), Some(job)) {
+        return rejected(full.name());
+    }
     if !limits.max_running_jobs.admits(running, 1) {
         return rejected("max-run-jobs");
     }

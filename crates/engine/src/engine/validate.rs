@@ -7,7 +7,7 @@ use super::{
     shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId};
-use crate::ids::{BankName, UserId};
+use crate::ids::{BankName, QueueName, UserId};
 
 /// The maximum number of a user's banks that a text names or that the engine searches.
 const MAX_NAMED_BANKS: usize = 16;
@@ -79,6 +79,7 @@ pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<
         .forbidden_queue(id, facts.queue)
         .or_else(|| shared.forbidden_project(id, facts.project))
         .or_else(|| active_jobs_rejection(shared, id, association, facts))
+        .or_else(|| active_scope_rejection(shared, id, facts))
         .or_else(uncountable)
         .or_else(|| size_rejection(shared, id, association, facts))
         .or_else(|| move_rejection(shared, id, facts))
@@ -101,6 +102,15 @@ fn active_jobs_rejection(
         let or = other.map_or(String::new(), |other| format!(", or use bank {other}"));
         format!("user has max active jobs; {active} of {most} in bank {bank}: wait until one ends{or}")
     })
+}
+
+/// Returns the text that rejects a new job if a limit over a scope admits no more active jobs.
+fn active_scope_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'_>) -> Option<String> {
+    if facts.state != State::New {
+        return None;
+    }
+    let queue = facts.queue.map(QueueName::from);
+    shared.limits().full_of_active_jobs(id, queue.as_ref(), None).map(|full| full.rejection())
 }
 
 pub(super) fn size_rejection(

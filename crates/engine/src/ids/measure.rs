@@ -54,11 +54,13 @@ pub enum Stage {
     Scheduled,
     /// Running jobs and scheduled jobs. A released job has a reservation only as a scheduled job, so that the job counts once.
     RunningAndScheduled,
+    /// All jobs from their submission to INACTIVE. A limit on active jobs rejects a job at submission, and holds no job.
+    Active,
 }
 
 impl Stage {
     /// All stages, in the order of their values.
-    pub const ALL: [Stage; 3] = [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled];
+    pub const ALL: [Stage; 4] = [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active];
 
     /// Returns the name in the names of amounts.
     pub fn name(self) -> &'static str {
@@ -66,6 +68,7 @@ impl Stage {
             Stage::Running => "run",
             Stage::Scheduled => "sched",
             Stage::RunningAndScheduled => "run-sched",
+            Stage::Active => "active",
         }
     }
 
@@ -75,6 +78,7 @@ impl Stage {
             Stage::Running => "running",
             Stage::Scheduled => "scheduled",
             Stage::RunningAndScheduled => "running and scheduled",
+            Stage::Active => "active",
         }
     }
 
@@ -82,7 +86,7 @@ impl Stage {
     pub fn answer_name(self) -> &'static str {
         match self {
             Stage::RunningAndScheduled => "both",
-            Stage::Running | Stage::Scheduled => self.adjective(),
+            Stage::Running | Stage::Scheduled | Stage::Active => self.adjective(),
         }
     }
 }
@@ -97,11 +101,11 @@ pub struct Amount {
 }
 
 impl Amount {
-    /// The amounts that a site can limit over a limit scope. A job in SCHED has no nodes, cores or GPUs, so a limit on jobs
-    /// in SCHED can count only the number of jobs.
-    pub const ALL: [Amount; 9] = {
+    /// The amounts that a site can limit over a limit scope. The first [`HOLDING`](Amount::HOLDING) of them can hold jobs. A job in
+    /// SCHED has no nodes, cores or GPUs, so a limit on jobs in SCHED can count only the number of jobs.
+    pub const ALL: [Amount; 10] = {
         use Measure::{Cores, Gpus, Jobs, Nodes};
-        use Stage::{Running, RunningAndScheduled, Scheduled};
+        use Stage::{Active, Running, RunningAndScheduled, Scheduled};
         [
             Amount { stage: Running, measure: Jobs },
             Amount { stage: Running, measure: Nodes },
@@ -112,8 +116,17 @@ impl Amount {
             Amount { stage: RunningAndScheduled, measure: Nodes },
             Amount { stage: RunningAndScheduled, measure: Cores },
             Amount { stage: RunningAndScheduled, measure: Gpus },
+            Amount { stage: Active, measure: Jobs },
         ]
     };
+
+    /// The number of amounts whose limits can hold jobs.
+    pub const HOLDING: usize = 9;
+
+    /// Returns true if a limit on the amount can hold jobs. Limits on other amounts only reject jobs at submission.
+    pub fn can_hold(self) -> bool {
+        self.stage != Stage::Active
+    }
 
     /// Parses the name of one of [`ALL`](Amount::ALL).
     pub fn parse(text: &str) -> Option<Amount> {
@@ -143,6 +156,9 @@ mod tests {
 
     #[test]
     fn a_printed_amount_parses_to_itself() {
+        for (index, amount) in Amount::ALL.into_iter().enumerate() {
+            assert_eq!(amount.can_hold(), index < Amount::HOLDING, "{amount}");
+        }
         assert!(Amount::ALL.into_iter().all(|amount| Amount::parse(&amount.to_string()) == Some(amount)));
         for invalid in ["", "gpus", "run", "run-", "run-gpu", "sched-run-gpus", "sched-gpus"] {
             assert_eq!(Amount::parse(invalid), None, "{invalid}");
@@ -163,8 +179,11 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_names() {
-        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched"]);
-        assert_eq!(Stage::ALL.map(Stage::adjective), ["running", "scheduled", "running and scheduled"]);
-        assert_eq!(Stage::ALL.map(Stage::answer_name), ["running", "scheduled", "both"]);
+        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched", "active"]);
+        assert_eq!(
+            Stage::ALL.map(Stage::adjective),
+            ["running", "scheduled", "running and scheduled", "active"]
+        );
+        assert_eq!(Stage::ALL.map(Stage::answer_name), ["running", "scheduled", "both", "active"]);
     }
 }

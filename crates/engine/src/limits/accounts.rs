@@ -141,12 +141,12 @@ impl Accounts {
         self.get(association)?.held.get(class)
     }
 
-    /// Returns the ids of the scopes of an association, the narrowest first.
+    /// Returns the ids of the scopes that can hold jobs of an association, the narrowest first.
     pub(super) fn scope_ids(&self, association: AssociationId) -> &[ScopeId] {
         self.get(association).map(Account::scope_ids).unwrap_or_default()
     }
 
-    /// Returns the scopes that count jobs of an association, the narrowest first.
+    /// Returns the scopes that can hold jobs of an association, the narrowest first.
     pub(super) fn all_scopes_of(
         &self,
         association: AssociationId,
@@ -154,7 +154,7 @@ impl Accounts {
         self.scope_ids(association).iter().filter_map(|id| Some((*id, self.scopes.get(*id)?)))
     }
 
-    /// Returns the scopes that count jobs of an association in `queue`, the narrowest first.
+    /// Returns the scopes that can hold jobs of an association in `queue`, the narrowest first.
     pub(super) fn scopes_of(
         &self,
         association: AssociationId,
@@ -172,7 +172,8 @@ impl Accounts {
         if let Some(account) = account.filter(|account| account.scope_ids.is_none())
             && let Some(association) = book.association(id)
         {
-            account.scope_ids = Some(scopes.find_or_add_scopes(association.user, &association.bank));
+            account.scope_ids =
+                Some(Box::new(scopes.find_or_add_scopes(association.user, &association.bank)));
         }
     }
 

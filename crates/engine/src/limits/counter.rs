@@ -9,11 +9,11 @@ use super::hold::{Hold, HoldSet};
 use super::job::{Footprint, Job};
 use super::ledger::{Account, LatestEnd, Ledger};
 use super::overtaken::{Asker, Overtaken};
-use super::scope::{LimitScope, ScopeId, ScopeToJoin};
-use super::scope_rows::{ScopeRow, rejection};
+use super::scope::{LimitScope, ScopeId, ScopeToJoin, find_active_jobs_cap};
+use super::scope_rows::{ScopeRow, rejection, show_queue};
 use super::size::Size;
 use crate::accounts::{AssociationId, Book, Cap, ScopeCaps, SiteLimit, Target};
-use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, UserId};
+use crate::ids::{Amount, BankName, JobId, Limit, Measure, QueueName, Stage, UserId};
 
 /// A cap, and how much of it is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -203,6 +203,35 @@ pub struct ScopeUsage {
     pub reserved: Option<u64>,
 }
 
+/// A limit on active jobs over a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActiveJobsLimit {
+    target: Target,
+    queue: Option<QueueName>,
+    active: u64,
+    cap: Limit,
+}
+
+impl ActiveJobsLimit {
+    /// Returns the name of the limit.
+    pub fn name(&self) -> &'static str {
+        let amount = Amount { stage: Stage::Active, measure: Measure::Jobs };
+        ScopeRow { scope: self.target.scope(self.queue.is_some()), amount }.name()
+    }
+
+    /// Returns how many more jobs the limit admits.
+    pub fn headroom(&self) -> u64 {
+        self.cap.cap().saturating_sub(self.active)
+    }
+
+    /// Returns the text that rejects a submission.
+    pub fn rejection(&self) -> String {
+        let ActiveJobsLimit { target, queue, active, cap } = self;
+        let (queue, most) = (show_queue(target, queue.as_ref()), cap.cap());
+        format!("{target}{queue} has max active jobs; {active} of {most}: wait until one of them ends")
+    }
+}
+
 /// Returns the members of `limits` that one more job of `size` would exceed.
 fn list_exceeded<'a>(limits: impl Iterator<Item = AppliedLimit<'a>>, size: Size) -> HoldSet {
     limits.filter(|limit| limit.is_exceeded_by(size)).map(|limit| limit.counter.hold).collect()
@@ -355,7 +384,7 @@ impl<'a> Limits<'a> {
         let (before, is_stopped) = (ledger.overtaken.list_before(asker), ledger.is_stopped(asker.queue));
         let mut found = Vec::new();
         for scope in accounts.scopes.scopes_to_join(record.user, &record.bank) {
-            let ScopeToJoin { id, target, queue, counters } = scope;
+            let ScopeToJoin { id, target, queue, counters, .. } = scope;
             if !limits.counts_in(queue.as_ref(), asker.queue.map(QueueName::as_str)) {
                 continue;
             }
@@ -409,24 +438,87 @@ impl<'a> Limits<'a> {
         limits.map(|limit| self.find_usage(limit)).collect()
     }
 
-    /// Returns the limits over scopes that count the jobs of `user` in `bank`, with the amounts in use.
-    pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(Hold, ScopeUsage)> {
+    /// Returns the limits over scopes that count the jobs of `user` in `bank`, each with its name and the amounts in use.
+    pub fn scope_usages_on(self, user: UserId, bank: &BankName) -> Vec<(&'static str, ScopeUsage)> {
         let of_target = |(target, queue, caps): (Target, Option<QueueName>, ScopeCaps)| {
             caps.into_iter().map(move |(amount, cap)| {
                 let row = ScopeRow { scope: target.scope(queue.is_some()), amount };
                 let limit = SiteLimit { target: target.clone(), queue: queue.clone(), amount, cap };
-                (row.hold(), self.find_usage(limit))
+                (row.name(), self.find_usage(limit))
             })
         };
         self.ledger.accounts.scopes.limits().limits_for(user, bank).into_iter().flat_map(of_target).collect()
     }
 
     fn find_usage(self, limit: SiteLimit) -> ScopeUsage {
-        let scope = self.ledger.accounts.scopes.find_scope(&limit.target, limit.queue.as_ref()).into_iter();
-        let counter = scope.flat_map(|scope| &scope.counters).find(|counter| counter.amount == limit.amount);
-        let (used, reserved) = counter.map_or((0, 0), |counter| (counter.used(), counter.reserved));
+        let scope = self.ledger.accounts.scopes.find_scope(&limit.target, limit.queue.as_ref());
+        let mut counters = scope.into_iter().flat_map(|scope| &scope.counters);
+        let counter = counters.find(|counter| counter.amount == limit.amount);
+        let active =
+            if limit.amount.stage == Stage::Active { scope.map_or(0, |it| it.active_jobs) } else { 0 };
+        let (used, reserved) = counter.map_or((active, 0), |counter| (counter.used(), counter.reserved));
         let shown = |amount| limit.target.default_target().map(|_| amount);
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
+    }
+
+    /// Returns the limits on active jobs over scopes that count a new job of `association` in `queue`. `moved` is a live job that would
+    /// move there. Limits that count it already are left out.
+    fn active_jobs_limits(
+        self,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        moved: Option<&Job>,
+    ) -> Vec<ActiveJobsLimit> {
+        let Limits { ledger, book } = self;
+        let accounts = &ledger.accounts;
+        if accounts.scopes.has_no_limits() {
+            return Vec::new();
+        }
+        if let Some(ids) = accounts.get(association).and_then(|account| account.scope_ids.as_deref()) {
+            let own = moved.and_then(|job| accounts.get(job.association()?)?.scope_ids.as_deref());
+            let counts_moved = |id: &ScopeId, scope: &LimitScope| {
+                own.is_some_and(|own| own.active.contains(id))
+                    && moved.is_some_and(|job| scope.counts_queue(job.queue.as_ref()))
+            };
+            let scopes = ids.active.iter().filter_map(|id| Some((id, accounts.scopes.get(*id)?)));
+            let scopes = scopes.filter(|(id, scope)| scope.counts_queue(queue) && !counts_moved(id, scope));
+            let to_limit = |(_, scope): (&ScopeId, &LimitScope)| {
+                let (target, queue) = (scope.target.clone(), scope.queue.clone());
+                Some(ActiveJobsLimit {
+                    target,
+                    queue,
+                    active: scope.active_jobs,
+                    cap: scope.active_jobs_cap()?,
+                })
+            };
+            return scopes.filter_map(to_limit).collect();
+        }
+        let Some(record) = book.association(association) else { return Vec::new() };
+        let counts_in =
+            |of: Option<&QueueName>| book.site_limits().counts_in(of, queue.map(QueueName::as_str));
+        let scopes = accounts.scopes.scopes_to_join(record.user, &record.bank);
+        let to_limit = |it: ScopeToJoin| {
+            let cap = find_active_jobs_cap(&it.submission_caps)?;
+            Some(ActiveJobsLimit { target: it.target, queue: it.queue, active: it.active_jobs, cap })
+        };
+        scopes.filter(|it| counts_in(it.queue.as_ref())).filter_map(to_limit).collect()
+    }
+
+    /// Returns the first limit on active jobs over a scope that admits no new job of `association` in `queue`. `moved` is a live job that
+    /// would move there. It exceeds no limit under which it counts already.
+    pub fn full_of_active_jobs(
+        self,
+        association: AssociationId,
+        queue: Option<&QueueName>,
+        moved: Option<&Job>,
+    ) -> Option<ActiveJobsLimit> {
+        self.active_jobs_limits(association, queue, moved).into_iter().find(|limit| limit.headroom() == 0)
+    }
+
+    /// Returns how many new jobs of `association` in `queue` the limits on active jobs over scopes admit.
+    pub fn active_headroom(self, association: AssociationId, queue: Option<&QueueName>) -> u64 {
+        let limits = self.active_jobs_limits(association, queue, None);
+        limits.iter().map(ActiveJobsLimit::headroom).min().unwrap_or(u64::MAX)
     }
 
     /// Returns the text of the rejection if a job of `size` alone exceeds a cap over a scope.

@@ -227,8 +227,9 @@ impl Ledger {
         for job in self.jobs.values().map(|row| &row.job) {
             let Some(association) = job.association() else { continue };
             let (scopes, account) = self.accounts.scopes_and_account(association);
-            let scope_ids = account.map(|account| account.scope_ids()).unwrap_or_default();
-            scopes.count_job(scope_ids, job, job.footprint(), u64::saturating_add);
+            if let Some(ids) = account.and_then(|account| account.scope_ids.as_deref()) {
+                scopes.count_job(ids, job, job.footprint(), u64::saturating_add);
+            }
         }
         self.recompute_all_places();
     }
@@ -296,10 +297,11 @@ impl Ledger {
         let was_held = !account.held.is_empty();
         account.count_job(id, job, footprint, is_in);
         let is_held = !account.held.is_empty();
-        let scope_ids = account.scope_ids();
-        scopes.count_job(scope_ids, job, footprint, op);
+        if let Some(ids) = &account.scope_ids {
+            scopes.count_job(ids, job, footprint, op);
+        }
         // The association may now belong in the lines of other scopes.
-        let is_displaced = !scope_ids.is_empty()
+        let is_displaced = !account.scope_ids().is_empty()
             && (was_held || is_held)
             && (job.is_held() || job.is_unread() || !footprint.is_idle());
         let needs_no_place = !is_held && account.waiting.has_no_place();

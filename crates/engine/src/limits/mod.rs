@@ -32,7 +32,7 @@ mod usage;
 
 pub use accounts::Accounts;
 pub use allocation::{Allocation, Resources};
-pub use counter::{Headroom, Holding, Limits, ScopeUsage};
+pub use counter::{ActiveJobsLimit, Headroom, Holding, Limits, ScopeUsage};
 pub use counts::{Amounts, Counts, Tally};
 pub use eligible::Eligible;
 pub use hold::{Hold, HoldSet};

@@ -12,8 +12,8 @@ use super::line::SizedLine;
 use super::place::LineKey;
 use super::scope_rows::ScopeRow;
 use super::size::Size;
-use crate::accounts::{AssociationId, ScopeCaps, SiteLimits, Target};
-use crate::ids::{BankName, QueueName, UserId};
+use crate::accounts::{AssociationId, Cap, ScopeCaps, SiteLimits, Target};
+use crate::ids::{Amount, BankName, Limit, QueueName, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,6 +29,10 @@ pub(super) struct LimitScope {
     pub queue: Option<QueueName>,
     virtual_queues: Box<[QueueName]>,
     pub counters: Box<[Counter]>,
+    /// The caps by which the scope rejects jobs at submission without holding any.
+    pub submission_caps: Box<[(Amount, Cap)]>,
+    /// The number of active jobs; always 0 in a scope without a cap on active jobs.
+    pub active_jobs: u64,
     /// The number of jobs that have taken headroom in the scope so far.
     pub taken: u64,
     /// The associations that wait for headroom in the scope, in the order in which their jobs are released. The size of a member is the
@@ -49,6 +53,11 @@ impl LimitScope {
         self.queue.is_none()
             || self.queue.as_ref() == queue
             || queue.is_some_and(|queue| self.virtual_queues.contains(queue))
+    }
+
+    /// Returns the cap on active jobs, if there is one.
+    pub fn active_jobs_cap(&self) -> Option<Limit> {
+        find_active_jobs_cap(&self.submission_caps)
     }
 
     /// Returns true if a limit of the scope has too little headroom for a job of `size`.
@@ -77,6 +86,21 @@ impl LimitScope {
     }
 }
 
+/// Returns the cap on active jobs, if there is one.
+pub(super) fn find_active_jobs_cap(caps: &[(Amount, Cap)]) -> Option<Limit> {
+    caps.iter().find(|(amount, _)| amount.stage == Stage::Active).map(|(_, cap)| cap.limit)
+}
+
+/// The scopes in which the jobs of an association count. In each list, the narrowest scope comes first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct ScopeIds {
+    pub all: Box<[ScopeId]>,
+    /// The scopes with limits that can hold jobs.
+    pub holding: Box<[ScopeId]>,
+    /// The scopes with a limit on active jobs. No other scope is read or changed when a job comes that takes no headroom.
+    pub active: Box<[ScopeId]>,
+}
+
 /// A scope that an association joins with its first job.
 pub(super) struct ScopeToJoin {
     /// `None` if the scope does not exist yet.
@@ -84,6 +108,8 @@ pub(super) struct ScopeToJoin {
     pub target: Target,
     pub queue: Option<QueueName>,
     pub counters: Vec<Counter>,
+    pub submission_caps: Box<[(Amount, Cap)]>,
+    pub active_jobs: u64,
 }
 
 /// All limit scopes.
@@ -115,7 +141,7 @@ impl LimitScopes {
     pub fn without_jobs(mut self) -> LimitScopes {
         for scope in &mut self.all {
             scope.counters.iter_mut().for_each(Counter::clear);
-            (scope.line, scope.unread) = (SizedLine::default(), 0);
+            (scope.line, scope.unread, scope.active_jobs) = (SizedLine::default(), 0, 0);
             scope.since.clear();
         }
         self
@@ -155,7 +181,7 @@ impl LimitScopes {
 
     /// Returns the scopes to which `user` in `bank` belongs, and creates missing scopes. The narrowest scope comes first: association and user
     /// before banks, inner banks before outer banks, banks before all jobs of a queue, one queue before all queues.
-    pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> Box<[ScopeId]> {
+    pub fn find_or_add_scopes(&mut self, user: UserId, bank: &BankName) -> ScopeIds {
         let limits = Arc::clone(&self.limits);
         let mut on = limits.limits_for(user, bank);
         let targets: Vec<Target> = on.iter().map(|(target, ..)| target.clone()).collect();
@@ -168,9 +194,16 @@ impl LimitScopes {
             let depth = targets.iter().position(|other| other == target);
             (breadth, depth, queue.is_none())
         });
-        on.into_iter()
+        let all: Box<[ScopeId]> = on
+            .into_iter()
             .filter_map(|(target, queue, caps)| self.find_or_add_scope(target, queue, caps))
-            .collect()
+            .collect();
+        let select = |is_wanted: fn(&LimitScope) -> bool| {
+            all.iter().copied().filter(|id| self.get(*id).is_some_and(is_wanted)).collect()
+        };
+        let holding = select(|scope| !scope.counters.is_empty());
+        let active = select(|scope| scope.active_jobs_cap().is_some());
+        ScopeIds { all, holding, active }
     }
 
     /// Returns the scopes that [`find_or_add_scopes`](LimitScopes::find_or_add_scopes) would return, without creating them.
@@ -178,9 +211,14 @@ impl LimitScopes {
         self.limits.limits_for(user, bank).into_iter().map(|(target, queue, caps)| {
             let key = (target, queue);
             let id = self.ids.get(&key).copied();
-            let existing = id.and_then(|id| self.get(id)).map(|scope| scope.counters.to_vec());
-            let counters = existing.unwrap_or_else(|| make_counters(&key.0, key.1.as_ref(), caps).collect());
-            ScopeToJoin { id, target: key.0, queue: key.1, counters }
+            let existing = id.and_then(|id| self.get(id));
+            let submission_caps = list_submission_caps(&caps);
+            let counters = existing.map_or_else(
+                || make_counters(&key.0, key.1.as_ref(), caps).collect(),
+                |scope| scope.counters.to_vec(),
+            );
+            let active_jobs = existing.map_or(0, |scope| scope.active_jobs);
+            ScopeToJoin { id, target: key.0, queue: key.1, counters, submission_caps, active_jobs }
         })
     }
 
@@ -195,12 +233,15 @@ impl LimitScopes {
             return Some(*id);
         }
         let id = ScopeId(u32::try_from(self.all.len()).ok()?);
+        let submission_caps = list_submission_caps(&caps);
         let counters = make_counters(&target, queue.as_ref(), caps).collect();
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
         self.all.push(LimitScope {
             virtual_queues: virtual_queues.cloned().collect(),
             target,
             counters,
+            submission_caps,
+            active_jobs: 0,
             taken: 0,
             line: SizedLine::default(),
             since: BTreeSet::new(),
@@ -213,17 +254,14 @@ impl LimitScopes {
     }
 
     /// Adds a job to the counters of `scopes` with `op`, or subtracts it.
-    pub fn count_job(
-        &mut self,
-        scopes: &[ScopeId],
-        job: &Job,
-        footprint: Footprint,
-        op: fn(u64, u64) -> u64,
-    ) {
+    pub fn count_job(&mut self, scopes: &ScopeIds, job: &Job, footprint: Footprint, op: fn(u64, u64) -> u64) {
+        self.update_scopes(&scopes.active, job, |scope| {
+            scope.active_jobs = op(scope.active_jobs, footprint.active_jobs);
+        });
         if footprint.is_idle() && !job.is_unread() {
             return;
         }
-        self.update_scopes(scopes, job, |scope| {
+        self.update_scopes(&scopes.holding, job, |scope| {
             for counter in &mut scope.counters {
                 counter.count_job(footprint, op);
             }
@@ -247,6 +285,12 @@ impl LimitScopes {
     }
 }
 
+/// Returns the caps by which a scope rejects jobs without holding any.
+fn list_submission_caps(caps: &ScopeCaps) -> Box<[(Amount, Cap)]> {
+    let caps = caps.iter().filter(|(amount, _)| !amount.can_hold());
+    caps.map(|(amount, cap)| (*amount, *cap)).collect()
+}
+
 /// Returns the counters of a scope without jobs.
 fn make_counters(
     target: &Target,
@@ -254,7 +298,7 @@ fn make_counters(
     caps: ScopeCaps,
 ) -> impl Iterator<Item = Counter> + use<> {
     let scope = target.scope(queue.is_some());
-    caps.into_iter().map(move |(amount, cap)| {
+    caps.into_iter().filter(|(amount, _)| amount.can_hold()).map(move |(amount, cap)| {
         Counter::new(ScopeRow { scope, amount }.hold(), amount, cap, &Tally::default())
     })
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The table of limits over scopes. Each kind of scope and each amount has a row, with a dependency name and a text for rejections. The site
-//! sets the caps ([`SiteLimit`](crate::accounts::SiteLimit)).
+//! The table of limits over scopes. Each kind of scope and each amount has a row, with a name and a text for rejections. The site sets the
+//! caps ([`SiteLimit`](crate::accounts::SiteLimit)).
 
 use super::hold::{Hold, HoldSet, MOST_ROWS};
 use super::size::Size;
@@ -23,7 +23,7 @@ macro_rules! names {
             concat!("max-run-jobs-", $scope), concat!("max-run-nodes-", $scope), concat!("max-run-cores-", $scope),
             concat!("max-run-gpus-", $scope), concat!("max-sched-jobs-", $scope), concat!("max-run-sched-jobs-", $scope),
             concat!("max-run-sched-nodes-", $scope), concat!("max-run-sched-cores-", $scope),
-            concat!("max-run-sched-gpus-", $scope),
+            concat!("max-run-sched-gpus-", $scope), concat!("max-active-jobs-", $scope),
         )*]
     };
 }
@@ -32,25 +32,39 @@ macro_rules! names {
 const NAMES: [&str; Amount::ALL.len() * Scope::ALL.len()] =
     names!("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue");
 
-/// A [`HoldSet`] has a bit for each row.
-const _: () = assert!(NAMES.len() <= MOST_ROWS);
+/// The number of rows whose limits can hold jobs.
+const HOLDING_ROWS: usize = Amount::HOLDING * Scope::ALL.len();
+
+/// A [`HoldSet`] has a bit for each row whose limits can hold jobs.
+const _: () = assert!(HOLDING_ROWS <= MOST_ROWS);
 
 impl ScopeRow {
+    fn amount_index(self) -> Option<usize> {
+        Amount::ALL.iter().position(|amount| *amount == self.amount)
+    }
+
+    /// Returns the index in a [`HoldSet`], if limits of this row can hold jobs.
     fn index(self) -> Option<usize> {
-        let amount = Amount::ALL.iter().position(|amount| *amount == self.amount)?;
-        Some(self.scope as usize * Amount::ALL.len() + amount)
+        let amount = self.amount_index().filter(|amount| *amount < Amount::HOLDING)?;
+        Some(self.scope as usize * Amount::HOLDING + amount)
     }
 
     pub(super) fn from_index(index: usize) -> Option<ScopeRow> {
-        let scope = *Scope::ALL.get(index / Amount::ALL.len())?;
-        let amount = *Amount::ALL.get(index % Amount::ALL.len())?;
+        let scope = *Scope::ALL.get(index / Amount::HOLDING)?;
+        let amount = *Amount::ALL.get(index % Amount::HOLDING)?;
         Some(ScopeRow { scope, amount })
     }
 
-    /// Returns the limit of the row.
+    /// Returns the limit of a row that can hold jobs.
     pub fn hold(self) -> Hold {
         let index = self.index().unwrap_or(usize::MAX);
-        Hold::for_row(u8::try_from(index).unwrap_or(u8::MAX), NAMES.get(index).copied().unwrap_or_default())
+        Hold::for_row(u8::try_from(index).unwrap_or(u8::MAX), self.name())
+    }
+
+    /// Returns the name of the limit. If the limit can hold jobs, it is the name of the dependency.
+    pub fn name(self) -> &'static str {
+        let index = self.amount_index().map(|amount| self.scope as usize * Amount::ALL.len() + amount);
+        index.and_then(|index| NAMES.get(index)).copied().unwrap_or_default()
     }
 
     fn counts_one_queue(self) -> bool {
@@ -61,9 +75,9 @@ impl ScopeRow {
     }
 }
 
-/// Returns all rows of the table.
+/// Returns all rows whose limits can hold jobs.
 pub(super) fn list_rows() -> impl DoubleEndedIterator<Item = ScopeRow> {
-    (0..NAMES.len()).filter_map(ScopeRow::from_index)
+    (0..HOLDING_ROWS).filter_map(ScopeRow::from_index)
 }
 
 /// Returns the limits over scopes that count only the jobs of one queue.
@@ -72,7 +86,7 @@ pub fn queue_scope_limits() -> HoldSet {
 }
 
 /// Returns the words that name the queue of a limit after its target; empty if the target names the queue, or if there is no queue.
-fn show_queue(target: &Target, queue: Option<&QueueName>) -> String {
+pub(super) fn show_queue(target: &Target, queue: Option<&QueueName>) -> String {
     let queue = queue.filter(|_| !matches!(target, Target::Queue(_) | Target::EachQueue));
     queue.map_or(String::new(), |queue| format!(" in queue {queue}"))
 }
@@ -102,6 +116,8 @@ pub(super) fn rejection(
         Stage::Running => "run",
         Stage::Scheduled => "be scheduled",
         Stage::RunningAndScheduled => "run or be scheduled",
+        // These limits count jobs only.
+        Stage::Active => return None,
     };
     let queue = show_queue(target, queue);
     let most = cap.limit.cap();
@@ -128,11 +144,13 @@ mod tests {
                 Scope::Queue => "in-queue",
             };
             assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
+            let active = ScopeRow { amount: Amount { stage: Stage::Active, measure: Measure::Jobs }, ..row };
+            assert_eq!((active.index(), active.name()), (None, &*format!("max-active-jobs-{scope}")));
         }
-        assert_eq!(ScopeRow::from_index(NAMES.len()), None);
+        assert_eq!(ScopeRow::from_index(HOLDING_ROWS), None);
         let names: std::collections::BTreeSet<&str> =
             super::super::RULES.names().map(|hold| hold.name()).collect();
-        assert_eq!(names.len(), NAMES.len() + super::super::RULES.counters.len());
-        assert_eq!(queue_scope_limits().row_indices().count(), 4 * Amount::ALL.len());
+        assert_eq!(names.len(), HOLDING_ROWS + super::super::RULES.counters.len());
+        assert_eq!(queue_scope_limits().row_indices().count(), 4 * Amount::HOLDING);
     }
 }

@@ -74,6 +74,7 @@ pub(super) const PAGE: &[Part] = &[
         "run-jobs, run-nodes, run-cores, run-gpus, sched-..., run-sched-...",
         "The limits, on jobs in RUN, in SCHED, or in both.",
     ),
+    Entry("active-jobs", "The limit on jobs from submission to their end. More jobs are rejected, not held."),
     Section("HELD JOBS"),
     Text(
         "A job in DEPEND carries one dependency for each limit that it would exceed: max-run-jobs-queue, \

@@ -153,6 +153,7 @@ fn limits_of_flux_accounting_records_are_recognized() {
         ("run-cores", true),
         ("run-gpus", false),
         ("sched-jobs", true),
+        ("active-jobs", true),
         ("run-sched-jobs", false),
         ("nonsense", false),
     ] {

@@ -397,9 +397,9 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     };
     let is_open = |target: &Target| open != Open::Own || !is_shared(target);
     let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
-    shown.extend(over_scopes.into_iter().map(|(hold, ScopeUsage { limit, used, reserved })| {
+    shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
         LimitShown {
-            limit: Cow::Borrowed(hold.name()),
+            limit: Cow::Borrowed(name),
             used: open
                 .shows_use_of(&limit.target)
                 .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),

@@ -103,7 +103,8 @@ pub fn check_job(
     };
     let now = checked.heading.now;
     let active = view.ledger.accounts().active_jobs(association);
-    checked.jobs_rejected = count - count.min(record.active_headroom(active));
+    let in_scopes = view.limits().active_headroom(association, job.queue.as_ref());
+    checked.jobs_rejected = count - count.min(record.active_headroom(active)).min(in_scopes);
     let mut limits = view.limits().limits_on_job(facts.id, &job);
     let all = limits.len();
     limits.retain(|limit| limit.target.as_ref().is_none_or(|target| open.shows_use_of(target)));

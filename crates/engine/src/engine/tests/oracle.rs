@@ -57,8 +57,10 @@ pub struct Oracle {
     queues: BTreeMap<String, Queue>,
     /// The limits of the last push.
     pushed_limits: Vec<SiteLimit>,
-    /// The limits in force. A limit on each queue is one limit on each pushed queue.
+    /// The limits in force that can hold jobs. A limit on each queue is one limit on each pushed queue.
     pub limits: Vec<SiteLimit>,
+    /// The limits in force that only reject jobs at submission.
+    submission_limits: Vec<SiteLimit>,
     strict: StrictQueues,
     parents: BTreeMap<BankName, BankName>,
     /// Whether a release scan visits all associations. The specification does not fix their order.
@@ -250,6 +252,7 @@ impl Oracle {
                 }
                 Stage::Scheduled => total(&others, &sched, asked),
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
+                Stage::Active => unreachable!("a limit on active jobs holds no job"),
             };
             // An exceeded limit does not hold a job that requests nothing of the limited amount.
             if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {

@@ -7,6 +7,7 @@ mod overtaken;
 mod reservation_holders;
 mod standings;
 mod stopped_queues;
+mod submissions;
 mod virtual_queues;
 
 use super::host::Host;

@@ -3,7 +3,7 @@
 
 use super::super::line::HeldLine;
 use super::super::place::ScopePlaces;
-use super::super::scope::ScopeId;
+use super::super::scope::{ScopeId, ScopeIds};
 use super::super::{Footprint, HoldSet, Job, Keepers, Phase, Usage};
 use super::latest_end::LatestEnd;
 use super::set_membership;
@@ -28,8 +28,8 @@ impl Class {
 #[derive(Clone, Debug, Default)]
 pub(in crate::limits) struct Account {
     pub usage: Usage,
-    /// The limit scopes in which the jobs of the association count too, the narrowest first; `None` before its first job.
-    pub scope_ids: Option<Box<[ScopeId]>>,
+    /// The limit scopes in which the jobs of the association count too; `None` before its first job.
+    pub scope_ids: Option<Box<ScopeIds>>,
     /// The places of the association in the lines of these scopes.
     pub waiting: ScopePlaces,
     /// The held jobs by class.
@@ -45,9 +45,9 @@ pub(in crate::limits) struct Account {
 }
 
 impl Account {
-    /// Returns the limit scopes in which the jobs of the association count too, the narrowest first.
+    /// Returns the limit scopes that can hold jobs of the association, the narrowest first.
     pub fn scope_ids(&self) -> &[ScopeId] {
-        self.scope_ids.as_deref().unwrap_or_default()
+        self.scope_ids.as_ref().map(|ids| &*ids.holding).unwrap_or_default()
     }
 
     /// Returns true if the association has no job.

@@ -44,6 +44,18 @@ impl Ledger {
                     ));
                 }
             }
+            for scope in stored.scope_ids.iter().flat_map(|ids| ids.active.iter().copied()) {
+                let count =
+                    |ledger: &Ledger| ledger.accounts.scopes.get(scope).map(|scope| scope.active_jobs);
+                if count(self) != count(&fresh) {
+                    let text = format!(
+                        "active jobs of {scope:?}: have {:?}, recounted {:?}",
+                        count(self),
+                        count(&fresh)
+                    );
+                    drift.push((id, text));
+                }
+            }
             if stored.held != recounted.held || stored.unread != recounted.unread {
                 drift.push((id, "lines of held jobs".to_owned()));
             }

@@ -19,7 +19,10 @@ impl Host {
         past.push((self.now + 0.25, Past::Accepted));
         self.jobs.insert(id, HostJob { submitted: self.now, past, urgency_at_first: job.urgency, ..job });
         self.create_job(id);
-        if let Some(Answer::Rejected(text)) = self.run_callback(id, |facts| Event::Validate(facts)) {
+        let answer = self.run_callback(id, |facts| Event::Validate(facts));
+        let rejection = if let Some(Answer::Rejected(text)) = answer { Some(text) } else { None };
+        self.oracle.check_submission(&self.jobs, id, rejection.as_deref());
+        if let Some(text) = rejection {
             self.destroy_job(id);
             return Err(text);
         }

@@ -5,7 +5,7 @@ use super::*;
 use crate::engine::Past;
 
 impl Oracle {
-    /// Replaces each limit on each queue by a limit on each pushed queue without its own limit.
+    /// Replaces each limit on each queue by a limit on each pushed queue without its own limit, and separates the limits that hold no job.
     pub(super) fn expand_limits(&mut self) {
         self.limits = self.pushed_limits.clone();
         self.limits.retain(|limit| limit.target != Target::EachQueue);
@@ -18,6 +18,66 @@ impl Oracle {
                     self.limits.push(SiteLimit { target, queue, ..limit.clone() });
                 }
             }
+        }
+        let limits = std::mem::take(&mut self.limits);
+        (self.limits, self.submission_limits) =
+            limits.into_iter().partition(|limit| limit.amount.stage != Stage::Active);
+    }
+
+    /// Checks that job `id` was accepted, or rejected with the text `rejection`, as the limits on submissions require. Other limits may have
+    /// rejected the job too.
+    pub fn check_submission(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId, rejection: Option<&str>) {
+        let job = &jobs[&id];
+        let Some(of) = self.association(job) else { return };
+        let mine = (of.user, &of.bank);
+        let mut texts = Vec::new();
+        for limit in self.submission_limits.iter().filter(|limit| applies_to_queue_of(limit, job)) {
+            let same = |other: &&SiteLimit| other.queue == limit.queue && other.amount == limit.amount;
+            let named = |target: &Target| {
+                self.submission_limits.iter().filter(same).any(|other| other.target == *target)
+            };
+            let target = match &limit.target {
+                Target::EachAssociation => Target::Association(of.user, of.bank.clone()),
+                Target::EachBank => Target::Bank(of.bank.clone()),
+                Target::EachUser => Target::User(of.user),
+                other => other.clone(),
+            };
+            let is_inner_bank = self.parents.values().any(|above| *above == of.bank);
+            let is_replaced =
+                target != limit.target && named(&target) || limit.target == Target::EachBank && is_inner_bank;
+            let applies = match &target {
+                Target::Association(user, bank) => (*user, bank) == mine,
+                Target::Bank(above) => self.is_below(&of.bank, above),
+                Target::User(user) => *user == of.user,
+                _ => true,
+            };
+            if is_replaced || !applies {
+                continue;
+            }
+            let counts = |(other, job): &(&JobId, &HostJob)| {
+                let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
+                **other != id
+                    && applies_to_queue_of(limit, job)
+                    && theirs.is_some_and(|theirs| self.counts_with(limit, mine, theirs))
+            };
+            let active = jobs.iter().filter(counts).count() as u64;
+            let most = limit.cap.limit.cap();
+            if active >= most {
+                let queue = match (&target, &limit.queue) {
+                    (Target::Queue(_), _) | (_, None) => String::new(),
+                    (_, Some(queue)) => format!(" in queue {queue}"),
+                };
+                texts.push(format!(
+                    "{target}{queue} has max active jobs; {active} of {most}: wait until one of them ends"
+                ));
+            }
+        }
+        match rejection {
+            None => assert!(texts.is_empty(), "job {id} is accepted in spite of {texts:?}"),
+            Some(text) if text.ends_with("of them ends") => {
+                assert!(texts.iter().any(|known| known == text), "{text} is not one of {texts:?}");
+            }
+            Some(_) => {}
         }
     }
 
@@ -101,6 +161,7 @@ impl Oracle {
                         Stage::Running => is_eager && job.state == State::Run,
                         Stage::Scheduled => job.is_scheduled(),
                         Stage::RunningAndScheduled => job.state == State::Run || job.is_scheduled(),
+                        Stage::Active => unreachable!("a limit on active jobs holds no job"),
                     };
                     let theirs = self.association(job).map(|theirs| (theirs.user, &theirs.bank));
                     stage

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits over scopes that reject jobs at submission, and hold no job.
+//! Rules: L28
+
+use super::*;
+
+/// Two jobs of user 7 in bank A and queue q1 are active. The table has the rejected submissions of each limit.
+#[test]
+fn a_limit_on_active_jobs_rejects_the_next_job_of_its_scope() {
+    let others: [(u32, &str, &str); 5] =
+        [(7, "A", "q1"), (7, "A", "q2"), (8, "A", "q1"), (7, "B", "q1"), (9, "C", "q1")];
+    for (target, in_queue, scope, is_rejected) in [
+        (
+            Target::EachAssociation,
+            Some("q1"),
+            "user 7 in bank A in queue q1",
+            [true, false, false, false, false],
+        ),
+        (bank("A"), None, "bank A", [true, true, true, false, false]),
+        (Target::EachBank, None, "bank A", [true, true, true, false, false]),
+        (bank("science"), None, "bank science", [true, true, true, true, false]),
+        (bank("science"), Some("q1"), "bank science in queue q1", [true, false, true, true, false]),
+        (Target::User(UserId(7)), None, "user 7", [true, true, false, true, false]),
+        (Target::EachUser, Some("q1"), "user 7 in queue q1", [true, false, false, true, false]),
+        (Target::Queue("q1".into()), Some("q1"), "queue q1", [true, false, true, true, true]),
+        (Target::EachQueue, None, "queue q1", [true, false, true, true, true]),
+    ] {
+        let mut host = make_site(vec![limit(target.clone(), in_queue, "active-jobs", 2)]);
+        let [first, _] = [(); 2].map(|()| host.submit(job(7, "A", 0)).unwrap());
+        host.start_job(first);
+        for ((user, bank, queue), is_rejected) in others.into_iter().zip(is_rejected) {
+            let mut trial = host.clone();
+            let result = trial.submit(job(user, bank, 0).queue(queue));
+            let text = format!("{scope} has max active jobs; 2 of 2: wait until one of them ends");
+            let wanted = if is_rejected { Err(text) } else { Ok(()) };
+            assert_eq!(result.map(|_| ()), wanted, "{target}: {user} in {bank}, {queue}");
+        }
+        host.end_job(first);
+        let next = host.submit(job(7, "A", 0)).unwrap();
+        assert_eq!(host.names(next), [""; 0], "a limit on active jobs holds no job");
+        assert_settled(&host);
+    }
+}
+
+#[test]
+fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
+    let limits = vec![
+        limit(bank("A"), None, "active-jobs", 1),
+        limit(bank("science"), None, "active-jobs", 9),
+        limit(Target::Queue("q2".into()), Some("q2"), "active-jobs", 1),
+    ];
+    let mut host = make_site(limits);
+    let first = host.submit(job(7, "A", 0).queue("q2")).unwrap();
+    let moving_job = host.submit(job(7, "B", 0)).unwrap();
+    let text = "updating to bank A while it is already at max-active-jobs-bank limit is not allowed; try again later";
+    assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
+    let text = "updating to queue q2 while it is already at max-active-jobs-in-queue limit is not allowed; try again later";
+    assert_eq!(host.update_job(moving_job, Some("q2"), None), Err(text.to_owned()));
+    // A job counts in its own scope already.
+    assert_eq!(host.update_job(first, Some("q1"), None), Ok(()));
+    assert_eq!(host.update_job(first, Some("q2"), None), Ok(()));
+    host.end_job(first);
+    assert_eq!(host.update_job(moving_job, None, Some("A")), Ok(()));
+    assert_eq!(host.update_job(moving_job, Some("q2"), None), Ok(()));
+    assert_settled(&host);
+}
+
+/// The counters of active jobs survive a reload, a panic, and a change of the limits.
+#[test]
+fn active_jobs_are_counted_again_when_limits_change() {
+    let mut host = make_site(vec![]);
+    for (user, bank) in [(7, "A"), (8, "A"), (7, "B")] {
+        host.submit(job(user, bank, 0)).unwrap();
+    }
+    push_limits(
+        &mut host,
+        vec![limit(bank("A"), None, "active-jobs", 2), limit(bank("root"), None, "active-jobs", 3)],
+    );
+    let used = |host: &Host| -> Vec<Option<u64>> {
+        host.engine.view().limits().scope_usages().into_iter().map(|usage| usage.used).collect()
+    };
+    assert_eq!(used(&host), [Some(2), Some(3)]);
+    let text = host.submit(job(9, "C", 0)).unwrap_err();
+    assert_eq!(text, "bank root has max active jobs; 3 of 3: wait until one of them ends");
+    let shown = crate::engine::answers::snapshot(&host.engine.view()).limits;
+    assert_eq!(
+        shown.iter().map(|it| (&*it.measure, it.used)).collect::<Vec<_>>(),
+        [("active-jobs", Some(2)), ("active-jobs", Some(3))]
+    );
+    assert_settled(&host);
+}
