@@ -23,6 +23,7 @@ Measures:
   sched-jobs                                of jobs in SCHED
   run-sched-jobs, run-sched-nodes, ...      of both together
   active-jobs                               of all jobs until they end; more are rejected at submission
+  job-nodes, job-time, job-node-hours       of one job; job-time is in seconds
 
 Examples:
   flux fairshare limit set user '*' run-gpus=16      every user, over all banks
@@ -32,7 +33,8 @@ Examples:
   flux fairshare limit set bank physics --queue batch run-nodes=64  jobs of one queue only
   flux fairshare limit set user '*' --queue debug run-jobs=2        every user in the queue debug
   flux fairshare limit set queue debug run-nodes=8                  all jobs of the queue debug together
-  flux fairshare limit set bank physics active-jobs=5000            reject more submissions of a bank";
+  flux fairshare limit set bank physics active-jobs=5000            reject more submissions of a bank
+  flux fairshare limit set queue debug job-time=1800                reject jobs of more than 30 minutes";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Action {

@@ -96,7 +96,7 @@ impl Target {
         let has_cap = match stage {
             Stage::Running => measure != Measure::Gpus,
             Stage::Scheduled | Stage::Active => measure == Measure::Jobs,
-            Stage::RunningAndScheduled => false,
+            Stage::RunningAndScheduled | Stage::OneJob => false,
         };
         has_cap && self.scope(is_in_queue) == Scope::Association
     }
@@ -184,6 +184,15 @@ pub struct Cap {
     pub limit: Limit,
     /// True if a running job counts with its allocated resources instead of its requested ones.
     pub is_given: bool,
+}
+
+impl Cap {
+    /// Returns the cap in the unit in which `measure` is counted.
+    #[must_use]
+    pub fn in_counted_units(self, measure: Measure) -> Cap {
+        let unit = i64::try_from(measure.cap_unit()).unwrap_or(i64::MAX);
+        Cap { limit: Limit(self.limit.0.saturating_mul(unit)), ..self }
+    }
 }
 
 /// A limit of the site.

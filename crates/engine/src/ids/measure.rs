@@ -14,6 +14,8 @@ pub enum Measure {
     Cores,
     /// The GPUs of a job.
     Gpus,
+    /// The time limit of a job, in milliseconds.
+    Time,
     /// The nodes of a job times its time limit, in node-milliseconds.
     NodeTime,
     /// The cores of a job times its time limit, in core-milliseconds.
@@ -26,9 +28,41 @@ impl Measure {
     /// The measures without time, in the order of their values. Tables of amounts have a column for each.
     pub const ALL: [Measure; 4] = [Measure::Jobs, Measure::Nodes, Measure::Cores, Measure::Gpus];
 
-    /// Returns true if the measure is a product with the time limit.
+    /// Returns true if the measure depends on the time limit.
     pub fn is_time(self) -> bool {
-        matches!(self, Measure::NodeTime | Measure::CoreTime | Measure::GpuTime)
+        matches!(self, Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime)
+    }
+
+    /// Returns the amount of the measure in the unit of caps: caps on time are in seconds, and caps on products with time in hours.
+    pub fn cap_unit(self) -> u64 {
+        match self {
+            Measure::Jobs | Measure::Nodes | Measure::Cores | Measure::Gpus => 1,
+            Measure::Time => 1000,
+            Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => 3_600_000,
+        }
+    }
+
+    /// Returns `amount` with its unit, as in texts for users. A fraction of a second or of an hour is rounded up to three decimals.
+    pub fn show_amount(self, amount: u64) -> String {
+        let unit = match self {
+            Measure::Jobs => "job(s)",
+            Measure::Nodes => "node(s)",
+            Measure::Cores => "core(s)",
+            Measure::Gpus => "gpu(s)",
+            Measure::Time => "s",
+            Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => self.name(),
+        };
+        format!("{} {unit}", self.show_number(amount))
+    }
+
+    /// Returns `amount` in the unit of caps, without a unit. A fraction is rounded up to three decimals.
+    pub fn show_number(self, amount: u64) -> String {
+        let thousandths = (u128::from(amount) * 1000).div_ceil(u128::from(self.cap_unit()));
+        let (whole, rest) = (thousandths / 1000, thousandths % 1000);
+        if rest == 0 {
+            return whole.to_string();
+        }
+        format!("{whole}.{rest:03}").trim_end_matches('0').to_owned()
     }
 
     /// Returns the name in texts and limits.
@@ -38,6 +72,7 @@ impl Measure {
             Measure::Nodes => "nodes",
             Measure::Cores => "cores",
             Measure::Gpus => "gpus",
+            Measure::Time => "time",
             Measure::NodeTime => "node-hours",
             Measure::CoreTime => "core-hours",
             Measure::GpuTime => "gpu-hours",
@@ -56,11 +91,14 @@ pub enum Stage {
     RunningAndScheduled,
     /// All jobs from their submission to INACTIVE. A limit on active jobs rejects a job at submission, and holds no job.
     Active,
+    /// One job. Such a limit rejects a larger job at submission, and holds no job.
+    OneJob,
 }
 
 impl Stage {
     /// All stages, in the order of their values.
-    pub const ALL: [Stage; 4] = [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active];
+    pub const ALL: [Stage; 5] =
+        [Stage::Running, Stage::Scheduled, Stage::RunningAndScheduled, Stage::Active, Stage::OneJob];
 
     /// Returns the name in the names of amounts.
     pub fn name(self) -> &'static str {
@@ -69,6 +107,7 @@ impl Stage {
             Stage::Scheduled => "sched",
             Stage::RunningAndScheduled => "run-sched",
             Stage::Active => "active",
+            Stage::OneJob => "job",
         }
     }
 
@@ -79,6 +118,7 @@ impl Stage {
             Stage::Scheduled => "scheduled",
             Stage::RunningAndScheduled => "running and scheduled",
             Stage::Active => "active",
+            Stage::OneJob => "submitted",
         }
     }
 
@@ -86,7 +126,7 @@ impl Stage {
     pub fn answer_name(self) -> &'static str {
         match self {
             Stage::RunningAndScheduled => "both",
-            Stage::Running | Stage::Scheduled | Stage::Active => self.adjective(),
+            Stage::Running | Stage::Scheduled | Stage::Active | Stage::OneJob => self.adjective(),
         }
     }
 }
@@ -103,9 +143,9 @@ pub struct Amount {
 impl Amount {
     /// The amounts that a site can limit over a limit scope. The first [`HOLDING`](Amount::HOLDING) of them can hold jobs. A job in
     /// SCHED has no nodes, cores or GPUs, so a limit on jobs in SCHED can count only the number of jobs.
-    pub const ALL: [Amount; 10] = {
-        use Measure::{Cores, Gpus, Jobs, Nodes};
-        use Stage::{Active, Running, RunningAndScheduled, Scheduled};
+    pub const ALL: [Amount; 13] = {
+        use Measure::{Cores, Gpus, Jobs, NodeTime, Nodes, Time};
+        use Stage::{Active, OneJob, Running, RunningAndScheduled, Scheduled};
         [
             Amount { stage: Running, measure: Jobs },
             Amount { stage: Running, measure: Nodes },
@@ -117,6 +157,9 @@ impl Amount {
             Amount { stage: RunningAndScheduled, measure: Cores },
             Amount { stage: RunningAndScheduled, measure: Gpus },
             Amount { stage: Active, measure: Jobs },
+            Amount { stage: OneJob, measure: Nodes },
+            Amount { stage: OneJob, measure: Time },
+            Amount { stage: OneJob, measure: NodeTime },
         ]
     };
 
@@ -125,7 +168,7 @@ impl Amount {
 
     /// Returns true if a limit on the amount can hold jobs. Limits on other amounts only reject jobs at submission.
     pub fn can_hold(self) -> bool {
-        self.stage != Stage::Active
+        !matches!(self.stage, Stage::Active | Stage::OneJob)
     }
 
     /// Parses the name of one of [`ALL`](Amount::ALL).
@@ -152,7 +195,21 @@ impl fmt::Display for Amount {
 
 #[cfg(test)]
 mod tests {
-    use super::{Amount, Stage};
+    use super::{Amount, Measure, Stage};
+
+    #[test]
+    fn an_amount_of_time_is_shown_in_the_unit_of_caps_and_rounded_up() {
+        for (measure, amount, shown) in [
+            (Measure::Nodes, 12, "12 node(s)"),
+            (Measure::Time, 1_800_000, "1800 s"),
+            (Measure::Time, 1_800_500, "1800.5 s"),
+            (Measure::NodeTime, 3_600_000 * 8, "8 node-hours"),
+            (Measure::NodeTime, 3_600_000 * 8 + 1, "8.001 node-hours"),
+            (Measure::CoreTime, 5_400_000, "1.5 core-hours"),
+        ] {
+            assert_eq!(measure.show_amount(amount), shown);
+        }
+    }
 
     #[test]
     fn a_printed_amount_parses_to_itself() {
@@ -179,11 +236,14 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_names() {
-        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched", "active"]);
+        assert_eq!(Stage::ALL.map(Stage::name), ["run", "sched", "run-sched", "active", "job"]);
         assert_eq!(
             Stage::ALL.map(Stage::adjective),
-            ["running", "scheduled", "running and scheduled", "active"]
+            ["running", "scheduled", "running and scheduled", "active", "submitted"]
         );
-        assert_eq!(Stage::ALL.map(Stage::answer_name), ["running", "scheduled", "both", "active"]);
+        assert_eq!(
+            Stage::ALL.map(Stage::answer_name),
+            ["running", "scheduled", "both", "active", "submitted"]
+        );
     }
 }

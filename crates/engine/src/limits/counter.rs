@@ -197,7 +197,8 @@ impl Holding {
 pub struct ScopeUsage {
     /// The limit.
     pub limit: SiteLimit,
-    /// The amount in use, including reservations. `None` for a limit on each association, bank or user, because each has its own counter.
+    /// The amount in use, including reservations, in the unit of the cap. `None` for a limit on each association, bank, user or queue,
+    /// because each has its own counter, and for a limit on one job.
     pub used: Option<u64>,
     /// The part of `used` that is reserved for released jobs.
     pub reserved: Option<u64>,
@@ -457,7 +458,8 @@ impl<'a> Limits<'a> {
         let active =
             if limit.amount.stage == Stage::Active { scope.map_or(0, |it| it.active_jobs) } else { 0 };
         let (used, reserved) = counter.map_or((active, 0), |counter| (counter.used(), counter.reserved));
-        let shown = |amount| limit.target.default_target().map(|_| amount);
+        let has_counter = limit.amount.stage != Stage::OneJob && limit.target.default_target().is_some();
+        let shown = |amount: u64| has_counter.then(|| amount.div_ceil(limit.amount.measure.cap_unit()));
         ScopeUsage { used: shown(used), reserved: shown(reserved), limit }
     }
 
@@ -498,7 +500,7 @@ impl<'a> Limits<'a> {
             |of: Option<&QueueName>| book.site_limits().counts_in(of, queue.map(QueueName::as_str));
         let scopes = accounts.scopes.scopes_to_join(record.user, &record.bank);
         let to_limit = |it: ScopeToJoin| {
-            let cap = find_active_jobs_cap(&it.submission_caps)?;
+            let cap = find_active_jobs_cap(&it.caps)?;
             Some(ActiveJobsLimit { target: it.target, queue: it.queue, active: it.active_jobs, cap })
         };
         scopes.filter(|it| counts_in(it.queue.as_ref())).filter_map(to_limit).collect()
@@ -531,13 +533,13 @@ impl<'a> Limits<'a> {
         let Limits { ledger, book } = self;
         let limits = book.site_limits();
         let is_here = |of: Option<&QueueName>| limits.counts_in(of, queue);
-        if ledger.accounts.get(association).is_some_and(|account| account.scope_ids.is_some()) {
+        if let Some(ids) = ledger.accounts.get(association).and_then(|account| account.scope_ids.as_deref()) {
             // Reading the assigned scopes is faster than searching the limits.
-            let scopes = ledger.accounts.all_scopes_of(association).map(|(_, scope)| scope);
+            let scopes = ids.all.iter().filter_map(|id| ledger.accounts.scopes.get(*id));
             return scopes.filter(|scope| is_here(scope.queue.as_ref())).find_map(|scope| {
-                let reject =
-                    |it: &Counter| rejection(&scope.target, scope.queue.as_ref(), it.amount, it.cap, size);
-                scope.counters.iter().find_map(reject)
+                let queue = scope.queue.as_ref();
+                let mut caps = scope.caps.iter();
+                caps.find_map(|(amount, cap)| rejection(&scope.target, queue, *amount, *cap, size))
             });
         }
         let association = book.association(association)?;

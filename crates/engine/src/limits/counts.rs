@@ -116,8 +116,8 @@ impl Tally {
             Stage::Scheduled => (sched(charged), sched(reserved)),
             // A released job reserves its amounts in SCHED only, so that it counts once.
             Stage::RunningAndScheduled => (run(charged).saturating_add(sched(charged)), sched(reserved)),
-            // Tallies do not count active jobs.
-            Stage::Active => (0, 0),
+            // Tallies count neither active jobs nor the size of single jobs.
+            Stage::Active | Stage::OneJob => (0, 0),
         }
     }
 }

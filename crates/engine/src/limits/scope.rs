@@ -12,8 +12,8 @@ use super::line::SizedLine;
 use super::place::LineKey;
 use super::scope_rows::ScopeRow;
 use super::size::Size;
-use crate::accounts::{AssociationId, Cap, ScopeCaps, SiteLimits, Target};
-use crate::ids::{Amount, BankName, Limit, QueueName, Stage, UserId};
+use crate::accounts::{AssociationId, ScopeCaps, SiteLimits, Target};
+use crate::ids::{Amount, BankName, Limit, Measure, QueueName, Stage, UserId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(super) struct LimitScope {
     pub queue: Option<QueueName>,
     virtual_queues: Box<[QueueName]>,
     pub counters: Box<[Counter]>,
-    /// The caps by which the scope rejects jobs at submission without holding any.
-    pub submission_caps: Box<[(Amount, Cap)]>,
+    /// All caps of the scope, as the site sets them.
+    pub caps: ScopeCaps,
     /// The number of active jobs; always 0 in a scope without a cap on active jobs.
     pub active_jobs: u64,
     /// The number of jobs that have taken headroom in the scope so far.
@@ -57,7 +57,7 @@ impl LimitScope {
 
     /// Returns the cap on active jobs, if there is one.
     pub fn active_jobs_cap(&self) -> Option<Limit> {
-        find_active_jobs_cap(&self.submission_caps)
+        find_active_jobs_cap(&self.caps)
     }
 
     /// Returns true if a limit of the scope has too little headroom for a job of `size`.
@@ -87,8 +87,8 @@ impl LimitScope {
 }
 
 /// Returns the cap on active jobs, if there is one.
-pub(super) fn find_active_jobs_cap(caps: &[(Amount, Cap)]) -> Option<Limit> {
-    caps.iter().find(|(amount, _)| amount.stage == Stage::Active).map(|(_, cap)| cap.limit)
+pub(super) fn find_active_jobs_cap(caps: &ScopeCaps) -> Option<Limit> {
+    caps.get(&Amount { stage: Stage::Active, measure: Measure::Jobs }).map(|cap| cap.limit)
 }
 
 /// The scopes in which the jobs of an association count. In each list, the narrowest scope comes first.
@@ -108,7 +108,7 @@ pub(super) struct ScopeToJoin {
     pub target: Target,
     pub queue: Option<QueueName>,
     pub counters: Vec<Counter>,
-    pub submission_caps: Box<[(Amount, Cap)]>,
+    pub caps: ScopeCaps,
     pub active_jobs: u64,
 }
 
@@ -212,13 +212,12 @@ impl LimitScopes {
             let key = (target, queue);
             let id = self.ids.get(&key).copied();
             let existing = id.and_then(|id| self.get(id));
-            let submission_caps = list_submission_caps(&caps);
             let counters = existing.map_or_else(
-                || make_counters(&key.0, key.1.as_ref(), caps).collect(),
+                || make_counters(&key.0, key.1.as_ref(), &caps).collect(),
                 |scope| scope.counters.to_vec(),
             );
             let active_jobs = existing.map_or(0, |scope| scope.active_jobs);
-            ScopeToJoin { id, target: key.0, queue: key.1, counters, submission_caps, active_jobs }
+            ScopeToJoin { id, target: key.0, queue: key.1, counters, caps, active_jobs }
         })
     }
 
@@ -233,14 +232,13 @@ impl LimitScopes {
             return Some(*id);
         }
         let id = ScopeId(u32::try_from(self.all.len()).ok()?);
-        let submission_caps = list_submission_caps(&caps);
-        let counters = make_counters(&target, queue.as_ref(), caps).collect();
+        let counters = make_counters(&target, queue.as_ref(), &caps).collect();
         let virtual_queues = queue.iter().flat_map(|queue| self.limits.virtual_queues(queue.as_str()));
         self.all.push(LimitScope {
             virtual_queues: virtual_queues.cloned().collect(),
             target,
             counters,
-            submission_caps,
+            caps,
             active_jobs: 0,
             taken: 0,
             line: SizedLine::default(),
@@ -285,20 +283,15 @@ impl LimitScopes {
     }
 }
 
-/// Returns the caps by which a scope rejects jobs without holding any.
-fn list_submission_caps(caps: &ScopeCaps) -> Box<[(Amount, Cap)]> {
-    let caps = caps.iter().filter(|(amount, _)| !amount.can_hold());
-    caps.map(|(amount, cap)| (*amount, *cap)).collect()
-}
-
 /// Returns the counters of a scope without jobs.
 fn make_counters(
     target: &Target,
     queue: Option<&QueueName>,
-    caps: ScopeCaps,
-) -> impl Iterator<Item = Counter> + use<> {
+    caps: &ScopeCaps,
+) -> impl Iterator<Item = Counter> {
     let scope = target.scope(queue.is_some());
-    caps.into_iter().filter(|(amount, _)| amount.can_hold()).map(move |(amount, cap)| {
+    caps.iter().filter(|(amount, _)| amount.can_hold()).map(move |(&amount, cap)| {
+        let cap = cap.in_counted_units(amount.measure);
         Counter::new(ScopeRow { scope, amount }.hold(), amount, cap, &Tally::default())
     })
 }

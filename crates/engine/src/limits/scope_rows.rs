@@ -24,6 +24,7 @@ macro_rules! names {
             concat!("max-run-gpus-", $scope), concat!("max-sched-jobs-", $scope), concat!("max-run-sched-jobs-", $scope),
             concat!("max-run-sched-nodes-", $scope), concat!("max-run-sched-cores-", $scope),
             concat!("max-run-sched-gpus-", $scope), concat!("max-active-jobs-", $scope),
+            concat!("max-job-nodes-", $scope), concat!("max-job-time-", $scope), concat!("max-job-node-hours-", $scope),
         )*]
     };
 }
@@ -91,7 +92,8 @@ pub(super) fn show_queue(target: &Target, queue: Option<&QueueName>) -> String {
     queue.map_or(String::new(), |queue| format!(" in queue {queue}"))
 }
 
-/// Returns the text of the rejection if a job of `size` alone exceeds `cap`. A cap on the number of jobs rejects no job.
+/// Returns the text of the rejection if a job of `size` alone exceeds `cap`, or if it has no time limit and the limit counts time. A cap on
+/// the number of jobs rejects no job.
 pub(super) fn rejection(
     target: &Target,
     queue: Option<&QueueName>,
@@ -100,30 +102,30 @@ pub(super) fn rejection(
     size: Size,
 ) -> Option<String> {
     let Amount { stage, measure } = amount;
-    let asked = size.amount(measure);
-    if measure == Measure::Jobs || cap.limit.admits(0, asked) {
+    let (asked, cap) = (size.amount(measure), cap.in_counted_units(measure).limit);
+    let lacks_time_limit = measure.is_time() && !size.has_time_limit();
+    if measure == Measure::Jobs || cap.admits(0, asked) && !lacks_time_limit {
         return None;
     }
-    let unit = match measure {
-        Measure::Jobs => "job(s)",
-        Measure::Nodes => "node(s)",
-        Measure::Cores => "core(s)",
-        Measure::Gpus => "gpu(s)",
-        // No row has these measures.
-        Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => return None,
-    };
     let verb = match stage {
         Stage::Running => "run",
         Stage::Scheduled => "be scheduled",
         Stage::RunningAndScheduled => "run or be scheduled",
-        // These limits count jobs only.
-        Stage::Active => return None,
+        Stage::Active | Stage::OneJob => "count",
     };
-    let queue = show_queue(target, queue);
-    let most = cap.limit.cap();
-    Some(format!(
-        "job size ({asked} {unit}) is greater than what may {verb} at once of {target}{queue} ({most} {unit})"
-    ))
+    let scope = format!("{target}{}", show_queue(target, queue));
+    let (shown, most) = (measure.show_amount(asked), measure.show_amount(cap.cap()));
+    let bound = match stage {
+        Stage::OneJob => format!("what one job of {scope} may have"),
+        _ => format!("what may {verb} at once of {scope}"),
+    };
+    Some(match measure {
+        _ if lacks_time_limit => {
+            format!("job has no time limit; {bound} is {most}: set a time limit with -t")
+        }
+        Measure::Time => format!("job time limit ({shown}) is greater than {bound} ({most})"),
+        _ => format!("job size ({shown}) is greater than {bound} ({most})"),
+    })
 }
 
 #[cfg(test)]
@@ -144,8 +146,11 @@ mod tests {
                 Scope::Queue => "in-queue",
             };
             assert_eq!(row.hold().name(), format!("max-{}-{scope}", row.amount));
-            let active = ScopeRow { amount: Amount { stage: Stage::Active, measure: Measure::Jobs }, ..row };
-            assert_eq!((active.index(), active.name()), (None, &*format!("max-active-jobs-{scope}")));
+            for amount in Amount::ALL.into_iter().filter(|amount| !amount.can_hold()) {
+                let rejecting = ScopeRow { amount, ..row };
+                let name = format!("max-{amount}-{scope}");
+                assert_eq!((rejecting.index(), rejecting.name()), (None, &*name));
+            }
         }
         assert_eq!(ScopeRow::from_index(HOLDING_ROWS), None);
         let names: std::collections::BTreeSet<&str> =

@@ -62,6 +62,11 @@ impl Size {
             || self.time_limit_ms == least.time_limit_ms
     }
 
+    /// Returns true if the job has a time limit.
+    pub fn has_time_limit(self) -> bool {
+        self.time_limit_ms < Size::MOST_TIME
+    }
+
     /// Returns the amount of `measure` that a job of this size counts as.
     pub fn amount(self, measure: Measure) -> u64 {
         match measure {
@@ -69,6 +74,7 @@ impl Size {
             Measure::Nodes => self.nodes,
             Measure::Cores => self.cores,
             Measure::Gpus => self.gpus,
+            Measure::Time => self.time_limit_ms,
             Measure::NodeTime => self.time_of(self.nodes),
             Measure::CoreTime => self.time_of(self.cores),
             Measure::GpuTime => self.time_of(self.gpus),

@@ -75,6 +75,11 @@ pub(super) const PAGE: &[Part] = &[
         "The limits, on jobs in RUN, in SCHED, or in both.",
     ),
     Entry("active-jobs", "The limit on jobs from submission to their end. More jobs are rejected, not held."),
+    Entry(
+        "job-nodes, job-time, job-node-hours",
+        "Limits on one job: its nodes, its time limit in seconds, and the product of both in hours. A larger job is rejected, and so \
+         is a job without a time limit if the limit counts time.",
+    ),
     Section("HELD JOBS"),
     Text(
         "A job in DEPEND carries one dependency for each limit that it would exceed: max-run-jobs-queue, \

@@ -154,6 +154,8 @@ fn limits_of_flux_accounting_records_are_recognized() {
         ("run-gpus", false),
         ("sched-jobs", true),
         ("active-jobs", true),
+        ("job-nodes", false),
+        ("job-time", false),
         ("run-sched-jobs", false),
         ("nonsense", false),
     ] {

@@ -400,9 +400,10 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
     shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
         LimitShown {
             limit: Cow::Borrowed(name),
-            used: open
-                .shows_use_of(&limit.target)
-                .then(|| used.unwrap_or_default().saturating_sub(reserved.unwrap_or_default())),
+            used: used
+                .filter(|_| open
+                .shows_use_of(&limit.target))
+                .map(|used| used.saturating_sub(reserved.unwrap_or_default())),
             reserved: reserved.filter(|_| open.shows_use_of(&limit.target)),
             scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),
             name: Some(limit.target.name()),

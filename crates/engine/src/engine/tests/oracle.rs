@@ -233,6 +233,7 @@ impl Oracle {
                 Measure::Nodes => nodes,
                 Measure::Cores => cores,
                 Measure::Gpus => |job| job.size.gpus,
+                Measure::Time => |job| job.unit_milliseconds(1),
                 Measure::NodeTime => |job| job.unit_milliseconds(job.size.nodes),
                 Measure::CoreTime => |job| job.unit_milliseconds(job.size.cores),
                 Measure::GpuTime => |job| job.unit_milliseconds(job.size.gpus),
@@ -243,7 +244,7 @@ impl Oracle {
                 Measure::Gpus => |job| job.allocated_size().gpus,
                 Measure::Jobs => one,
                 // Amounts of time count requested resources.
-                Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
+                Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
             };
             let running = total(&others, &runs, if limit.cap.is_given { given } else { asked });
             let used = match limit.amount.stage {
@@ -252,7 +253,7 @@ impl Oracle {
                 }
                 Stage::Scheduled => total(&others, &sched, asked),
                 Stage::RunningAndScheduled => running + total(&others, &sched, asked),
-                Stage::Active => unreachable!("a limit on active jobs holds no job"),
+                Stage::Active | Stage::OneJob => unreachable!("these limits hold no job"),
             };
             // An exceeded limit does not hold a job that requests nothing of the limited amount.
             if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {

@@ -31,6 +31,8 @@ fn build_job(op: &Op) -> HostJob {
     let Op::Submit { user, bank, queue, nodes, gpus, urgency, foreign } = op else { panic!("{op:?}") };
     let mut job = HostJob::new(*user).size(*nodes, *nodes * 2).gpus(*gpus);
     job.urgency = *urgency;
+    let durations = [3600.0, 1800.0, 7200.0, 0.0];
+    job.duration = durations[(*nodes + urgency.unsigned_abs()) as usize % durations.len()];
     job.bank = bank.map(|at| BANKS[at].to_owned());
     job.queue = QUEUES[*queue].map(str::to_owned);
     if *foreign != ForeignDependency::None {

@@ -2,6 +2,7 @@
 //! The operations of random histories, and how often the generator chooses each.
 
 use super::*;
+use crate::ids::Measure;
 
 #[derive(Clone, Debug)]
 pub enum Op {
@@ -131,6 +132,7 @@ pub fn any_scope_limits() -> impl Strategy<Value = Vec<SiteLimit>> {
             Target::EachQueue => None,
             _ => queue.and_then(|queue| QUEUES[queue + 1]).map(Into::into),
         };
+        let cap = if amount.measure == Measure::Time { 1200 * cap } else { cap };
         SiteLimit { target, queue, amount, cap: Cap { limit: Limit(cap), is_given } }
     });
     prop::collection::vec(limit, 0..6).prop_map(|limits| {

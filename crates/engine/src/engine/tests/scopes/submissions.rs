@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits over scopes that reject jobs at submission, and hold no job.
-//! Rules: L28
+//! Rules: L28, L29
 
 use super::*;
 
@@ -88,4 +88,72 @@ fn active_jobs_are_counted_again_when_limits_change() {
         [("active-jobs", Some(2)), ("active-jobs", Some(3))]
     );
     assert_settled(&host);
+}
+
+/// Each limit admits a job of 4 nodes for 30 minutes, and rejects a larger or longer job, in its own scope only.
+#[test]
+fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
+    for (target, in_queue, scope) in [
+        (Target::EachAssociation, None, "user 7 in bank A"),
+        (bank("science"), Some("q1"), "bank science in queue q1"),
+        (Target::EachUser, None, "user 7"),
+        (Target::EachQueue, None, "queue q1"),
+    ] {
+        for (amount, cap, nodes, minutes, text) in [
+            (
+                "job-nodes",
+                4,
+                5,
+                30.0,
+                "job size (5 node(s)) is greater than what one job of SCOPE may have (4 node(s))",
+            ),
+            (
+                "job-time",
+                1800,
+                4,
+                31.0,
+                "job time limit (1860 s) is greater than what one job of SCOPE may have (1800 s)",
+            ),
+            (
+                "job-time",
+                1800,
+                4,
+                0.0,
+                "job has no time limit; what one job of SCOPE may have is 1800 s: set a time limit with -t",
+            ),
+            (
+                "job-node-hours",
+                2,
+                4,
+                31.0,
+                "job size (2.067 node-hours) is greater than what one job of SCOPE may have (2 node-hours)",
+            ),
+            (
+                "job-node-hours",
+                2,
+                1,
+                0.0,
+                "job has no time limit; what one job of SCOPE may have is 2 node-hours: set a time limit with -t",
+            ),
+        ] {
+            let mut host = make_site(vec![limit(target.clone(), in_queue, amount, cap)]);
+            let sized = |user, bank, nodes, minutes| HostJob {
+                duration: 60.0 * minutes,
+                ..job(user, bank, 0).size(nodes, nodes)
+            };
+            let text = text.replace("SCOPE", scope);
+            // The text is the same before and after the first job of the association.
+            assert_eq!(host.submit(sized(7, "A", nodes, minutes)), Err(text.clone()));
+            let fitting = host.submit(sized(7, "A", 4, 30.0)).unwrap();
+            assert_eq!(host.names(fitting), [""; 0]);
+            assert_eq!(host.submit(sized(7, "A", nodes, minutes)), Err(text));
+            if in_queue.is_some() {
+                host.submit(sized(7, "A", nodes, minutes).queue("q2")).unwrap();
+                host.submit(sized(9, "C", nodes, minutes)).unwrap();
+            }
+            let standing = host.engine.view().limits().scope_usages();
+            assert_eq!(standing.iter().map(|usage| usage.used).collect::<Vec<_>>(), [None]);
+            assert_settled(&host);
+        }
+    }
 }
