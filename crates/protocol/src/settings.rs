@@ -59,7 +59,7 @@ const RUNNING_RULES: &str = "\"upstream\" or \"strict\"";
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
 /// All settings, in the order of the documents.
-pub const SETTINGS: [Setting; 13] = [
+pub const SETTINGS: [Setting; 14] = [
     Setting {
         name: "live",
         default: "true",
@@ -147,6 +147,15 @@ pub const SETTINGS: [Setting; 13] = [
                 WireError::WrongType(_) => value_error(place, "an array of tables", value),
             })?;
             Ok(())
+        }),
+    },
+    Setting {
+        name: "enforce-queue-shapes",
+        default: "false",
+        doc: "Whether a job is rejected if it exceeds max_nodes_per_job or max_time_per_job (in minutes) of its queue in \
+              flux-accounting's database, or has fewer nodes than min_nodes_per_job. If false, these limits are only shown.",
+        read: One(YES_OR_NO, |settings, value| {
+            set_value(&mut settings.enforce_queue_shapes, read_bool(value))
         }),
     },
     Setting {

@@ -4,17 +4,17 @@
 use crate::ids::{Limit, QueueName};
 use serde::{Deserialize, Serialize};
 
-/// A queue, as pushed. Flux enforces the limits on each single job (`*_per_job`), so the plugin only shows them.
+/// A queue, as pushed. The limits on each single job (`*_per_job`) are only shown, unless the setting `enforce-queue-shapes` is true.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Queue {
     /// The name in Flux's configuration.
     pub name: QueueName,
-    /// The minimum number of nodes of a job; only shown.
+    /// The minimum number of nodes of a job.
     pub min_nodes_per_job: i64,
-    /// The maximum number of nodes of a job; only shown.
+    /// The maximum number of nodes of a job.
     pub max_nodes_per_job: i64,
-    /// The maximum time limit of a job; only shown.
+    /// The maximum time limit of a job, in minutes; 0 or less means unlimited.
     pub max_time_per_job: i64,
     /// The value of the factor `queue`.
     pub priority: i64,

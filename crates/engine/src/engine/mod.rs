@@ -53,6 +53,7 @@ mod posted;
 mod preview;
 mod priorities;
 mod priority_answers;
+mod queue_shapes;
 mod queue_states;
 mod queues;
 mod recovery;

@@ -28,6 +28,8 @@ pub struct Settings {
     pub remember: bool,
     /// Limits beyond flux-accounting's. A limit that is pushed replaces the one set here.
     pub limits: Vec<SiteLimit>,
+    /// Whether jobs are rejected that have a size or a time limit beyond the limits of their queue's record on each job.
+    pub enforce_queue_shapes: bool,
     /// The state from which jobs count for limits on running jobs.
     pub running: RunningLimitsOf,
     /// The part of the tree that all users may see.
@@ -49,6 +51,7 @@ impl Default for Settings {
             interleave: false,
             remember: true,
             limits: Vec::new(),
+            enforce_queue_shapes: false,
             running: RunningLimitsOf::default(),
             public: Open::Banks,
             annotate: false,

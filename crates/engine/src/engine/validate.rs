@@ -4,7 +4,7 @@
 
 use super::{
     Effect, JobFacts, Level, Shared, State, admission::unknown_association_text, life::ValidatedJobs,
-    shared::join_names, updates::move_rejection,
+    queue_shapes, shared::join_names, updates::move_rejection,
 };
 use crate::accounts::{Association, AssociationId};
 use crate::ids::{BankName, QueueName, UserId};
@@ -81,6 +81,7 @@ pub(super) fn rejection_of_job(shared: &Shared, facts: &JobFacts<'_>) -> Option<
         .or_else(|| active_jobs_rejection(shared, id, association, facts))
         .or_else(|| active_scope_rejection(shared, id, facts))
         .or_else(uncountable)
+        .or_else(|| queue_shape_rejection(shared, facts))
         .or_else(|| size_rejection(shared, id, association, facts))
         .or_else(|| move_rejection(shared, id, facts))
         .or_else(|| long_name_rejection(facts))
@@ -111,6 +112,12 @@ fn active_scope_rejection(shared: &Shared, id: AssociationId, facts: &JobFacts<'
     }
     let queue = facts.queue.map(QueueName::from);
     shared.limits().full_of_active_jobs(id, queue.as_ref(), None).map(|full| full.rejection())
+}
+
+/// Returns the text that rejects a job whose nodes or time limit are beyond the limits on each job of its queue or of the parent queue.
+fn queue_shape_rejection(shared: &Shared, facts: &JobFacts<'_>) -> Option<String> {
+    let size = facts.full_size().filter(|_| shared.settings.enforce_queue_shapes)?;
+    shared.book.queues_of(facts.queue).find_map(|queue| queue_shapes::rejection(queue, size))
 }
 
 pub(super) fn size_rejection(

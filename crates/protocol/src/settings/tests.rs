@@ -12,7 +12,7 @@ fn each_key_is_read() {
     let settings = read_settings(
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
-            "interleave": true, "remember": false, "public": "own", "annotate": true,
+            "interleave": true, "remember": false, "public": "own", "annotate": true, "enforce-queue-shapes": true,
             "running-limits": "strict", "queues": {"debug": {"running-limits": "upstream"}, "pdev": {}}}"#,
     );
     let wanted = Settings {
@@ -26,6 +26,7 @@ fn each_key_is_read() {
         interleave: true,
         remember: false,
         limits: Vec::new(),
+        enforce_queue_shapes: true,
         running: RunningLimitsOf {
             others: RunningLimits::Strict,
             queues: [("debug".into(), RunningLimits::Upstream)].into(),
@@ -49,7 +50,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (
             r#"{"refesh": 3}"#,
             "fairshare.refesh: unknown key; known are live, refresh, accrual, weights, age-max, max-wait-behind, \
-             interleave, running-limits, queues, limits, public, annotate, remember",
+             interleave, running-limits, queues, limits, enforce-queue-shapes, public, annotate, remember",
         ),
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
         (

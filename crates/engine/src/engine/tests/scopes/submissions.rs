@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits over scopes that reject jobs at submission, and hold no job.
-//! Rules: L28, L29
+//! Limits over scopes and of queues that reject jobs at submission, and hold no job.
+//! Rules: L28, L29, L31
 
 use super::*;
 
@@ -155,5 +155,32 @@ fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
             assert_eq!(standing.iter().map(|usage| usage.used).collect::<Vec<_>>(), [None]);
             assert_settled(&host);
         }
+    }
+}
+
+#[test]
+fn the_shape_of_a_queue_is_enforced_only_if_the_site_says_so() {
+    for (is_enforced, queue_of_job, is_rejected) in
+        [(false, "q1", false), (true, "q1", true), (true, "q2", true), (true, "q3", false)]
+    {
+        let mut host = Host::new();
+        let parents = [("q1".into(), None), ("q2".into(), Some("q1".into())), ("q3".into(), None)];
+        host.parents.insert("q2".to_owned(), "q1".to_owned());
+        host.send_event(Event::ConfiguredQueues(parents.to_vec()));
+        let shaped = |name, most| Queue { max_nodes_per_job: most, ..queue(name) };
+        let queues = vec![shaped("q1", 2), shaped("q2", 9), shaped("q3", 9)];
+        let mut associations = policy(Vec::new()).associations;
+        for record in &mut associations {
+            record.association.queues = ["q1", "q2", "q3"].map(Into::into).into();
+        }
+        let policy = Policy { queues, associations, ..policy(Vec::new()) };
+        host.send_event(Event::Policy(policy, SitePart::default()));
+        host.send_event(Event::Settings(Settings {
+            enforce_queue_shapes: is_enforced,
+            ..Settings::default()
+        }));
+        let result = host.submit(job(7, "A", 0).size(3, 3).queue(queue_of_job));
+        let text = "requested nnodes (3) exceeds policy limit of 2 for queue q1".to_owned();
+        assert_eq!(result.map(|_| ()), if is_rejected { Err(text) } else { Ok(()) });
     }
 }
