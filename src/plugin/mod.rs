@@ -237,7 +237,12 @@ impl Jobtap for MfPriority {
             }
             Timer::Expire => return staged_push::expire(self, host),
             Timer::Answer => return self.answer_delayed_requests(host),
-            Timer::Turn | Timer::Retry | Timer::Refresh | Timer::Slice | Timer::Queues => {}
+            Timer::Turn
+            | Timer::Retry
+            | Timer::Refresh
+            | Timer::Slice
+            | Timer::Queues
+            | Timer::TimeLeft => {}
         }
         if self.engine.view(|view| view.is_replaying()) == Some(true) {
             let jobs = self.count_live_jobs();

@@ -151,8 +151,8 @@ mod tests {
     #[test]
     fn invalid_limits_are_rejected() {
         let known = "run-jobs, run-nodes, run-cores, run-gpus, sched-jobs, \
-                     run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus, active-jobs, \
-                     job-nodes, job-time, job-node-hours";
+                     run-sched-jobs, run-sched-nodes, run-sched-cores, run-sched-gpus, \
+                     run-node-hours, active-jobs, job-nodes, job-time, job-node-hours";
         for (text, message) in [
             (r#"[3]"#, ": expected object, got integer 3".to_owned()),
             (r#"[{"name": "a"}]"#, ".scope: key is missing".to_owned()),

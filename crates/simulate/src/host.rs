@@ -85,6 +85,8 @@ pub(super) struct Host<'a> {
     pub(super) starts: Vec<f64>,
     /// Time of the next refresh, and the period of refreshes.
     refresh: Option<(f64, f64)>,
+    /// True if the next refresh also updates the time that running jobs have left.
+    updates_time_left: bool,
     turns: bool,
     slices: bool,
     refused: Option<String>,
@@ -142,6 +144,7 @@ impl<'a> Host<'a> {
             ends: BinaryHeap::new(),
             starts: vec![NEVER; trace.jobs().len()],
             refresh: None,
+            updates_time_left: false,
             turns: false,
             slices: false,
             refused: None,
@@ -234,9 +237,12 @@ impl<'a> Host<'a> {
         if waiting == 0 && !is_submission {
             return None;
         }
-        // If a job has priority 0 or fits, each refresh may change the next start. Otherwise only the last refresh can.
-        let may_change_next_start =
-            waiting > 0 && (self.jobs_with_priority_0 > 0 || self.queue.has_fitting_job(self.cluster.free));
+        // If a job has priority 0 or fits, or if held jobs may be released as running jobs have less time left, each refresh may change the
+        // next start. Otherwise only the last refresh can.
+        let may_change_next_start = waiting > 0
+            && (self.updates_time_left
+                || self.jobs_with_priority_0 > 0
+                || self.queue.has_fitting_job(self.cluster.free));
         let skipped = if may_change_next_start { 0.0 } else { ((next - at) / period).floor() };
         Some(at + skipped * period)
     }
@@ -249,6 +255,9 @@ impl<'a> Host<'a> {
         let now = self.now.max(at);
         self.meter.advance_to(now);
         self.now = at;
+        if std::mem::take(&mut self.updates_time_left) {
+            self.send_event(Event::Timer(Timer::TimeLeft));
+        }
         self.send_event(Event::Timer(Timer::Refresh));
         self.run_turns();
         self.now = now;

@@ -22,6 +22,7 @@ Measures:
   run-jobs, run-nodes, run-cores, run-gpus  of jobs in RUN
   sched-jobs                                of jobs in SCHED
   run-sched-jobs, run-sched-nodes, ...      of both together
+  run-node-hours                            nodes of jobs in RUN times the time that they have left
   active-jobs                               of all jobs until they end; more are rejected at submission
   job-nodes, job-time, job-node-hours       of one job; job-time is in seconds
 

@@ -94,7 +94,7 @@ impl Target {
     pub fn is_in_records(&self, is_in_queue: bool, amount: Amount) -> bool {
         let Amount { stage, measure } = amount;
         let has_cap = match stage {
-            Stage::Running => measure != Measure::Gpus,
+            Stage::Running => measure != Measure::Gpus && !measure.is_time(),
             Stage::Scheduled | Stage::Active => measure == Measure::Jobs,
             Stage::RunningAndScheduled | Stage::OneJob => false,
         };
@@ -216,6 +216,8 @@ pub type ScopeCaps = BTreeMap<Amount, Cap>;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SiteLimits {
     by_target: BTreeMap<Target, BTreeMap<Option<QueueName>, ScopeCaps>>,
+    /// Whether a limit counts the time that running jobs have left.
+    counts_time_left: bool,
     /// The limits on all jobs of a queue together, by queue.
     by_queue: BTreeMap<QueueName, ScopeCaps>,
     /// The parent of each bank. Empty if there are no limits on banks.
@@ -242,6 +244,7 @@ impl SiteLimits {
         for SiteLimit { target, queue, amount, cap } in limits {
             let queues = all.by_target.entry(target.clone()).or_default();
             queues.entry(queue.clone()).or_default().insert(*amount, *cap);
+            all.counts_time_left |= amount.counts_time_left();
         }
         if all.by_target.keys().any(|target| matches!(target, Target::Bank(_) | Target::EachBank)) {
             all.parents = parents.iter().cloned().collect();
@@ -281,6 +284,11 @@ impl SiteLimits {
     /// Returns the parent of a virtual queue.
     pub fn parent_queue(&self, queue: &str) -> Option<&QueueName> {
         self.queue_parents.get(queue)
+    }
+
+    /// Returns true if a limit counts the time that running jobs have left.
+    pub fn count_time_left(&self) -> bool {
+        self.counts_time_left
     }
 
     /// Returns true if there are no limits.

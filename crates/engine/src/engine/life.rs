@@ -126,6 +126,7 @@ pub(super) fn build_job(shared: &Shared, facts: &JobFacts<'_>, is_submission: bo
         knowledge: Knowledge::Known,
         is_in_sched: false,
         size: facts.full_size().unwrap_or(Size::ONE.with_time_limit(facts.duration)),
+        elapsed_ms: 0,
         phase: Phase::New,
         origin: if is_submission { Origin::Submitted } else { Origin::Replayed },
         names: HoldNames::default(),
@@ -242,6 +243,7 @@ pub(super) fn enter_run(shared: &mut Shared, id: JobId, resources: &Resources) -
         job.grant = Grant::None;
         job.is_in_sched = false;
         job.allocation = allocation.map(Box::new);
+        job.elapsed_ms = 0;
     });
     shared.posted.remove_job(id);
     effects.extend(accrual::record_start(shared, id));

@@ -69,6 +69,7 @@ mod subscriptions;
 mod terms;
 #[cfg(test)]
 mod tests;
+mod time_left;
 mod timer;
 mod turn;
 mod turns;
@@ -175,6 +176,7 @@ impl Engine {
         release::scan_where_reservations_lapsed(&mut self.shared, &mut effects);
         if !asks_priority || !effects.is_empty() {
             queue_states::watch_queues(&mut self.shared, &mut effects);
+            time_left::arm_if_needed(&mut self.shared, &mut effects);
         }
         effects
     }
@@ -231,6 +233,7 @@ impl Engine {
             Event::Timer(Timer::Retry) => self.retry_reads(),
             Event::Timer(Timer::Remember | Timer::Expire | Timer::Answer) => Vec::new(),
             Event::Timer(Timer::Queues) => queue_states::ask_queues(shared),
+            Event::Timer(Timer::TimeLeft) => time_left::update_next_jobs(shared),
             Event::QueueStates(states) => queue_states::store_queue_states(shared, states),
             Event::ConfiguredQueues(queues) => queue_states::store_configured_queues(shared, queues),
             Event::OneQueueList(is_one) => queue_states::store_one_list(shared, is_one),

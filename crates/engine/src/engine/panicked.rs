@@ -16,6 +16,7 @@ impl Engine {
             if is_compared { self.recovery.begin_comparison(&mut self.shared) } else { self.keep_records() };
         // The panicked callback may have lost pending requests to Flux and timers, so the engine sends and arms them again.
         self.shared.queues.ask_again();
+        self.shared.time_left.note_lost_timer();
         effects.extend(self.take_ended_jobs(None));
         effects.extend(self.refresh.refresh_after_panic(&mut self.shared));
         effects.extend(ask_site_nodes(&self.shared).map(|_| Effect::Arm(Timer::Retry)));

@@ -5,8 +5,8 @@
 
 use super::{
     Effect, Settings, Tables, batches::Batches, due::Due, ended::EndedJobs, expirations::Expirations,
-    news::News, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, turns::JobTurns,
-    unmoved::UnmovedJobs,
+    news::News, posted::PostedPriorities, queues::Queues, subscriptions::Subscriptions, time_left::TimeLeft,
+    turns::JobTurns, unmoved::UnmovedJobs,
 };
 use crate::accounts::{AssociationId, Book};
 use crate::ids::{BankName, JobId, UserId};
@@ -50,6 +50,8 @@ pub struct Shared {
     pub(super) subscriptions: Subscriptions,
     /// Running jobs whose expiration is that of the instance.
     pub(super) expirations: Expirations,
+    /// The next update of the time that running jobs have left.
+    pub(super) time_left: TimeLeft,
     pub(super) queues: Queues,
     /// The user that runs the instance.
     pub(super) owner: UserId,
@@ -82,6 +84,7 @@ impl Shared {
             annotations: BTreeMap::new(),
             subscriptions: Subscriptions::new(tables.batches.subscribed),
             expirations: Expirations::default(),
+            time_left: TimeLeft::default(),
             queues: Queues::default(),
             owner,
             revision: NonZeroU64::MIN,

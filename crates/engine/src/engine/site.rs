@@ -246,6 +246,7 @@ pub(super) fn apply_settings(
     let before = std::mem::replace(&mut shared.settings, settings);
     let is_first = refresh.note_settings();
     if is_first {
+        shared.time_left.note_lost_timer();
         // No client was there to carry out the questions of a site document that was given at the load.
         shared.ended.restart_query();
         shared.standing.usages.keep_all_ended(false);

@@ -20,6 +20,8 @@ pub enum Timer {
     Queues,
     /// The next waiting request is answered. Only the plugin uses it.
     Answer,
+    /// The next update of the time that running jobs have left.
+    TimeLeft,
 }
 
 impl Timer {
@@ -33,6 +35,7 @@ impl Timer {
         (Timer::Expire, "expire", 60.0),
         (Timer::Queues, "queues", 0.5),
         (Timer::Answer, "answer", 0.0),
+        (Timer::TimeLeft, "time-left", 30.0),
     ];
 
     /// The names of all timers.

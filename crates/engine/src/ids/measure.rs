@@ -143,7 +143,7 @@ pub struct Amount {
 impl Amount {
     /// The amounts that a site can limit over a limit scope. The first [`HOLDING`](Amount::HOLDING) of them can hold jobs. A job in
     /// SCHED has no nodes, cores or GPUs, so a limit on jobs in SCHED can count only the number of jobs.
-    pub const ALL: [Amount; 13] = {
+    pub const ALL: [Amount; 14] = {
         use Measure::{Cores, Gpus, Jobs, NodeTime, Nodes, Time};
         use Stage::{Active, OneJob, Running, RunningAndScheduled, Scheduled};
         [
@@ -156,6 +156,7 @@ impl Amount {
             Amount { stage: RunningAndScheduled, measure: Nodes },
             Amount { stage: RunningAndScheduled, measure: Cores },
             Amount { stage: RunningAndScheduled, measure: Gpus },
+            Amount { stage: Running, measure: NodeTime },
             Amount { stage: Active, measure: Jobs },
             Amount { stage: OneJob, measure: Nodes },
             Amount { stage: OneJob, measure: Time },
@@ -164,7 +165,12 @@ impl Amount {
     };
 
     /// The number of amounts whose limits can hold jobs.
-    pub const HOLDING: usize = 9;
+    pub const HOLDING: usize = 10;
+
+    /// Returns true if the amount shrinks while a job runs: a running job counts with the time that it has left.
+    pub fn counts_time_left(self) -> bool {
+        self.stage == Stage::Running && self.measure.is_time()
+    }
 
     /// Returns true if a limit on the amount can hold jobs. Limits on other amounts only reject jobs at submission.
     pub fn can_hold(self) -> bool {

@@ -73,6 +73,12 @@ impl Accounts {
         self.scopes_of(association, queue).next().is_some()
     }
 
+    /// Returns true if a limit counts the time that running jobs of an association in `queue` have left.
+    pub fn counts_time_left(&self, association: AssociationId, queue: Option<&QueueName>) -> bool {
+        let mut counters = self.scopes_of(association, queue).flat_map(|(_, scope)| &scope.counters);
+        counters.any(|counter| counter.amount.counts_time_left())
+    }
+
     /// Returns true if limits over scopes count the running jobs of an association.
     pub fn runs_under_scopes(&self, association: AssociationId) -> bool {
         let mut counters = self.all_scopes_of(association).flat_map(|(_, scope)| &scope.counters);

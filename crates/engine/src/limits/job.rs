@@ -182,6 +182,9 @@ pub struct Job {
     pub memo: Option<f64>,
     /// The size that the job requests and counts as.
     pub size: Size,
+    /// The time for which the job has run, in milliseconds, as of the last update; 0 before RUN. It may be out of date, and is then too
+    /// small. Only jobs under a limit on the time that running jobs have left are updated.
+    pub elapsed_ms: u64,
     /// The dependency names by which limits hold the job.
     pub names: HoldNames,
     /// The allocated resources of a running job, if its R can be read. Limits with "counts" set to "given" count these.
@@ -210,11 +213,14 @@ pub struct Footprint {
     pub tally: Tally,
     /// The size that the job requests.
     pub size: Size,
+    /// The time that the job may still run, in milliseconds, at least.
+    pub time_left_ms: u64,
 }
 
 impl Footprint {
     /// Returns how much of `amount` the job uses, how much it reserves, and how much it would reserve if its queue were not stopped. If
-    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources.
+    /// `is_given` is true, a running job counts the resources that it got. Amounts of time always count requested resources. A limit on
+    /// running jobs that counts time counts the time that a running job has left.
     pub fn amounts(&self, amount: Amount, is_given: bool) -> (u64, u64, u64) {
         if !amount.measure.is_time() {
             let (charged, reserved) = self.tally.charged_and_reserved(amount, is_given);
@@ -222,7 +228,9 @@ impl Footprint {
         }
         let (charged, reserved, suspended) = self.amounts(Amount { measure: Measure::Jobs, ..amount }, false);
         let each = self.size.amount(amount.measure);
-        (charged * each, reserved * each, suspended * each)
+        let left = Size { time_limit_ms: self.time_left_ms, ..self.size }.amount(amount.measure);
+        let charged_each = if amount.counts_time_left() { left } else { each };
+        (charged * charged_each, reserved * each, suspended * each)
     }
 
     /// Returns true if the job uses and reserves nothing. It may still count as an active job.
@@ -243,7 +251,8 @@ impl Job {
         let run = Counts { run: amounts, given: amounts, ..Counts::default() };
         let none = Counts::default();
         if matches!(self.admission, Admission::Waiting { .. } | Admission::Broken(_)) {
-            return Footprint { active_jobs: 0, tally: Tally::default(), size: self.size };
+            let tally = Tally::default();
+            return Footprint { active_jobs: 0, tally, size: self.size, time_left_ms: self.time_left_ms() };
         }
         let charged = match self.phase {
             Phase::New | Phase::Depend | Phase::Priority | Phase::Cleanup => none,
@@ -264,7 +273,8 @@ impl Job {
             Phase::Sched if self.is_reserved() => (to_run, suspended),
             _ => (none, Amounts::default()),
         };
-        Footprint { active_jobs: 1, tally: Tally { charged, reserved, suspended }, size: self.size }
+        let tally = Tally { charged, reserved, suspended };
+        Footprint { active_jobs: 1, tally, size: self.size, time_left_ms: self.time_left_ms() }
     }
 
     /// Returns true if the job reserves headroom for the states ahead of it. A released job reserves headroom. While the eventlog of a job in
@@ -283,6 +293,24 @@ impl Job {
     pub fn time_limit(&self) -> Option<f64> {
         let milliseconds = self.size.time_limit_ms;
         (milliseconds < Size::MOST_TIME).then(|| milliseconds as f64 / 1000.0)
+    }
+
+    /// Returns the time that the job may still run, in milliseconds. If the job has no time limit, returns [`Size::MOST_TIME`].
+    fn time_left_ms(&self) -> u64 {
+        match self.phase {
+            Phase::Run if self.size.has_time_limit() => {
+                self.size.time_limit_ms.saturating_sub(self.elapsed_ms)
+            }
+            _ => self.size.time_limit_ms,
+        }
+    }
+
+    /// Returns the time for which a job in RUN has run at the time `now`, in milliseconds, at most its time limit. Returns 0 if the start of
+    /// the job is unknown.
+    pub fn elapsed_until(&self, now: f64) -> u64 {
+        let start = self.allocation.as_ref().filter(|_| self.phase == Phase::Run).and_then(|it| it.start);
+        // A conversion to an integer saturates, and rounds down.
+        start.map_or(0, |start| ((now - start) * 1000.0) as u64).min(self.size.time_limit_ms)
     }
 
     /// Returns the association in which the job counts.

@@ -23,7 +23,8 @@ macro_rules! names {
             concat!("max-run-jobs-", $scope), concat!("max-run-nodes-", $scope), concat!("max-run-cores-", $scope),
             concat!("max-run-gpus-", $scope), concat!("max-sched-jobs-", $scope), concat!("max-run-sched-jobs-", $scope),
             concat!("max-run-sched-nodes-", $scope), concat!("max-run-sched-cores-", $scope),
-            concat!("max-run-sched-gpus-", $scope), concat!("max-active-jobs-", $scope),
+            concat!("max-run-sched-gpus-", $scope), concat!("max-run-node-hours-", $scope),
+            concat!("max-active-jobs-", $scope),
             concat!("max-job-nodes-", $scope), concat!("max-job-time-", $scope), concat!("max-job-node-hours-", $scope),
         )*]
     };

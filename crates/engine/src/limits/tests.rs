@@ -45,6 +45,7 @@ fn make_job(book: &Book, phase: Phase) -> Job {
         keepers: Keepers::NobodyElse,
         allocation: None,
         size: Size::new(2, 8, 1),
+        elapsed_ms: 0,
         phase,
         origin: Origin::Submitted,
         names: HoldNames::default(),

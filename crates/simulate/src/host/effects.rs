@@ -74,6 +74,7 @@ impl Host<'_> {
             Effect::Arm(Timer::Turn) => self.turns = true,
             // Posting priorities takes no time in a simulation.
             Effect::Arm(Timer::Slice) | Effect::ArmIn(Timer::Slice, _) => self.slices = true,
+            Effect::ArmIn(Timer::TimeLeft, _) => self.updates_time_left = true,
             Effect::ArmIn(Timer::Refresh, period) => self.refresh = Some((self.now + period, period)),
             // The other effects have no consequence here: jobs have no dependencies and name their bank, and no program
             // reads notes, logs and memos.

@@ -74,6 +74,10 @@ pub(super) const PAGE: &[Part] = &[
         "run-jobs, run-nodes, run-cores, run-gpus, sched-..., run-sched-...",
         "The limits, on jobs in RUN, in SCHED, or in both.",
     ),
+    Entry(
+        "run-node-hours",
+        "The limit on the nodes of jobs in RUN times the time that these jobs may still run. A job without a time limit is rejected.",
+    ),
     Entry("active-jobs", "The limit on jobs from submission to their end. More jobs are rejected, not held."),
     Entry(
         "job-nodes, job-time, job-node-hours",

@@ -152,6 +152,7 @@ fn limits_of_flux_accounting_records_are_recognized() {
         ("run-nodes", true),
         ("run-cores", true),
         ("run-gpus", false),
+        ("run-node-hours", false),
         ("sched-jobs", true),
         ("active-jobs", true),
         ("job-nodes", false),

@@ -32,7 +32,7 @@ pub struct HoldNow {
     pub name: Option<String>,
     /// The queue, if the limit applies to one.
     pub queue: Option<QueueName>,
-    /// The amount in use, with reservations.
+    /// The amount in use, with reservations. Amounts of node-hours are rounded up to whole hours.
     pub used: u64,
     /// The amount in `used` that is reserved for released jobs.
     pub reserved: u64,
@@ -77,6 +77,15 @@ impl HoldNow {
     /// Returns true if the end of no other job frees enough headroom.
     pub fn exceeds_whole_cap(&self) -> bool {
         self.needed > self.cap
+    }
+
+    /// Converts all amounts to the unit of the cap, rounded up.
+    fn show_in_cap_units(&mut self, measure: Measure) {
+        let unit = measure.cap_unit();
+        let own = [&mut self.used, &mut self.reserved, &mut self.cap, &mut self.needed];
+        for amount in own.into_iter().chain(self.frees.iter_mut().map(|job| &mut job.amount)) {
+            *amount = amount.div_ceil(unit);
+        }
     }
 
     /// Removes the ids of jobs: in private mode a guest sees no jobs of others.
@@ -148,13 +157,14 @@ pub(super) fn show_hold(
     let cap = limit.cap();
     let counted = format!("{} {}", stage.adjective(), measure.name());
     let in_use = used.saturating_sub(reserved);
-    let mut text = format!("{in_use} of {cap} {counted} of {owner} are in use");
+    let show = |amount| measure.show_number(amount);
+    let mut text = format!("{} of {} {counted} of {owner} are in use", show(in_use), show(cap));
     if reserved > 0 {
-        text.push_str(&format!(", {reserved} are reserved for released jobs"));
+        text.push_str(&format!(", {} are reserved for released jobs", show(reserved)));
     }
-    text.push_str(&format!("; this job takes {needed}"));
+    text.push_str(&format!("; this job takes {}", show(needed)));
     if let Some(job) = kept_for {
-        let left = cap.saturating_sub(used);
+        let left = show(cap.saturating_sub(used));
         text.push_str(&format!(
             "; the remaining {left} are kept for job {job}, which {OVERTAKEN} jobs have overtaken"
         ));
@@ -177,6 +187,7 @@ pub(super) fn show_hold(
         latest: None,
     };
     add_freeing_jobs(view, &mut hold, target.as_ref(), association, (stage, measure), is_stopped, now);
+    hold.show_in_cap_units(measure);
     hold
 }
 

@@ -70,6 +70,7 @@ impl Recovery {
         let mut effects = log_unmeasured(facts);
         if job.phase == Phase::Run {
             job.allocation = facts.resources.allocation().map(Box::new);
+            job.elapsed_ms = job.elapsed_until(shared.now);
             effects.extend(log_unread_resources(facts.id, &facts.resources));
         }
         shared.ledger.insert(facts.id, job);

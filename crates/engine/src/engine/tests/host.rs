@@ -75,6 +75,8 @@ pub struct Host {
     pub parents: BTreeMap<String, String>,
     /// The time at which the refresh timer fires.
     pub refresh_at: Option<f64>,
+    /// When the timer fires that updates the time that running jobs have left.
+    pub time_left_at: Option<f64>,
     /// If set, the next job event for which this returns true makes the engine panic at the start of its callback.
     pub panics_at: Option<fn(&Event<'_>) -> bool>,
     /// All [hold candidates](is_hold_candidate), and some former ones. A search of all jobs at each event would make long histories slow.
@@ -141,6 +143,7 @@ impl Host {
             stopped: BTreeSet::new(),
             parents: BTreeMap::new(),
             refresh_at: None,
+            time_left_at: None,
             panics_at: None,
             hold_candidates: BTreeSet::new(),
             job_in_loop: None,

@@ -36,9 +36,10 @@ fn find_limit_name(name: &str) -> Option<&str> {
         let rest = base.strip_prefix("max-")?;
         let stage =
             ["run-sched-", "run-", "sched-"].into_iter().find_map(|stage| rest.strip_prefix(stage))?;
-        let (measure, scope) = stage.split_once('-')?;
-        let is_known = ["jobs", "nodes", "cores", "gpus"].contains(&measure)
-            && ["association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue"]
+        let measures = ["jobs-", "nodes-", "cores-", "gpus-", "node-hours-"];
+        let scope = measures.into_iter().find_map(|measure| stage.strip_prefix(measure))?;
+        let is_known =
+            ["association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue"]
                 .contains(&scope);
         is_known.then_some(())
     };
@@ -86,6 +87,11 @@ pub struct Oracle {
     pub unknown: BTreeSet<JobId>,
     /// Whether jobs of priority 0 count like other jobs. With live fair-share a posted 0 may be stale.
     counts_priority_0: bool,
+    /// Whether running jobs count with their whole time limit. Otherwise, they count with the time that they have left. The counters of the
+    /// engine are between these two, because a timer updates them.
+    counts_whole_time: bool,
+    /// The time of the host.
+    pub now: f64,
     /// Stopped queues. Flux schedules no job of a stopped queue.
     pub stopped: BTreeSet<String>,
     /// For each held job, the number of jobs that took headroom from its limits while it was held.
@@ -140,6 +146,21 @@ impl Oracle {
         self.pushed_limits = policy.limits.clone();
         self.expand_limits();
         self.parents = policy.parents.iter().cloned().collect();
+    }
+
+    /// Returns the rules with the largest counters that the engine may have.
+    fn at_most(&self) -> Oracle {
+        Oracle { counts_whole_time: true, ..self.clone() }
+    }
+
+    /// Returns the node-milliseconds that a running job may still use.
+    fn node_time_left(&self, job: &HostJob) -> u64 {
+        let whole = job.unit_milliseconds(job.size.nodes);
+        if self.counts_whole_time || job.duration <= 0.0 {
+            return whole;
+        }
+        let elapsed = job.started.map_or(0.0, |started| ((self.now - started) * 1000.0).floor());
+        whole.saturating_sub(elapsed as u64 * job.size.nodes)
     }
 
     /// Ends the scans of a reactor turn.
@@ -246,7 +267,12 @@ impl Oracle {
                 // Amounts of time count requested resources.
                 Measure::Time | Measure::NodeTime | Measure::CoreTime | Measure::GpuTime => asked,
             };
-            let running = total(&others, &runs, if limit.cap.is_given { given } else { asked });
+            let running = if limit.amount.measure.is_time() {
+                let running = others.iter().filter(|(id, job)| runs(id, job));
+                running.map(|(_, job)| self.node_time_left(job)).sum()
+            } else {
+                total(&others, &runs, if limit.cap.is_given { given } else { asked })
+            };
             let used = match limit.amount.stage {
                 Stage::Running => {
                     running + total(&others, &|id, job| may_run(id, job) && !runs(id, job), asked)
@@ -256,7 +282,8 @@ impl Oracle {
                 Stage::Active | Stage::OneJob => unreachable!("these limits hold no job"),
             };
             // An exceeded limit does not hold a job that requests nothing of the limited amount.
-            if asked(job) > 0 && full(limit.cap.limit, used, asked(job)) {
+            let hour = if limit.amount.measure.is_time() { 3_600_000 } else { 1 };
+            if asked(job) > 0 && full(Limit(limit.cap.limit.0 * hour), used, asked(job)) {
                 let name = scopes::format_limit_name(limit);
                 if !exceeded.contains(&name) {
                     exceeded.push(name);
@@ -292,7 +319,7 @@ impl Oracle {
                 let whose = |job: &HostJob| self.association(job).map(|a| (a.user, &a.bank)) == Some(theirs);
                 let held = jobs.iter().filter(|(_, job)| whose(job) && self.is_held(job));
                 for (earlier, job) in held {
-                    let is_held = !self.exceeded(jobs, *earlier).is_empty()
+                    let is_held = !self.at_most().exceeded(jobs, *earlier).is_empty()
                         || self.may_be_held_by_reservation(jobs, *earlier);
                     assert!(
                         is_held,
@@ -365,7 +392,7 @@ impl Oracle {
     /// Checks that a job held in SCHED exceeds a limit, or that the push of its association has not ended.
     pub fn check_held_in_sched(&self, jobs: &BTreeMap<JobId, HostJob>, id: JobId) {
         assert!(
-            self.is_half_pushed(&jobs[&id]) || !self.exceeded(jobs, id).is_empty(),
+            self.is_half_pushed(&jobs[&id]) || !self.at_most().exceeded(jobs, id).is_empty(),
             "job {id} is held in SCHED, and its limits have headroom: {:?}",
             jobs[&id]
         );
@@ -378,7 +405,7 @@ impl Oracle {
         let is_kept = |id: &JobId, job: &HostJob| {
             self.subscribed.contains(id) && job.dependencies.iter().any(|name| !is_ours(name))
         };
-        let at_most = Oracle { counts_priority_0: self.is_live, ..self.clone() };
+        let at_most = Oracle { counts_priority_0: self.is_live, ..self.at_most() };
         for (earlier, job) in jobs.range(..id) {
             let is_sibling = self.association(job).map(|a| (a.user, a.bank.clone())) == freed;
             let is_held_in_sched = self.is_held(job);
@@ -396,10 +423,11 @@ impl Oracle {
 
     /// Checks that each held job exceeds a limit. Jobs that other plugins hold too are not checked.
     pub fn check_no_job_is_stranded(&self, jobs: &BTreeMap<JobId, HostJob>) {
+        let at_most = self.at_most();
         for (id, job) in jobs {
             if is_held_past_depend(job) && self.is_held(job) {
                 let is_held =
-                    !self.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
+                    !at_most.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
                 assert!(
                     is_held,
                     "job {id} is held in PRIORITY although all its limits have headroom: {job:?}"
@@ -407,7 +435,7 @@ impl Oracle {
             }
             if job.state == State::Depend && job.dependencies.iter().all(|name| is_ours(name)) {
                 let is_held =
-                    !self.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
+                    !at_most.exceeded(jobs, *id).is_empty() || self.may_be_held_by_reservation(jobs, *id);
                 assert!(is_held, "job {id} is held although all its limits have headroom: {job:?}");
                 assert!(!job.dependencies.is_empty(), "job {id} stays in DEPEND without a dependency");
             }

@@ -3,6 +3,7 @@
 //! Rules: L19, R12, R13
 
 mod changes;
+mod node_hours;
 mod overtaken;
 mod reservation_holders;
 mod standings;

@@ -76,9 +76,8 @@ impl Stage {
     /// Returns the amount of `measure` that a job uses or reserves under limits on this stage. Suspended reservations are included if
     /// `counts_suspended` is true.
     pub fn amount_taken(self, job: &Job, measure: Measure, counts_suspended: bool) -> u64 {
-        let (amount, tally) = (Amount { stage: self, measure }, job.footprint().tally);
-        let (charged, reserved) = tally.charged_and_reserved(amount, false);
-        let suspended = if counts_suspended { tally.suspended_amount(amount) } else { 0 };
+        let (charged, reserved, suspended) = job.footprint().amounts(Amount { stage: self, measure }, false);
+        let suspended = if counts_suspended { suspended } else { 0 };
         charged.saturating_add(reserved).saturating_add(suspended)
     }
 }

@@ -169,7 +169,7 @@ impl Host {
     pub fn replay_jobs(&mut self, is_reload: bool, mut engine: Engine) {
         std::mem::swap(&mut self.engine, &mut engine);
         (self.defers, self.reads, self.asks, self.retries) = (0, VecDeque::new(), Vec::new(), 0);
-        (self.slices, self.refresh_at, self.listed) = (0, None, None);
+        (self.slices, self.refresh_at, self.time_left_at, self.listed) = (0, None, None, None);
         (self.queue_timer, self.queues_asked) = (None, None);
         self.subscribed.clear();
         self.oracle.scans_all = true;

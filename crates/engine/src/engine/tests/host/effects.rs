@@ -62,6 +62,7 @@ impl Host {
 
     /// Copies the state of the host that the checks of the oracle use.
     fn update_oracle(&mut self) {
+        self.oracle.now = self.now;
         self.oracle.unknown = self.unreadable.clone();
         self.oracle.subscribed = self.subscribed.clone();
         self.oracle.unread = self.reads.iter().chain(&self.to_be_read).copied().collect();
@@ -214,7 +215,9 @@ impl Host {
             Effect::Arm(Timer::Turn) => self.defers += 1,
             Effect::Arm(Timer::Retry) => self.retries += 1,
             Effect::Arm(Timer::Slice) => self.slices += 1,
-            Effect::Arm(timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer)) => {
+            Effect::Arm(
+                timer @ (Timer::Refresh | Timer::Remember | Timer::Expire | Timer::Answer | Timer::TimeLeft),
+            ) => {
                 panic!("the engine does not arm {timer:?}")
             }
             Effect::ArmIn(Timer::Slice, _) => self.slices += 1,
@@ -223,6 +226,7 @@ impl Host {
             // Without an answer, the engine assumes that the scheduler has a list of jobs for each queue.
             Effect::AskScheduler => {}
             Effect::AskQueues(names) => self.queues_asked = Some(names.clone()),
+            Effect::ArmIn(Timer::TimeLeft, seconds) => self.time_left_at = Some(self.now + seconds),
             Effect::ArmIn(timer, seconds) => {
                 assert_eq!(*timer, Timer::Refresh);
                 self.refresh_at = Some(self.now + seconds);

@@ -9,9 +9,11 @@ impl Host {
     /// Runs timers and delivers responses until nothing is due.
     pub fn run_until_idle(&mut self) {
         self.oracle.end_scans();
+        self.oracle.now = self.now;
         while self.listed.is_some()
             || self.queue_timer == Some(true)
             || self.queues_asked.is_some()
+            || self.time_left_at.is_some_and(|at| at <= self.now)
             || self.slices > 0
             || self.defers > 0
             || !self.reads.is_empty()
@@ -25,6 +27,12 @@ impl Host {
                 self.queue_timer = None;
                 let effects = self.engine.handle(self.now, Event::Timer(Timer::Queues));
                 self.apply_effects(effects);
+            }
+            if self.time_left_at.is_some_and(|at| at <= self.now) {
+                self.time_left_at = None;
+                let effects = self.engine.handle(self.now, Event::Timer(Timer::TimeLeft));
+                self.apply_effects(effects);
+                self.oracle.end_scans();
             }
             if let Some(names) = self.queues_asked.take() {
                 let state = |name: Option<QueueName>| {

@@ -185,12 +185,13 @@ impl Oracle {
                     Measure::Cores => job.size.cores,
                     Measure::Gpus => job.size.gpus,
                     Measure::Time => job.unit_milliseconds(1),
-                    Measure::NodeTime => job.unit_milliseconds(job.size.nodes),
+                    Measure::NodeTime => self.node_time_left(job),
                     Measure::CoreTime => job.unit_milliseconds(job.size.cores),
                     Measure::GpuTime => job.unit_milliseconds(job.size.gpus),
                 };
                 let used: u64 = jobs.values().filter(counts).map(of).sum();
-                if !limit.cap.limit.admits(used, 0) {
+                let hour = if limit.amount.measure.is_time() { 3_600_000 } else { 1 };
+                if !Limit(limit.cap.limit.0 * hour).admits(used, 0) {
                     overfull.push(format!("{used} of {limit:?}"));
                 }
             }
@@ -285,7 +286,7 @@ impl Oracle {
         let asker = &jobs[&id];
         overtaken.any(|(held, job)| {
             let full = |limit: &SiteLimit| {
-                let alone = Oracle { limits: vec![limit.clone()], ..self.clone() };
+                let alone = Oracle { limits: vec![limit.clone()], ..self.at_most() };
                 alone.exceeded(jobs, held).contains(&format_limit_name(limit))
             };
             let of = self.limits_on(job).into_iter();

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! Limits on the node-hours of running jobs.
+//! Rules: L32
+
+use super::*;
+
+const HOUR: f64 = 3600.0;
+
+fn limited_site(cap: i64) -> Host {
+    make_site(vec![limit(bank("science"), None, "run-node-hours", cap)])
+}
+
+fn timed_job(user: u32, bank: &str, nodes: u64, hours: f64) -> HostJob {
+    HostJob { duration: hours * HOUR, ..job(user, bank, 0).size(nodes, nodes) }
+}
+
+/// Lets time pass, and fires the timer that updates the time that running jobs have left.
+fn advance(host: &mut Host, seconds: f64) {
+    host.now += seconds;
+    assert!(host.time_left_at.is_some(), "the timer is armed");
+    host.run_until_idle();
+}
+
+fn node_hours_in_use(host: &Host) -> Option<u64> {
+    host.engine.view().limits().scope_usages()[0].used
+}
+
+#[test]
+fn a_job_waits_until_running_jobs_have_less_time_left() {
+    let mut host = limited_site(10);
+    let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
+    host.start_job(first);
+    assert_eq!(node_hours_in_use(&host), Some(8));
+    let waiting = host.submit(timed_job(8, "A", 2, 2.0)).unwrap();
+    assert_eq!(host.names(waiting), ["max-run-node-hours-bank"]);
+    // Jobs outside of the bank do not count.
+    let other = host.submit(timed_job(9, "C", 8, 8.0)).unwrap();
+    assert_eq!(host.state(other), Some(State::Sched));
+    let why = super::super::why::explain_job(&host, waiting);
+    let hold = &why.holds[0];
+    let text = "8 of 10 running node-hours of bank science with all below it are in use; this job takes 4";
+    assert_eq!(hold.text, text);
+    assert_eq!((hold.used, hold.cap, hold.needed, hold.frees[0].amount), (8, 10, 4, 8));
+    advance(&mut host, 1700.0);
+    assert_eq!((node_hours_in_use(&host), host.state(waiting)), (Some(7), Some(State::Depend)));
+    let text =
+        "6.109 of 10 running node-hours of bank science with all below it are in use; this job takes 4";
+    assert_eq!(super::super::why::explain_job(&host, waiting).holds[0].text, text);
+    advance(&mut host, 100.0);
+    assert_eq!(host.state(waiting), Some(State::Sched));
+    // The reservation counts with the whole time limit.
+    assert_eq!(node_hours_in_use(&host), Some(10));
+    host.start_job(waiting);
+    host.end_job(first);
+    assert_eq!(node_hours_in_use(&host), Some(4));
+    assert_settled(&host);
+}
+
+/// After a reload, running jobs count with the time that they have left.
+#[test]
+fn the_time_that_jobs_have_left_survives_a_reload() {
+    let limits = || vec![limit(bank("science"), None, "run-node-hours", 10)];
+    let mut host = make_site(limits());
+    let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
+    host.start_job(first);
+    let waiting = host.submit(timed_job(8, "A", 2, 2.0)).unwrap();
+    host.now += HOUR / 4.0;
+    host.replay_jobs(true, Engine::new(super::super::site::OWNER));
+    push_limits(&mut host, limits());
+    assert_eq!(node_hours_in_use(&host), Some(7));
+    assert_eq!(host.names(waiting), ["max-run-node-hours-bank"]);
+    advance(&mut host, HOUR / 2.0);
+    assert_eq!(host.state(waiting), Some(State::Sched));
+    assert_settled(&host);
+}
+
+#[test]
+fn an_extended_time_limit_of_a_running_job_counts_at_once() {
+    let mut host = limited_site(10);
+    let first = host.submit(timed_job(7, "A", 2, 2.0)).unwrap();
+    host.start_job(first);
+    advance(&mut host, HOUR);
+    assert_eq!(node_hours_in_use(&host), Some(2));
+    host.jobs.get_mut(&first).unwrap().duration = 4.0 * HOUR;
+    host.force_update(first, Some("q1".to_owned()), Some("A".to_owned()));
+    assert_eq!(node_hours_in_use(&host), Some(6));
+    assert_settled(&host);
+}
+
+#[test]
+fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
+    let mut host = limited_site(10);
+    let text = "job has no time limit; what may run at once of bank science is 10 node-hours: set a time limit with -t";
+    assert_eq!(host.submit(timed_job(7, "A", 1, 0.0)), Err(text.to_owned()));
+    let text =
+        "job size (12 node-hours) is greater than what may run at once of bank science (10 node-hours)";
+    assert_eq!(host.submit(timed_job(7, "A", 3, 4.0)), Err(text.to_owned()));
+    host.submit(timed_job(9, "C", 1, 0.0)).unwrap();
+}
+
+/// Without such a limit, no timer is armed and no job is updated.
+#[test]
+fn the_time_left_is_updated_only_under_a_limit_that_counts_it() {
+    let mut host = make_site(vec![limit(bank("science"), None, "run-nodes", 10)]);
+    let first = host.submit(timed_job(7, "A", 2, 2.0)).unwrap();
+    host.start_job(first);
+    host.now += HOUR;
+    host.run_until_idle();
+    assert_eq!(host.time_left_at, None);
+    push_limits(&mut host, vec![limit(bank("C"), None, "run-node-hours", 10)]);
+    advance(&mut host, HOUR / 2.0);
+    assert_eq!(host.engine.view().ledger.job(first).unwrap().elapsed_ms, 0);
+    push_limits(&mut host, vec![]);
+    host.now += HOUR;
+    host.run_until_idle();
+    assert_eq!(host.time_left_at, None);
+}
