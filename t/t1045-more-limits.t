@@ -4,6 +4,7 @@ test_description='limits on queues, active jobs, single jobs and node-hours, in 
 # Rules: L26, L27, L28, L29, L31, L32
 
 . "$(dirname "$0")/lib.sh"
+. "$T_DIR/fairshare.sh"
 in_sequence
 
 # push_site LIMITS: pushes a policy with these limits. Users 5001 to 5003 are in bank A, and 5001 also in bank B; both banks are below root.
@@ -29,7 +30,7 @@ test_expect_success 'a user limit with a queue counts the jobs of all banks in t
 test_expect_success 'a queue limit counts the jobs of all users' '
 	d=$(mf submit 5002 -B A -q batch) && e=$(mf submit 5003 -B A -q batch) && wait_running $d $e &&
 	f=$(mf submit 5002 -B A -q batch) && wait_held_by $f max-run-sched-jobs-in-queue && why $f >why.json && cat why.json &&
-	jq -e ".holds[0] | .scope == \"queue\" and .name == \"batch\" and .used == 3" why.json &&
+	jq -e ".jobs[0].holds[0] | .scope == \"queue\" and .name == \"batch\" and .used == 3" why.json &&
 	flux fairshare why $f | grep "queue batch"
 '
 test_expect_success 'a reload keeps the held jobs' '
@@ -48,13 +49,13 @@ test_expect_success 'limits on active jobs reject the next job of a bank, and na
 	test "$(mf query | jq -c "[.limits[].used]")" = "[2,3]"
 '
 test_expect_success 'standing shows the limits on active jobs' '
-	flux fairshare standing --user 5001 --json >standing.json && cat standing.json &&
+	flux fairshare standing 5001 --json >standing.json && cat standing.json &&
 	jq -e "[.. | objects | select(.limit? == \"max-active-jobs-bank\")] | length > 0" standing.json
 '
 test_expect_success 'a reload counts active jobs again' '
 	jq "{associations, queues, projects, banks, priority_factors, limits}" site.json >load.json && reload_plugin load.json && wait_settled &&
 	test "$(mf query | jq -c "[.limits[].used]")" = "[2,3]" &&
-	check_refused "bank A has max active jobs; 2 of 2" mf submit 5003 -B A -q batch &&
+	check_refused "bank A has max active jobs; 2 of 2: wait until one of them ends" mf submit 5003 -B A -q batch &&
 	cancel $a && wait_ended $a && e=$(mf submit 5003 -B A -q batch) && wait_running $e && cancel_all
 '
 test_expect_success 'caps on one job reject larger jobs, longer jobs and jobs without a time limit' '
@@ -81,7 +82,7 @@ test_expect_success 'a limit on node-hours of running jobs holds a job and expla
 	check_refused "job has no time limit; what may run at once of bank A is 4 node-hours: set a time limit with -t" mf submit 5001 -B A -q batch -t 0 &&
 	a=$(mf submit 5001 -B A -q batch -N 2 -t 3600) && wait_running $a && b=$(mf submit 5002 -B A -q debug -N 1 -t 7206) &&
 	wait_held_by $b max-run-node-hours-bank && why $b >why.json && cat why.json &&
-	jq -e ".holds[0] | .limit_is == 4 and .needed == 3 and .used == 2" why.json && flux fairshare why $b >why.txt && cat why.txt &&
+	jq -e ".jobs[0].holds[0] | .limit_is == 4 and .needed == 3 and .used == 2" why.json && flux fairshare why $b >why.txt && cat why.txt &&
 	grep "of 4 running node-hours of bank A" why.txt
 '
 test_expect_success 'a reload keeps the job held until the running job has less time left' '

@@ -17,8 +17,9 @@ test_expect_success 'a new database has no limits and no table of this project' 
 test_expect_success 'limit set stores limits, and replaces an earlier value' '
 	run_limit set user "*" run-gpus=16 && run_limit set bank A run-gpus=32 run-jobs=9 && run_limit set bank A run-gpus=96 &&
 	run_limit set bank B --queue silver --given run-nodes=4 && run_limit set association user5001/A run-sched-gpus=2 &&
-	run_limit set user user5002 run-gpus=1 && print_limits >found &&
-	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"]]" >wanted &&
+	run_limit set user user5002 run-gpus=1 && run_limit set queue silver job-time=600 run-node-hours=40 &&
+	run_limit set user user5003 -q silver active-jobs=3 && print_limits >found &&
+	echo "[[\"association\",\"user5001/A\",\"\",\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",\"\",\"run-gpus\",96,\"asked\"],[\"bank\",\"A\",\"\",\"run-jobs\",9,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"queue\",\"silver\",\"\",\"job-time\",600,\"asked\"],[\"queue\",\"silver\",\"\",\"run-node-hours\",40,\"asked\"],[\"user\",\"*\",\"\",\"run-gpus\",16,\"asked\"],[\"user\",\"user5002\",\"\",\"run-gpus\",1,\"asked\"],[\"user\",\"user5003\",\"silver\",\"active-jobs\",3,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
 test_expect_success 'limit set refuses invalid limits, names the cause and changes nothing' '
@@ -29,7 +30,8 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 		"association user5001 run-gpus=1|expected USER/BANK, got \"user5001\"" "bank A gpus=1|unknown measure \"gpus\"" \
 		"bank A run-gpus|expected MEASURE=VALUE, got \"run-gpus\"" "bank A run-gpus=-1|run-gpus: expected an integer from 0, got \"-1\"" \
 		"bank A run-gpus=x|run-gpus: expected an integer from 0, got \"x\"" \
-		"user user5001 --queue silver run-gpus=1|limits of scope user count jobs of all queues" \
+		"queue silver --queue silver run-gpus=1|in scope queue, NAME is the queue; remove the option" \
+		"queue gold run-gpus=1|there is no queue gold in the database" \
 		"bank A --queue gold run-gpus=1|there is no queue gold in the database" \
 		"association user5001/A run-nodes=1|run-nodes: \"flux account edit-user\" sets this limit of associations"; do
 		test_expect_code 2 run_limit set ${row%%|*} 2>err && cat err && grep -F "${row#*|}" err || return 1
@@ -39,7 +41,7 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 '
 test_expect_success 'push sends the limits, with user ids in place of user names' '
 	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
-	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"]]" >wanted &&
+	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"5003\",\"silver\",\"active-jobs\",3,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"],[\"queue\",\"silver\",\"silver\",\"run-node-hours\",40,\"asked\"],[\"queue\",\"silver\",\"silver\",\"job-time\",600,\"asked\"]]" >wanted &&
 	test_cmp wanted found
 '
 test_expect_success 'the pushed limits hold jobs' '

@@ -73,6 +73,9 @@ test_expect_success 'our plugin is loaded again' 'flux jobtap load -r mf_priorit
 test_expect_success 'docs/reference.md shows limits that flux-accounting lacks' '
 	flux account add-bank --parent-bank=root small 1 && copy_document docs/reference.md && run_and_show bash "$docs" --live gpus docs/reference.md
 '
+test_expect_success 'docs/admin.md shows limits on submissions, queues and single jobs' '
+	copy_document docs/admin.md && run_and_show bash "$docs" --live gpus docs/admin.md
+'
 test_expect_success 'docs/reference.md shows the remedy after a failed load' '
 	flux jobtap remove mf_priority.so && copy_document docs/reference.md -e "s|jobtap load mf_priority.so &&|jobtap load \"$PLUGIN\" \&\&|" && run_and_show bash "$docs" --live gone docs/reference.md
 '

@@ -571,7 +571,7 @@ _flux__fairshare() {
             return 0
             ;;
         flux__fairshare__subcmd__limit)
-            opts="-q -p -P -n -h --queue --given --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help show set unset association bank user"
+            opts="-q -p -P -n -h --queue --given --path --wait --uri --json --csv --parsable --no-header --color --no-pager --help show set unset association bank user queue"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

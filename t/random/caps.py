@@ -2,16 +2,17 @@
 """Random limits over scopes and random strict limits: the parts of a site that flux-accounting's data do not have."""
 import copy
 
-from scopes import AMOUNTS
+from scopes import AMOUNTS, REJECTING
 
 PARENTS = {"A": "S", "B": "S", "S": "root", "root": ""}
 TARGETS = (
     ("bank", "*"), ("bank", "A"), ("bank", "B"), ("bank", "S"), ("bank", "S"), ("bank", "root"), ("user", "*"),
-    ("user", "5001"), ("association", "*"), ("association", "5001/A"), ("association", "5002/A"),
+    ("user", "5001"), ("queue", "q1"), ("queue", "*"), ("association", "*"), ("association", "5001/A"), ("association", "5002/A"),
 )
 # Amounts that the records of flux-accounting limit for associations.
-IN_RECORDS = ("run-jobs", "run-nodes", "run-cores", "sched-jobs")
-SIZES = {"jobs": (0, 1, 1, 2, 2, 3, 4), "nodes": (1, 2, 3, 4, 6), "cores": (4, 8, 12, 16), "gpus": (0, 1, 2, 3, 4)}
+IN_RECORDS = ("run-jobs", "run-nodes", "run-cores", "sched-jobs", "active-jobs")
+SIZES = {"jobs": (0, 1, 1, 2, 2, 3, 4), "nodes": (1, 2, 3, 4, 6), "cores": (4, 8, 12, 16), "gpus": (0, 1, 2, 3, 4),
+         "active-jobs": (5, 8, 12), "job-nodes": (2, 3, 4)}
 
 
 class Caps:
@@ -39,14 +40,14 @@ class Caps:
         rng = self.rng
         scope, name = rng.choice(TARGETS)
         record = {"scope": scope, "name": name}
-        if scope != "user" and rng.random() < 0.3:
+        if scope != "queue" and rng.random() < 0.3:
             record["queue"] = rng.choice(["q1", "q1", "q2"])
         if rng.random() < 0.2:
             record["counts"] = rng.choice(["given", "asked"])
         # Caps that are never reached have no use.
-        amounts = [a for a in AMOUNTS if scope != "association" or "queue" in record or a not in IN_RECORDS]
+        amounts = [a for a in AMOUNTS + REJECTING if scope != "association" or "queue" in record or a not in IN_RECORDS]
         for amount in rng.sample(amounts, rng.choice([1, 1, 1, 2])):
-            record[amount] = rng.choice(SIZES[amount.rsplit("-", 1)[1]])
+            record[amount] = rng.choice(SIZES.get(amount) or SIZES[amount.rsplit("-", 1)[1]])
         return record
 
     def change(self, limits):
@@ -57,7 +58,7 @@ class Caps:
         what = rng.choice(["size", "size", "size", "move", "drop", "add", "add"] if limits else ["add"])
         at = rng.randrange(len(limits)) if limits else 0
         if what == "size":
-            amount = rng.choice([key for key in limits[at] if key in AMOUNTS])
+            amount = rng.choice([key for key in limits[at] if key in AMOUNTS + REJECTING])
             limits[at][amount] = max(0, limits[at][amount] + rng.choice([-2, -1, 1, 2, 4]))
         elif what == "move":
             fresh = self.limit()

@@ -14,7 +14,7 @@ The specification leaves some freedom, which is accepted here:
 """
 from job import Job, kind_of
 from release import Release
-from scopes import Group, used
+from scopes import REJECTING, Group, used
 
 
 class Follower(Release):
@@ -307,8 +307,12 @@ def compare_limits(model, query):
     seen = {tuple(one[key] for key in keys): one["used"] for one in query["limits"]}
     want = {}
     for scope, name, queue, amount, cap, counts in model.scopes.shown():
-        jobs = model.split_jobs(model.counted(Group(scope, name, queue, {}))) if name != "*" else None
-        want[scope, name, queue, amount, cap, counts] = jobs and used(amount, counts == "given", jobs)
+        counted = model.counted(Group(scope, name, queue, {})) if name != "*" else None
+        if amount in REJECTING:
+            shown = len(counted) if amount == "active-jobs" and counted is not None else None
+        else:
+            shown = None if counted is None else used(amount, counts == "given", model.split_jobs(counted))
+        want[scope, name, queue, amount, cap, counts] = shown
     wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
              for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]
     rules = {queue: t["running-limits"] for queue, t in model.table.get("queues", {}).items()}

@@ -93,7 +93,7 @@ class Model(Limits):
     def limit(self, pushed, parents):
         """Sets limits over scopes from a push and from the configuration; `parents` has the parent of each bank."""
         self.pushed = (pushed, parents)
-        scopes = Scopes(self.table.get("limits", ()), pushed, parents)
+        scopes = Scopes(self.table.get("limits", ()), pushed, parents, self.queues)
         if (scopes.table, scopes.parents) != (self.scopes.table, self.scopes.parents):
             self.scopes, self.overtaken = scopes, {}
 
@@ -124,6 +124,8 @@ class Model(Limits):
             self.data = True
         if "queues" in document:
             self.queues = {record["queue"]: record for record in document["queues"]}
+            if self.scopes.set_queues(self.queues):
+                self.overtaken = {}
         if "projects" in document:
             self.projects = [record["project"] for record in document["projects"]]
         if "banks" in document:
@@ -248,11 +250,25 @@ class Model(Limits):
     def validate(self, job, new=True):
         """Returns the texts with which job.validate may refuse this job, or none if the job is accepted."""
         reason = self.refusal(job, new)
-        if reason is not None:
+        full = [f"{group.describe()} has max active jobs; {count} of {group.rejecting['active-jobs']}: wait until one of them ends"
+                for group, count in self.full_groups(job)] if new else []
+        if reason is not None and not (full and reason.startswith("job size")):
             return [reason]
+        if full:
+            return full
         key = self.lookup(job.uid, job.bank)
-        groups = self.scopes.of(key) if key is not None else []
+        groups = self.scopes.all_of(key) if key is not None else []
         return [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
+
+    def full_groups(self, job, moved=None):
+        """Returns (group, number of active jobs) of the groups that admit no further active job. The job `moved` would move there; groups that
+        count it already admit it."""
+        key = self.lookup(job.uid, job.bank)
+        groups = self.scopes.all_of(key) if key is not None else []
+        groups = [group for group in groups if "active-jobs" in group.rejecting and group.has(job.queue)]
+        counted = [(group, [one for one in self.counted(group) if one.id != job.id or one is moved]) for group in groups]
+        return [(group, len(jobs)) for group, jobs in counted
+                if len(jobs) >= group.rejecting["active-jobs"] and (moved is None or moved not in jobs)]
 
     def refusal(self, job, new):
         """Returns the first reason to refuse the job by the records of flux-accounting, or None."""
@@ -283,6 +299,10 @@ class Model(Limits):
         if job.assoc is not None:
             if not self.permits(job.assoc, queue):
                 return {f"mf_priority: queue not valid for user: {queue}"}
+            full = self.full_groups(self.with_values(job, queue=queue), job)
+            if full:
+                text = "updating to queue %s while it is already at %s limit is not allowed; try again later"
+                return {text % (queue, group.name_of("active-jobs")) for group, _ in full}
             if job.state in ("PRIORITY", "SCHED"):
                 text = "updating to queue %s while it is already at %s limit is not allowed; try again later"
                 full = self.moved(job, queue=queue)
@@ -310,6 +330,9 @@ class Model(Limits):
         if 0 < record["max_active_jobs"] <= len(self.of(key)):
             return {"new bank is already at max-active-jobs limit"}
         text = "updating to bank %s while it is already at %s limit is not allowed; try again later"
+        full = self.full_groups(self.with_values(job, bank=bank), job)
+        if full:
+            return {text % (bank, group.name_of("active-jobs")) for group, _ in full}
         run = self.counts(key)[0]["cur_run_jobs"]
         going = [o for o in self.of(key) if o.grant and o.charge != "run" and not o.suspended]
         if run >= record["max_running_jobs"]:

@@ -5,7 +5,9 @@ A limit is a record `{"scope", "name", "queue"?, "counts"?, MEASURE: cap, ..}`, 
 """
 PHASES, MEASURES = ("run", "sched", "run-sched"), ("jobs", "nodes", "cores", "gpus")
 AMOUNTS = tuple(f"{phase}-{measure}" for phase in PHASES for measure in MEASURES if phase != "sched" or measure == "jobs")
-KINDS = ("association", "association-queue", "bank", "bank-queue", "user")
+# Limits on these amounts reject jobs at submission, and hold no job.
+REJECTING = ("active-jobs", "job-nodes")
+KINDS = ("association", "association-queue", "bank", "bank-queue", "user", "user-queue", "in-queue")
 OWN = 8  # names of flux-accounting's limits come before these
 NAMES = tuple(f"max-{amount}-{kind}" for kind in KINDS for amount in AMOUNTS)
 UNITS = {"nodes": "node(s)", "cores": "core(s)", "gpus": "gpu(s)"}
@@ -13,10 +15,12 @@ DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled
 
 
 class Group:
-    """The limits of one `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}."""
+    """The limits of one `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}. `rejecting` has the caps that hold no job."""
 
     def __init__(self, scope, name, queue, caps):
-        self.scope, self.name, self.queue, self.caps = scope, name, queue, caps
+        self.scope, self.name, self.queue = scope, name, queue
+        self.caps = {amount: cap for amount, cap in caps.items() if amount not in REJECTING}
+        self.rejecting = {amount: cap[0] for amount, cap in caps.items() if amount in REJECTING}
         self.id = (scope, name, queue)
 
     def has(self, queue):
@@ -25,6 +29,8 @@ class Group:
 
     def name_of(self, amount):
         """Returns the dependency name of the limit on an amount."""
+        if self.scope == "queue":
+            return f"max-{amount}-in-queue"
         return f"max-{amount}-{self.scope}" + ("-queue" if self.queue is not None else "")
 
     def kind(self, amount):
@@ -33,16 +39,24 @@ class Group:
 
     def refusals(self, job):
         """Yields the texts with which caps refuse a job that is larger than the cap. Caps on the number of jobs refuse no job."""
-        target = f"{self.scope} {self.name}"
-        if self.scope == "association":
-            target = "user {} in bank {}".format(*self.name.split("/", 1))
-        where = f" in queue {self.queue}" if self.queue is not None else ""
+        if job.nodes > self.rejecting.get("job-nodes", job.nodes):
+            yield (f"job size ({job.nodes} node(s)) is greater than what one job of {self.describe()} may have "
+                   f"({self.rejecting['job-nodes']} node(s))")
         for amount, (cap, _) in self.caps.items():
             phase, measure = amount.rsplit("-", 1)
             asked = asks(job, measure)
             if measure != "jobs" and asked > cap:
                 yield (f"job size ({asked} {UNITS[measure]}) is greater than what may {DOES[phase]} at once of "
-                       f"{target}{where} ({cap} {UNITS[measure]})")
+                       f"{self.describe()} ({cap} {UNITS[measure]})")
+
+    def describe(self):
+        """Returns the jobs of the group in words."""
+        if self.scope == "queue":
+            return f"queue {self.name}"
+        target = f"{self.scope} {self.name}"
+        if self.scope == "association":
+            target = "user {} in bank {}".format(*self.name.split("/", 1))
+        return target + (f" in queue {self.queue}" if self.queue is not None else "")
 
 
 def asks(job, measure):
@@ -74,13 +88,16 @@ def used(amount, is_given, counted):
 class Scopes:
     """The limits over scopes in force."""
 
-    def __init__(self, configured=(), pushed=(), parents=None):
+    def __init__(self, configured=(), pushed=(), parents=None, queues=()):
         self.table, self.known = {}, {}
+        # A limit on each queue applies to each pushed queue.
+        self.queues = set(queues)
         # A pushed limit takes precedence over a configured one.
         for record in (*configured, *pushed):
-            key = (record["scope"], str(record["name"]), record.get("queue"))
+            scope, name = record["scope"], str(record["name"])
+            key = (scope, name, name if scope == "queue" and name != "*" else record.get("queue"))
             is_given = record.get("counts") == "given"
-            caps = {amount: (record[amount], is_given) for amount in AMOUNTS if amount in record}
+            caps = {amount: (record[amount], is_given) for amount in AMOUNTS + REJECTING if amount in record}
             self.table.setdefault(key, {}).update(caps)
         self.parents = dict(parents or {})
 
@@ -91,6 +108,10 @@ class Scopes:
             bank = self.parents.get(bank)
 
     def of(self, key):
+        """Returns the groups with limits that can hold jobs of an association (user, bank)."""
+        return [group for group in self.all_of(key) if group.caps]
+
+    def all_of(self, key):
         """Returns the groups in which the jobs of an association (user, bank) count."""
         if key not in self.known:
             user, bank = key
@@ -98,7 +119,8 @@ class Scopes:
             # "*" means each bank without sub-banks.
             targets += [("bank", b, b not in self.parents.values()) for b in self.above(bank)]
             targets.append(("user", str(user), True))
-            self.known[key] = [group for target in targets for group in self.on(*target)]
+            groups = [group for target in targets for group in self.on(*target)]
+            self.known[key] = groups + list(self.on_queues())
         return self.known[key]
 
     def on(self, scope, name, is_of_each):
@@ -109,9 +131,24 @@ class Scopes:
             if caps:
                 yield Group(scope, name, queue, caps)
 
+    def on_queues(self):
+        """Yields the groups of all jobs of a queue."""
+        each = self.table.get(("queue", "*", None), {})
+        named = {name for scope, name, _ in self.table if scope == "queue" and name != "*"}
+        for queue in sorted(named | (self.queues if each else set())):
+            caps = {**(each if queue in self.queues else {}), **self.table.get(("queue", queue, queue), {})}
+            if caps:
+                yield Group("queue", queue, queue, caps)
+
+    def set_queues(self, queues):
+        """Sets the pushed queues. Returns whether limits on each queue now apply to other queues."""
+        is_other = self.queues != set(queues) and ("queue", "*", None) in self.table
+        self.queues, self.known = set(queues), {}
+        return is_other
+
     def is_in(self, key, group):
         """Returns whether the jobs of an association count in a group."""
-        return any(other.id == group.id for other in self.of(key))
+        return any(other.id == group.id for other in self.all_of(key))
 
     def shown(self):
         """Returns (scope, name, queue, amount, cap, "given" or "asked") of all limits."""

@@ -126,6 +126,29 @@ class Together(Case):
         self.add_job("A", 7, "A", "run")
         self.assertEqual(self.list_holds(self.add_job("B", 7, "B", gpus=1)), ["max-run-gpus-user"])
 
+    def test_a_limit_on_a_queue_counts_the_jobs_of_all_users_there(self):
+        for name in ("q1", "*"):
+            self.make_site({"scope": "queue", "name": name, "run-sched-jobs": 1})
+            self.add_job("A", 7, "A", "run")
+            self.assertEqual(self.list_holds(self.add_job("B", 9, "C")), ["max-run-sched-jobs-in-queue"], name)
+            self.assertEqual(self.list_holds(self.add_job("C", 9, "C", queue="q2")), [], name)
+        self.make_site({"scope": "user", "name": "*", "queue": "q1", "run-jobs": 1})
+        self.add_job("A", 7, "A", "run")
+        self.assertEqual(self.list_holds(self.add_job("B", 7, "B")), ["max-run-jobs-user-queue"])
+        self.assertEqual(self.list_holds(self.add_job("C", 7, "B", queue="q2")), [])
+
+    def test_limits_on_active_jobs_and_on_one_job_reject_jobs_and_hold_none(self):
+        self.make_site({"scope": "bank", "name": "S", "active-jobs": 2, "job-nodes": 3})
+        self.add_job("A", 7, "B")
+        self.assertEqual(self.model.validate(self.add_job("B", 8, "A", nodes=4)), [
+            "job size (4 node(s)) is greater than what one job of bank S may have (3 node(s))"])
+        self.assertEqual(self.list_holds(self.model.jobs[ord("B")]), [])
+        self.assertEqual(self.model.validate(self.add_job("C", 7, "A")), [
+            "bank S has max active jobs; 2 of 2: wait until one of them ends"])
+        self.assertEqual(self.model.validate(self.add_job("D", 9, "C")), [])
+        self.assertEqual(self.model.update_bank(self.model.jobs[ord("D")], "A"), {
+            "update_bank: cannot find flux-accounting entry for uid/bank: 9/A"})
+
     def test_a_job_larger_than_a_cap_is_rejected(self):
         self.make_site({"scope": "bank", "name": "S", "run-gpus": 8}, {"scope": "bank", "name": "C", "run-jobs": 0},
                   {"scope": "association", "name": "*", "queue": "q2", "run-sched-cores": 3})
