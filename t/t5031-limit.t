@@ -41,8 +41,8 @@ test_expect_success 'limit set refuses invalid limits, names the cause and chang
 '
 test_expect_success 'push sends the limits, with user ids in place of user names' '
 	load_plugin && flux fairshare push -p $DB && mf query | jq -c "[.limits[] | [.scope, .name, .queue, .measure, .limit, .counts]]" >found &&
-	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"5003\",\"silver\",\"active-jobs\",3,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"],[\"queue\",\"silver\",\"silver\",\"run-node-hours\",40,\"asked\"],[\"queue\",\"silver\",\"silver\",\"job-time\",600,\"asked\"]]" >wanted &&
-	test_cmp wanted found
+	echo "[[\"association\",\"5001/A\",null,\"run-sched-gpus\",2,\"asked\"],[\"bank\",\"A\",null,\"run-jobs\",9,\"asked\"],[\"bank\",\"A\",null,\"run-gpus\",96,\"asked\"],[\"bank\",\"B\",\"silver\",\"run-nodes\",4,\"given\"],[\"user\",\"5002\",null,\"run-gpus\",1,\"asked\"],[\"user\",\"5003\",\"silver\",\"active-jobs\",3,\"asked\"],[\"user\",\"*\",null,\"run-gpus\",16,\"asked\"],[\"queue\",\"silver\",null,\"run-node-hours\",40,\"asked\"],[\"queue\",\"silver\",null,\"job-time\",600,\"asked\"]]" >wanted &&
+	test_cmp wanted found && flux fairshare diff -p $DB >diff.out; cat diff.out; ! grep ^limit diff.out
 '
 test_expect_success 'the pushed limits hold jobs' '
 	run_limit set bank root run-sched-jobs=1 && flux fairshare push -p $DB && a=$(mf submit 5001) && wait_running $a &&

@@ -312,7 +312,7 @@ def compare_limits(model, query):
             shown = len(counted) if amount == "active-jobs" and counted is not None else None
         else:
             shown = None if counted is None else used(amount, counts == "given", model.split_jobs(counted))
-        want[scope, name, queue, amount, cap, counts] = shown
+        want[scope, name, None if scope == "queue" else queue, amount, cap, counts] = shown
     wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
              for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]
     rules = {queue: t["running-limits"] for queue, t in model.table.get("queues", {}).items()}

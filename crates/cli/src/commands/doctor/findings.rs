@@ -279,7 +279,8 @@ fn check_limit_tables(data: &PolicyData) -> Vec<Finding> {
             "association" => name.split_once('/').map(|(_, bank)| bank),
             _ => None,
         };
-        !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
+        let lacks_queue = scope == "queue" && name != "*" && !has_queue(name);
+        lacks_queue || !has_queue(queue) || bank.is_some_and(|bank| name != "*" && !has_bank(bank))
     };
     let user_of = |id: &str| {
         let id: i64 = id.parse().ok()?;

@@ -3,7 +3,7 @@
 //! JSON are an interface of flux-accounting's plugin, whose answer has fewer keys. Keys may be added at the top.
 
 use super::super::{LiveSnapshot, View};
-use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf};
+use crate::accounts::{Association, AssociationId, Config, Queue, RunningLimitsOf, Target};
 use crate::ids::{BankName, JobId, Limit, ProjectName, QueueName, UserId, Word};
 use crate::limits::{Counts, Knowledge, ScopeUsage};
 use serde::{Deserialize, Serialize};
@@ -161,13 +161,14 @@ pub struct LimitUse {
     pub measure: String,
     /// The name in the scope; `*` for each.
     pub name: String,
-    /// The queue of the counted jobs; `None` for all queues.
+    /// The queue of the counted jobs; `None` for all queues, and if `name` is the queue.
     pub queue: Option<QueueName>,
     /// How much of `used` is reserved for released jobs.
     pub reserved: Option<u64>,
-    /// `association`, `bank` or `user`.
+    /// `association`, `bank`, `user` or `queue`.
     pub scope: Word,
-    /// How much is in use. `None` for a limit on each association, bank or user: each has a counter.
+    /// How much is in use, in the unit of the limit and rounded up. `None` for a limit on each association, bank, user or queue, because
+    /// each has a counter, and for a limit on one job.
     pub used: Option<u64>,
 }
 
@@ -178,7 +179,7 @@ impl From<ScopeUsage> for LimitUse {
             limit: limit.cap.limit,
             measure: limit.amount.to_string(),
             name: limit.target.name(),
-            queue: limit.queue,
+            queue: limit.queue.filter(|_| !matches!(limit.target, Target::Queue(_))),
             reserved,
             scope: Cow::Borrowed(limit.target.kind()),
             used,

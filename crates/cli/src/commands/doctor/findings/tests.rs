@@ -259,6 +259,9 @@ fn limits_on_missing_banks_are_found_with_the_command_that_removes_them() {
             json!({"scope": "association", "name": "1/Z", "run-gpus": 3}),
             Some("flux fairshare limit unset association ann/Z"),
         ),
+        (json!({"scope": "queue", "name": "batch", "run-jobs": 3}), None),
+        (json!({"scope": "queue", "name": "*", "run-jobs": 3}), None),
+        (json!({"scope": "queue", "name": "q", "run-jobs": 3}), Some("flux fairshare limit unset queue q")),
     ] {
         let mut data = healthy_site();
         data["limits"] = json!([limit]);
