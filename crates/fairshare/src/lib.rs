@@ -37,6 +37,7 @@
 //! - `policy`: the ranking policies, one file each, with their rules, their columns, and OpenPBS's own walk.
 //! - `outlook`: the association just ahead, and the shares or usage that would change the order.
 //! - `accrual`: the usage of a job at an instant, also while the job runs, and usage in units that do not decay.
+//! - `charging`: the charge factors of queues over time.
 //! - `periods`, `accounting`: usage from jobs and half-life periods, by the exact rule and by flux-accounting's rule.
 //!
 //! The crate does no I/O, reads no clock, and does not recurse, so only memory limits the depth of a tree.
@@ -46,6 +47,7 @@ pub mod accounting;
 pub mod accrual;
 mod builder;
 mod charged;
+pub mod charging;
 mod error;
 mod formula;
 mod inactive;

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! How a site charges jobs: a charge factor for each queue, which multiplies the usage of the queue's jobs.
+//!
+//! A job is charged by the factor that was in force when the job started. A change therefore applies from its time on, and
+//! the usage of earlier jobs stays as it was.
+
+use crate::periods::{Resources, Weights};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The largest charge factor.
+pub const MAX_FACTOR: f64 = 1000.0;
+
+/// The factor of a queue that has no other.
+const DEFAULT_FACTOR: f64 = 1.0;
+
+/// A change of the charge factor of a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChargeChange {
+    /// The queue.
+    pub queue: Box<str>,
+    /// The time from which on the factor applies, in seconds since the epoch.
+    pub since: f64,
+    /// The factor.
+    pub factor: f64,
+}
+
+/// The charge factors of all queues, with the time from which on each applies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ChargeHistory {
+    /// By queue: the times in ascending order, each with its factor. No factor equals the one before it.
+    queues: BTreeMap<Box<str>, Vec<(f64, f64)>>,
+}
+
+/// Returns true if a site can have the charge factor `factor`.
+pub fn is_factor(factor: f64) -> bool {
+    (0.0..=MAX_FACTOR).contains(&factor)
+}
+
+impl ChargeHistory {
+    /// Returns true if no queue has had another factor than 1.
+    pub fn is_empty(&self) -> bool {
+        self.queues.is_empty()
+    }
+
+    /// Returns true if the queue has had another factor than 1.
+    pub fn has_queue(&self, queue: &str) -> bool {
+        self.queues.contains_key(queue)
+    }
+
+    /// Returns all changes, by queue and time.
+    pub fn changes(&self) -> impl Iterator<Item = ChargeChange> + '_ {
+        self.queues.iter().flat_map(|(queue, changes)| {
+            let change = |&(since, factor)| ChargeChange { queue: queue.clone(), since, factor };
+            changes.iter().map(change)
+        })
+    }
+
+    /// Returns the factor that was in force at `time` for jobs of `queue`; 1 before the first change.
+    pub fn factor(&self, queue: Option<&str>, time: f64) -> f64 {
+        let changes = queue.and_then(|queue| self.queues.get(queue)).map_or(&[][..], Vec::as_slice);
+        let later = changes.partition_point(|(since, _)| *since <= time);
+        later.checked_sub(1).and_then(|at| changes.get(at)).map_or(DEFAULT_FACTOR, |(_, factor)| *factor)
+    }
+
+    /// Returns the time of the last change of the queue's factor; `None` if there was none.
+    pub fn last_change(&self, queue: &str) -> Option<f64> {
+        self.queues.get(queue)?.last().map(|(since, _)| *since)
+    }
+
+    /// Adds a change after all earlier ones of its queue: a `since` before the last change counts as the time of that change.
+    /// Returns false, and adds nothing, if the factor is the present one or invalid.
+    pub fn add(&mut self, queue: &str, since: f64, factor: f64) -> bool {
+        if self.factor(Some(queue), f64::INFINITY) == factor || !is_factor(factor) || since.is_nan() {
+            return false;
+        }
+        let since = self.last_change(queue).map_or(since, |last| last.max(since));
+        self.queues.entry(queue.into()).or_default().push((since, factor));
+        true
+    }
+
+    /// Adds for each queue of `configured` a change at `since`, and likewise the factor 1 for each queue that `configured` lacks.
+    /// Returns true if a factor changed.
+    pub fn add_configuration<'a>(
+        &mut self,
+        configured: impl Iterator<Item = (&'a str, f64)> + Clone,
+        since: f64,
+    ) -> bool {
+        let is_configured = |queue: &str| configured.clone().any(|(name, _)| name == queue);
+        let lacking: Vec<Box<str>> =
+            self.queues.keys().filter(|queue| !is_configured(queue)).cloned().collect();
+        let mut has_changed = false;
+        for (queue, factor) in configured {
+            has_changed |= self.add(queue, since, factor);
+        }
+        for queue in lacking {
+            has_changed |= self.add(&queue, since, DEFAULT_FACTOR);
+        }
+        has_changed
+    }
+
+    /// Returns this history with those changes of `later` that come after its last change of their queue. `since` is the start
+    /// of `later`: a queue without a change in `later` has had the factor 1 from then on.
+    pub fn continued_by(&self, later: &ChargeHistory, since: f64) -> ChargeHistory {
+        let mut whole = self.clone();
+        let queues = self.queues.keys().chain(later.queues.keys());
+        let queues: BTreeSet<&str> = queues.map(|queue| &**queue).collect();
+        for queue in queues {
+            let last = self.last_change(queue).unwrap_or(f64::NEG_INFINITY);
+            let changes = later.queues.get(queue).map_or(&[][..], Vec::as_slice);
+            let is_default = changes.first().is_none_or(|(first, _)| *first > since);
+            let start = is_default.then_some((since, DEFAULT_FACTOR));
+            for &(since, factor) in start.iter().chain(changes) {
+                if since > last {
+                    whole.add(queue, since, factor);
+                }
+            }
+        }
+        whole
+    }
+
+    /// Returns the usage per second of a job of `queue` that started at `start`, in seconds since the epoch.
+    pub fn rate(&self, weights: Weights, ran_on: Resources, queue: Option<&str>, start: f64) -> f64 {
+        weights.rate(ran_on) * self.factor(queue, start)
+    }
+}
+
+impl FromIterator<ChargeChange> for ChargeHistory {
+    fn from_iter<I: IntoIterator<Item = ChargeChange>>(changes: I) -> ChargeHistory {
+        let mut changes: Vec<ChargeChange> = changes.into_iter().collect();
+        changes.sort_by(|one, other| one.since.total_cmp(&other.since));
+        let mut history = ChargeHistory::default();
+        for ChargeChange { queue, since, factor } in changes {
+            history.add(&queue, since, factor);
+        }
+        history
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_history(changes: &[(&str, f64, f64)]) -> ChargeHistory {
+        let change =
+            |&(queue, since, factor): &(&str, f64, f64)| ChargeChange { queue: queue.into(), since, factor };
+        changes.iter().map(change).collect()
+    }
+
+    fn list_changes(history: &ChargeHistory) -> Vec<(String, f64, f64)> {
+        history.changes().map(|change| (change.queue.into(), change.since, change.factor)).collect()
+    }
+
+    #[test]
+    fn a_job_is_charged_by_the_factor_in_force_when_it_started() {
+        let history = read_history(&[("a", 20.0, 0.0), ("a", 10.0, 2.0), ("b", 15.0, 0.5)]);
+        for (queue, start, factor) in [
+            (Some("a"), 9.9, 1.0),
+            (Some("a"), 10.0, 2.0),
+            (Some("a"), 19.9, 2.0),
+            (Some("a"), 20.0, 0.0),
+            (Some("b"), 10.0, 1.0),
+            (Some("b"), 99.0, 0.5),
+            (Some("c"), 99.0, 1.0),
+            (None, 99.0, 1.0),
+        ] {
+            assert_eq!(history.factor(queue, start), factor, "{queue:?} at {start}");
+        }
+        let (weights, ran_on) =
+            (Weights { node: 1.0, core: 0.5, gpu: 0.0 }, Resources { nodes: 2, cores: 4, gpus: 1 });
+        assert_eq!(history.rate(weights, ran_on, Some("a"), 12.0), 8.0);
+        assert_eq!(history.rate(weights, ran_on, Some("a"), 9.0), 4.0);
+        assert_eq!(history.rate(weights, ran_on, Some("a"), 20.0), 0.0);
+    }
+
+    #[test]
+    fn a_change_is_added_only_if_the_factor_differs_and_never_before_the_last_change() {
+        let mut history = ChargeHistory::default();
+        assert!(!history.add("a", 5.0, 1.0) && history.is_empty());
+        assert!(history.add("a", 5.0, 2.0) && !history.add("a", 6.0, 2.0));
+        assert!(history.add("a", 4.0, 3.0));
+        assert_eq!(list_changes(&history), [("a".to_owned(), 5.0, 2.0), ("a".to_owned(), 5.0, 3.0)]);
+        assert_eq!((history.factor(Some("a"), 5.0), history.last_change("a")), (3.0, Some(5.0)));
+    }
+
+    #[test]
+    fn a_queue_that_a_configuration_lacks_gets_the_factor_1() {
+        let mut history = ChargeHistory::default();
+        assert!(history.add_configuration([("a", 2.0), ("b", 1.0)].into_iter(), 5.0));
+        assert!(!history.add_configuration([("a", 2.0)].into_iter(), 6.0));
+        assert!(history.add_configuration([("b", 0.0)].into_iter(), 7.0));
+        let expected = [("a", 5.0, 2.0), ("a", 7.0, 1.0), ("b", 7.0, 0.0)];
+        assert_eq!(
+            list_changes(&history),
+            expected.map(|(queue, since, factor)| (queue.to_owned(), since, factor))
+        );
+    }
+
+    #[test]
+    fn a_history_is_continued_by_later_changes_only() {
+        let stored = read_history(&[("a", 10.0, 2.0), ("b", 10.0, 3.0), ("c", 10.0, 4.0), ("d", 90.0, 5.0)]);
+        let seen = read_history(&[("a", 50.0, 2.0), ("b", 50.0, 3.0), ("b", 60.0, 0.5), ("e", 70.0, 6.0)]);
+        let whole = stored.continued_by(&seen, 50.0);
+        let expected = [
+            ("a", 10.0, 2.0),
+            ("b", 10.0, 3.0),
+            ("b", 60.0, 0.5),
+            ("c", 10.0, 4.0),
+            ("c", 50.0, 1.0),
+            ("d", 90.0, 5.0),
+            ("e", 70.0, 6.0),
+        ];
+        let changes = list_changes(&whole);
+        let is_expected =
+            |(one, other): (&(String, f64, f64), &(&str, f64, f64))| (one.0.as_str(), one.1, one.2) == *other;
+        assert!(
+            changes.len() == expected.len() && changes.iter().zip(&expected).all(is_expected),
+            "{changes:?}"
+        );
+        assert_eq!(whole.continued_by(&seen, 50.0), whole);
+    }
+}
