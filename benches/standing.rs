@@ -75,7 +75,7 @@ fn standing_with_jobs(site: &Site, every: usize) -> Standing {
         let ran_on = Resources { nodes: 1 + random.number_below(64), cores: 0, gpus: 0 };
         let Some(user) = leaf.user else { continue };
         let (bank, start) = (leaf.bank.clone(), T0 - random.number_below(86_400) as f64);
-        let job = Job { id: JobId(id as u64), user, bank, ran_on, start, limit: 0.0 };
+        let job = Job { id: JobId(id as u64), user, bank, queue: None, ran_on, start, limit: 0.0 };
         standing.usages.started(&job).expect("a job");
     }
     standing.refresh(T0);

@@ -80,7 +80,7 @@ test_expect_success 'a table that is invalid is refused and changes nothing' '
 	check_refused_rules "fairshare.running-limits: expected \"upstream\" or \"strict\", got \"hard\"" "{\"running-limits\": \"hard\"}" &&
 	check_refused_rules "queues.pdebug: no such queue; known are batch, debug" \
 		"{\"running-limits\": \"upstream\", \"queues\": {\"pdebug\": {\"running-limits\": \"strict\"}}}" &&
-	check_refused_rules "fairshare.queues.batch.limits: unknown key; known is running-limits" "{\"queues\": {\"batch\": {\"limits\": 1}}}" &&
+	check_refused_rules "fairshare.queues.batch.limits: unknown key; known are running-limits, charge" "{\"queues\": {\"batch\": {\"limits\": 1}}}" &&
 	print_rules >out && test "$(cat out)" = "{\"default\":\"upstream\",\"queues\":{\"batch\":\"strict\"}}"
 '
 # Flux calls its plugins before it checks its own keys.

@@ -17,7 +17,7 @@ pub(super) fn build_list_request(since: f64, before: Option<f64>, most: usize) -
         Some(time) => json!({"t_inactive": [format!("<={time:?}")]}),
         None => json!({"states": [INACTIVE]}),
     };
-    let attributes = ["userid", "bank", "t_run", "t_inactive", "nnodes", "ncores"];
+    let attributes = ["userid", "bank", "queue", "t_run", "t_inactive", "nnodes", "ncores"];
     json!({"max_entries": most, "since": since.max(0.0), "attrs": attributes, "constraint": constraint})
         .to_string()
 }
@@ -34,6 +34,7 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         id: u64,
         userid: u32,
         bank: Option<String>,
+        queue: Option<String>,
         t_run: Option<f64>,
         t_inactive: f64,
         #[serde(default)]
@@ -46,6 +47,7 @@ pub(super) fn read_jobs(reply: &str) -> Option<Vec<EndedJob>> {
         id: JobId(job.id),
         user: UserId(job.userid),
         bank: job.bank.as_deref().map(Into::into),
+        queue: job.queue.as_deref().map(Into::into),
         nodes: job.nnodes,
         cores: job.ncores,
         ran: job.t_run.map(|start| (start, job.t_inactive)),

@@ -165,7 +165,12 @@ fn interleaved_priorities_have_the_order_of_an_openpbs_cycle() {
             def_bank: bank.clone(),
         };
         let accounts = engine_policy(users.iter().map(record).collect());
-        let part = SitePart { rule: Some(site.rule), banks: site.banks, associations: site.associations };
+        let part = SitePart {
+            rule: Some(site.rule),
+            banks: site.banks,
+            associations: site.associations,
+            ..SitePart::default()
+        };
         let settings = Settings { interleave: true, ..Settings::default() };
         engine.handle(INSTANT, Event::Settings(settings));
         engine.handle(INSTANT, Event::Policy(accounts, part));

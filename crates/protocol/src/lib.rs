@@ -3,10 +3,11 @@
 //!
 //! [`records`] describes the records of a document, each with its [`field`]s. [`document`] checks a document or a configuration
 //! for the command, without a plugin. [`wire`] reads the payloads of methods that bring data, [`request`] those of other methods,
-//! [`settings`] the table `[fairshare]`, [`limits`] and [`tree`] the parts of a document with these names. [`reading`] finds the record and
+//! [`settings`] the table `[fairshare]`, [`charges`], [`limits`] and [`tree`] the parts of a document with these names. [`reading`] finds the record and
 //! the key of a fault. [`value`] has functions for JSON values.
 #![forbid(unsafe_code)]
 
+pub mod charges;
 pub mod document;
 pub mod field;
 mod interner;

@@ -11,8 +11,9 @@ use crate::limits::{self, LIMITS};
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
 use fairshare::accrual::Mode;
+use fairshare::charging::is_factor;
 use fairshare::shortened;
-use fairshare_engine::accounts::{RunningLimits, RunningLimitsOf};
+use fairshare_engine::accounts::RunningLimits;
 use fairshare_engine::engine::Settings;
 use fairshare_engine::engine::answers::Open;
 use fairshare_engine::ids::QueueName;
@@ -134,8 +135,10 @@ pub const SETTINGS: [Setting; 14] = [
     Setting {
         name: QUEUES,
         default: "{}",
-        doc: "A table for each queue, with running-limits for that queue alone: [fairshare.queues.NAME].",
-        read: Table(|settings, value, place| set_queues(&mut settings.running, value, place)),
+        doc: "A table for each queue, [fairshare.queues.NAME]. running-limits: the setting of this name for that queue alone. \
+              charge: a number from 0 to 1000 that multiplies the usage of jobs that start in that queue from then on (0: they are \
+              free; default: 1).",
+        read: Table(set_queues),
     },
     Setting {
         name: LIMITS,
@@ -196,6 +199,8 @@ const WEIGHTS: [(&str, Set); 2] = [
 ];
 const WEIGHTS_NAME: &str = "weights";
 const QUEUES: &str = "queues";
+const CHARGE: &str = "charge";
+const FACTOR: &str = "a number from 0 to 1000";
 
 /// Settings of earlier versions. A key that a configuration still has is ignored, with a warning.
 const RETIRED: [&str; 5] = ["depth", "budget", "max-stall", "memo", "shadow"];
@@ -236,21 +241,34 @@ pub fn list_retired(table: &str, place: &str) -> Vec<String> {
     keys.map(|name| format!("{place}{name}: no longer a setting, ignored: remove it")).collect()
 }
 
+/// Stores a value in the settings of a queue. Returns `None` if the value is invalid.
+type SetOfQueue = fn(&mut Settings, QueueName, &RawValue) -> Option<()>;
+
+/// The keys of the table of a queue: each with the values that are accepted.
+const QUEUE_KEYS: [(&str, &str, SetOfQueue); 2] = [
+    (RUNNING_LIMITS, RUNNING_RULES, |settings, queue, value| {
+        settings.running.queues.insert(queue, read_rule(value)?);
+        Some(())
+    }),
+    (CHARGE, FACTOR, |settings, queue, value| {
+        settings.charges.insert(queue, value.get().parse().ok().filter(|factor| is_factor(*factor))?);
+        Some(())
+    }),
+];
+
 /// Reads a table of queues. Each queue has a table of its settings.
-fn set_queues(to: &mut RunningLimitsOf, table: &RawValue, place: &str) -> Result<(), String> {
-    to.queues.clear();
+fn set_queues(settings: &mut Settings, table: &RawValue, place: &str) -> Result<(), String> {
+    settings.running.queues.clear();
+    settings.charges.clear();
     for (queue, keys) in members(table).ok_or_else(|| table_error(place, table))? {
         let place = format!("{place}.{}", shortened(&queue).escape_debug());
         for (name, value) in members(keys).ok_or_else(|| table_error(&place, keys))? {
-            if name != RUNNING_LIMITS {
-                let name = shortened(&name);
-                return Err(format!(
-                    "{place}.{}: unknown key; known is {RUNNING_LIMITS}",
-                    name.escape_debug()
-                ));
-            }
-            let to_error = || value_error(&format!("{place}.{name}"), RUNNING_RULES, value);
-            to.queues.insert(queue.as_ref().into(), read_rule(value).ok_or_else(to_error)?);
+            let Some((_, accepted, set)) = QUEUE_KEYS.iter().find(|(known, ..)| name == *known) else {
+                let known = QUEUE_KEYS.iter().map(|(known, ..)| *known);
+                return Err(unknown_key_error(&format!("{place}."), &name, known));
+            };
+            set(settings, queue.as_ref().into(), value)
+                .ok_or_else(|| value_error(&format!("{place}.{name}"), accepted, value))?;
         }
     }
     Ok(())
@@ -282,7 +300,8 @@ pub fn configured_queues(queues: Option<&str>) -> Vec<(QueueName, Option<QueueNa
 /// in Flux's configuration, as JSON text.
 pub fn check_queues(settings: &Settings, queues: Option<&str>) -> Result<(), String> {
     let known = configured_queues(queues);
-    match settings.running.queues.keys().find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
+    let mut configured = settings.running.queues.keys().chain(settings.charges.keys());
+    match configured.find(|queue| !known.iter().any(|(name, _)| name == *queue)) {
         None => Ok(()),
         Some(queue) => {
             let known = match known.is_empty() {

@@ -3,6 +3,7 @@
 //!
 //! A payload is read completely before any of it is applied.
 
+use crate::charges::{self, CHARGES};
 use crate::field::Record;
 use crate::limits::{self, LIMITS};
 use crate::reading::Reader;
@@ -252,7 +253,7 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         );
         return Err(WireError::Record(text));
     }
-    for key in list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS]].concat()) {
+    for key in list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES]].concat()) {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
     read_push(&parts, reader).map(Some)
@@ -310,6 +311,7 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireE
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
+    let charges = parts.get(CHARGES).map(|charges| charges::read(charges)).transpose()?.unwrap_or_default();
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
     let part = PolicyPart {
@@ -330,5 +332,5 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireE
     if let Some(config) = parts.get("config") {
         warn_of_switches(config, reader);
     }
-    Ok((part, SitePart { rule, banks: branches, associations: leaves }))
+    Ok((part, SitePart { rule, banks: branches, associations: leaves, charges }))
 }

@@ -104,6 +104,7 @@ fn make_scenario(cores: u64, banks: &[(&str, u64)], users: &[(u32, &str, u64)]) 
             rule: Some(rule),
             banks: std::iter::once(bank("root", None, 1)).chain(below).collect(),
             associations: leaves.collect(),
+            ..SitePart::default()
         },
         settings: Settings { remember: false, ..Settings::default() },
         scheduler: Scheduler::Fcfs,

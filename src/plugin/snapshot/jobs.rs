@@ -4,7 +4,7 @@
 use super::record::{FORMAT, Fault, ROOT, hash, is_readable_format, prepend_hash, strip_hash};
 use super::writing::Changes;
 use fairshare::periods::Resources;
-use fairshare_engine::ids::{JobId, UserId};
+use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_engine::standing::{Ended, EvictedUsage, Job, Watermark};
 use serde::{Deserialize, Serialize};
 
@@ -52,6 +52,8 @@ struct ChunkList {
 enum EndedLine {
     /// Id, user, bank, nodes, cores and GPUs, start, and end.
     Ended(u64, u32, String, [u64; 3], f64, f64),
+    /// The same, and the queue, which has a charge factor.
+    EndedInQueue(u64, u32, String, [u64; 3], f64, f64, String),
     /// User, bank, sum, its time (`None` without a sum), the horizon, the pushed usage, its time, and its watermark.
     Evicted(u32, String, f64, Option<f64>, f64, f64, f64, Option<f64>),
 }
@@ -123,18 +125,26 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
     for line in chunk.lines() {
         let line: EndedLine =
             serde_json::from_str(line).map_err(|error| format!("an ended job can't be read: {error}"))?;
+        let to_ended = |id, user, bank: String, [nodes, cores, gpus]: [u64; 3], (start, end), queue| Ended {
+            job: Job {
+                id: JobId(id),
+                user: UserId(user),
+                bank: bank.as_str().into(),
+                queue,
+                ran_on: Resources { nodes, cores, gpus },
+                start,
+                limit: 0.0,
+            },
+            end,
+        };
         match line {
-            EndedLine::Ended(id, user, bank, [nodes, cores, gpus], start, end) => ended.push(Ended {
-                job: Job {
-                    id: JobId(id),
-                    user: UserId(user),
-                    bank: bank.as_str().into(),
-                    ran_on: Resources { nodes, cores, gpus },
-                    start,
-                    limit: 0.0,
-                },
-                end,
-            }),
+            EndedLine::Ended(id, user, bank, ran_on, start, end) => {
+                ended.push(to_ended(id, user, bank, ran_on, (start, end), None))
+            }
+            EndedLine::EndedInQueue(id, user, bank, ran_on, start, end, queue) => {
+                let queue = Some(QueueName::from(queue.as_str()));
+                ended.push(to_ended(id, user, bank, ran_on, (start, end), queue))
+            }
             EndedLine::Evicted(user, bank, sum, since, horizon, pushed, at, counted) => {
                 sums.push(EvictedUsage {
                     user: UserId(user),
@@ -154,14 +164,14 @@ pub(super) fn read_chunk(chunk: &str) -> Result<(Vec<Ended>, Vec<EvictedUsage>),
 
 fn job_line(Ended { job, end }: &Ended) -> EndedLine {
     let Resources { nodes, cores, gpus } = job.ran_on;
-    EndedLine::Ended(
-        job.id.0,
-        job.user.0,
-        job.bank.as_str().to_owned(),
-        [nodes, cores, gpus],
-        job.start,
-        *end,
-    )
+    let (id, user, bank) = (job.id.0, job.user.0, job.bank.as_str().to_owned());
+    let (ran_on, start) = ([nodes, cores, gpus], job.start);
+    match &job.queue {
+        None => EndedLine::Ended(id, user, bank, ran_on, start, *end),
+        Some(queue) => {
+            EndedLine::EndedInQueue(id, user, bank, ran_on, start, *end, queue.as_str().to_owned())
+        }
+    }
 }
 
 fn usage_line(evicted: &EvictedUsage) -> EndedLine {

@@ -4,6 +4,7 @@
 use fairshare_engine::engine::Rest;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
+use fairshare_protocol::charges::{CHARGES, ChargeRecord};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
 use fairshare_protocol::records::{
@@ -34,6 +35,12 @@ pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     // A site without limits over limit scopes has no chunk for them, as in the snapshots of versions that had no such limits.
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
+    }
+    if !rest.charges.is_empty() {
+        arrays(
+            CHARGES,
+            rest.charges.iter().map(|change| to_json(&ChargeRecord::from(change.clone()))).collect(),
+        );
     }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()

@@ -6,15 +6,19 @@ use super::jobs::{self, EndedLog};
 use super::parsing::Parsing;
 use super::reading::Reading;
 use super::record::{self, Manifest, check_chunk, groups_key, hash, manifest_key};
+use super::site_chunks::build_chunks;
 use super::writing::{PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
+use fairshare::charging::ChargeChange;
 use fairshare::periods::Resources;
 use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
 use fairshare_engine::engine::{Engine, Kept, Rest};
 use fairshare_engine::ids::{JobId, Limit, UserId};
 use fairshare_engine::standing::{Bank, Ended, EvictedUsage, Job, Leaf, Watermark};
+use fairshare_protocol::reading::Reader;
+use fairshare_protocol::wire;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, HashSet};
 
@@ -63,6 +67,7 @@ fn empty_site() -> Rest {
         banks: Vec::new(),
         weights: vec![("x".to_owned(), -1)],
         limits: Vec::new(),
+        charges: Vec::new(),
         config: Config::default(),
         rule: None,
     }
@@ -234,6 +239,7 @@ proptest! {
         let ended: Vec<Ended> = jobs.into_iter().map(|(id, user, start, cores)| Ended {
             job: Job {
                 id: JobId(id), user: UserId(user), bank: "b\"".into(), start: f64::from(start) / 3.0, limit: 0.0,
+                queue: (cores % 3 == 0).then(|| "q \"é".into()),
                 ran_on: Resources { nodes: 1, cores: u64::from(cores), gpus: 0 },
             },
             end: f64::from(start) / 3.0 + 0.1,
@@ -334,6 +340,7 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
             id: JobId(1),
             user: UserId(7),
             bank: "b".into(),
+            queue: None,
             ran_on: Resources { nodes: 1, cores: 2, gpus: 3 },
             start: 1.0,
             limit: 0.0,
@@ -345,6 +352,19 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
     assert!(!log.is_too_long());
     log.add(&more[..1], &[], 7);
     assert!(log.is_too_long());
+}
+
+#[test]
+fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
+    let mut rest = empty_site();
+    let chunks = build_chunks(&rest);
+    assert!(chunks.iter().all(|chunk| !chunk.contains("charges")), "{chunks:?}");
+    rest.charges = vec![ChargeChange { queue: "gpu".into(), since: 1.5e9, factor: 0.5 }];
+    let with_charges = build_chunks(&rest);
+    let new: Vec<&String> = with_charges.iter().filter(|chunk| !chunks.contains(chunk)).collect();
+    assert_eq!(new, [r#"{"charges":[{"factor":0.5,"queue":"gpu","since":1500000000.0}]}"#]);
+    let (_, site) = wire::policy_part(Some(new[0]), &mut Reader::default()).unwrap();
+    assert_eq!(site.charges, rest.charges);
 }
 
 #[test]

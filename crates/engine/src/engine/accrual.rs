@@ -48,7 +48,8 @@ pub(in crate::engine) fn record_end(shared: &mut Shared, id: JobId, job: &Job) -
     let usage_job = make_usage_job(shared, id, job)?;
     let result = shared.standing.usages.ended(&usage_job, shared.now);
     if result.is_ok() && shared.settings.remember {
-        shared.news.note_ended(usage_job, shared.now);
+        let queue = shared.standing.usages.charging().charged_queue(usage_job.queue.as_ref()).cloned();
+        shared.news.note_ended(standing::Job { queue, ..usage_job }, shared.now);
     }
     // Without refreshes, nothing else evicts ended jobs between two pushes.
     if let Some(half_life) = shared.standing.rule().map(|rule| rule.half_life)
@@ -87,6 +88,7 @@ fn make_usage_job(shared: &Shared, id: JobId, job: &Job) -> Option<standing::Job
         id,
         user: job.user,
         bank: shared.bank_of_job(job)?,
+        queue: job.queue.clone(),
         ran_on: Resources { nodes: given.nodes, cores: given.cores, gpus: given.gpus },
         start,
         limit: given.expiration.map_or(0.0, |end| end - start),

@@ -128,7 +128,8 @@ impl EndedJobs {
         let (start, end) = job.ran.filter(|(_, end)| *end > now - standing.reset())?;
         let bank = job.bank.or_else(|| book.default_bank(job.user).cloned())?;
         let ran_on = Resources { nodes: job.nodes, cores: job.cores, gpus: 0 };
-        let usage_job = standing::Job { id: job.id, user: job.user, bank, ran_on, start, limit: 0.0 };
+        let usage_job =
+            standing::Job { id: job.id, user: job.user, bank, queue: job.queue, ran_on, start, limit: 0.0 };
         let fault = standing.usages.ended(&usage_job, end).err()?;
         Some(Effect::Log(Level::Error, fault.to_string()))
     }

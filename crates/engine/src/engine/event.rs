@@ -105,6 +105,8 @@ pub struct EndedJob {
     pub user: UserId,
     /// The bank that its jobspec names.
     pub bank: Option<BankName>,
+    /// The queue that its jobspec names.
+    pub queue: Option<QueueName>,
     /// The number of nodes.
     pub nodes: u64,
     /// The number of cores on all nodes.

@@ -3,7 +3,9 @@
 
 use super::answers::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
+use crate::ids::QueueName;
 use fairshare::accrual::Mode;
+use std::collections::BTreeMap;
 
 /// All settings.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +34,8 @@ pub struct Settings {
     pub enforce_queue_shapes: bool,
     /// The state from which jobs count for limits on running jobs.
     pub running: RunningLimitsOf,
+    /// The charge factors of queues; 1 for all others.
+    pub charges: BTreeMap<QueueName, f64>,
     /// The part of the tree that all users may see.
     pub public: Open,
     /// Whether jobs get an annotation.
@@ -53,6 +57,7 @@ impl Default for Settings {
             limits: Vec::new(),
             enforce_queue_shapes: false,
             running: RunningLimitsOf::default(),
+            charges: BTreeMap::new(),
             public: Open::Banks,
             annotate: false,
         }

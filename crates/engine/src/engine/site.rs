@@ -245,6 +245,7 @@ pub(super) fn apply_settings(
     let was_live = shared.is_live();
     let before = std::mem::replace(&mut shared.settings, settings);
     let is_first = refresh.note_settings();
+    shared.standing.usages.configure_charges(&shared.settings.charges, shared.now);
     if is_first {
         shared.time_left.note_lost_timer();
         // No client was there to carry out the questions of a site document that was given at the load.

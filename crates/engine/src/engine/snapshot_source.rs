@@ -6,6 +6,7 @@ use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
 use crate::standing::{AsPushed, Bank, Bookmark, Ended, EvictedUsage, Leaf, Rule};
 use fairshare::Shares;
+use fairshare::charging::ChargeChange;
 use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
@@ -32,6 +33,8 @@ pub struct Rest {
     pub weights: Vec<(String, i64)>,
     /// The pushed limits over limit scopes, without those of the configuration.
     pub limits: Vec<SiteLimit>,
+    /// The changes of charge factors: those of the last push, and those of configurations since.
+    pub charges: Vec<ChargeChange>,
     /// The switches.
     pub config: Config,
     /// Leaves of the tree that belong to no association, by bank and user name.
@@ -122,6 +125,7 @@ pub fn site_document(view: &View<'_>) -> Rest {
             .collect(),
         weights: view.book.weights().iter().map(|(name, weight)| (name.to_owned(), weight)).collect(),
         limits: view.book.pushed_limits().to_vec(),
+        charges: view.standing.usages.charging().history().changes().collect(),
         config: view.book.config(),
         leaves: view.standing.leaves_without_jobs(),
         rule: view.standing.rule().cloned(),

@@ -97,7 +97,9 @@ impl Standing {
                     return (jobs, sums, Some(Bookmark { entry: number, job: at, version: entry.version() }));
                 }
                 let (ran_on, start) = (tracked.resources(), tracked.run.start());
-                let job = Job { id: tracked.id, user, bank: bank.clone(), ran_on, start, limit: 0.0 };
+                let charging = self.usages.charging();
+                let queue = charging.charged_queue(charging.queue(tracked.queue)).cloned();
+                let job = Job { id: tracked.id, user, bank: bank.clone(), queue, ran_on, start, limit: 0.0 };
                 jobs.extend(tracked.run.end().map(|end| Ended { job, end }));
             }
             sums.extend(entry.evicted(half_life));

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::ids::{BankName, JobId, UserId};
+use crate::ids::{BankName, JobId, QueueName, UserId};
 use fairshare::periods::Resources;
 
 /// A job that started.
@@ -15,6 +15,8 @@ pub struct Job {
     pub user: UserId,
     /// The bank that the job is charged to.
     pub bank: BankName,
+    /// The queue of the job.
+    pub queue: Option<QueueName>,
     /// The allocated resources.
     pub ran_on: Resources,
     /// The start in seconds since the epoch.

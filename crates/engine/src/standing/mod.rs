@@ -41,6 +41,7 @@
 
 mod agenda;
 mod change;
+mod charging;
 mod export;
 mod jobs;
 mod order;
@@ -61,6 +62,7 @@ use refresh::RefreshState;
 use usage::UsageEntry;
 
 pub use change::SiteChange;
+pub use charging::ChargeFactors;
 pub use export::{AsPushed, Bookmark, Ended, EvictedUsage};
 pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};

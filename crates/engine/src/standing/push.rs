@@ -6,6 +6,7 @@ use super::table::UsageTable;
 use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
+use fairshare::charging::ChargeChange;
 use fairshare::periods::Weights;
 use fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use std::collections::HashSet;
@@ -15,21 +16,28 @@ impl Standing {
     /// fair-shares change at the next refresh; a refresh in progress starts again.
     pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
         let rows = build_rows(&site);
-        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed: self.usages.freed() })
+        let freed = self.usages.freed();
+        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Vec::new())
     }
 
     /// Replaces the site by a staged site. If no part has a rule, removes the tree.
-    pub fn push_staged(&mut self, staged: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
+    pub fn push_staged(&mut self, mut staged: StagedSite, mode: Mode) -> Result<SiteChange, SiteError> {
+        let charges = staged.take_charges();
         match staged.combine_parts(mode) {
-            Some(complete) => self.replace_site(complete),
+            Some(complete) => self.replace_site(complete, charges),
             None => {
+                self.usages.set_pushed_charges(charges);
                 self.remove_site();
                 Ok(SiteChange::default())
             }
         }
     }
 
-    fn replace_site(&mut self, complete: CompleteSite) -> Result<SiteChange, SiteError> {
+    fn replace_site(
+        &mut self,
+        complete: CompleteSite,
+        charges: Vec<ChargeChange>,
+    ) -> Result<SiteChange, SiteError> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
                 complete.with_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
@@ -67,8 +75,9 @@ impl Standing {
             let leaf = entry.leaf.filter(|leaf| entry_of_leaf.get(leaf.index()) == Some(&at));
             change.members |= leaf != entry.leaf;
             entry.leaf = leaf;
-            entry.set_weights(rule.weights);
         }
+        let has_new_charges = self.usages.set_pushed_charges(charges);
+        self.usages.recompute_rates();
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();
         let scale = Scale::new(rule.instant, rule.half_life);
@@ -76,6 +85,7 @@ impl Standing {
         if let Some(before) = &self.site {
             change.note_banks(&before.tree, &tree);
             change.note_rules((&before.rule, before.mode), (&rule, mode));
+            change.accounting |= has_new_charges;
         }
         // No association is ranked before the next refresh.
         let ranking = Ranking::default();

@@ -4,6 +4,7 @@
 use super::{Bank, Index, Leaf, Rule, Site, SiteError, Standing};
 use fairshare::Builder;
 use fairshare::accrual::Mode;
+use fairshare::charging::ChargeChange;
 
 /// The tree in one part of a push.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -14,6 +15,8 @@ pub struct SitePart {
     pub banks: Vec<Bank>,
     /// Associations with a leaf in the tree.
     pub associations: Vec<Leaf>,
+    /// Changes of the charge factors of queues.
+    pub charges: Vec<ChargeChange>,
 }
 
 /// The parts of a site so far. Each part is indexed when it arrives, so that neither a part nor the commit takes long.
@@ -66,6 +69,12 @@ impl StagedSite {
         self.part.rule = part.rule.or(self.part.rule.take());
         self.part.banks.extend(part.banks);
         self.part.associations.extend(part.associations);
+        self.part.charges.extend(part.charges);
+    }
+
+    /// Removes and returns the changes of charge factors in all parts.
+    pub(super) fn take_charges(&mut self) -> Vec<ChargeChange> {
+        std::mem::take(&mut self.part.charges)
     }
 
     /// Returns true if no part had an association.
@@ -75,7 +84,7 @@ impl StagedSite {
 
     /// Puts the parts together. Returns `None` if no part had a rule, because then there is no tree.
     pub(super) fn combine_parts(self, mode: Mode) -> Option<CompleteSite> {
-        let SitePart { rule, banks, associations } = self.part;
+        let SitePart { rule, banks, associations, charges: _ } = self.part;
         let site = Site { rule: rule?, mode, banks, associations };
         Some(CompleteSite { site, rows: self.rows, indices: self.indices, freed: self.freed })
     }

@@ -2,14 +2,17 @@
 //! The usages of all associations, and the jobs that count in them.
 
 use super::agenda::Agenda;
+use super::charging::ChargeFactors;
 use super::export::EvictedUsage;
 use super::jobs::{BadJob, Job};
 use super::usage::{Key, Tracked, UsageEntry};
 use super::{Leaf, Retention};
-use crate::ids::{BankName, JobId, UserId};
+use crate::ids::{BankName, JobId, QueueName, UserId};
 use fairshare::accrual::{HalfLife, MAX_RATE, Run};
+use fairshare::charging::ChargeChange;
 use fairshare::periods::{Resources, Weights};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
 
 /// The position of a job.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +44,7 @@ pub struct UsageTable {
     keep_all: bool,
     /// The usage per second of a node, a core and a GPU.
     pub(super) weights: Weights,
+    charging: ChargeFactors,
     agenda: Agenda,
 }
 
@@ -114,6 +118,44 @@ impl UsageTable {
         at
     }
 
+    /// Returns the charge factors of queues.
+    pub fn charging(&self) -> &ChargeFactors {
+        &self.charging
+    }
+
+    /// Records that a configuration with these charge factors was read at `now`, in seconds since the epoch.
+    pub fn configure_charges(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) {
+        if self.charging.configure(factors, now) {
+            self.recompute_rates();
+        }
+    }
+
+    /// Replaces the charge factors of the last push. Returns true if a factor changed; the caller then recomputes all rates.
+    pub(super) fn set_pushed_charges(&mut self, changes: Vec<ChargeChange>) -> bool {
+        self.charging.set_pushed(changes)
+    }
+
+    /// Recomputes the usage per second of each job.
+    pub(super) fn recompute_rates(&mut self) {
+        let UsageTable { entries, weights, charging, .. } = self;
+        for entry in entries {
+            entry.set_rates(|job| tracked_rate(job, *weights, charging));
+        }
+    }
+
+    /// Returns the usage per second of a job on these resources that starts at `start`, in seconds since the epoch.
+    pub fn rate(&self, ran_on: Resources, queue: Option<&QueueName>, start: f64) -> f64 {
+        self.charging.history().rate(self.weights, ran_on, queue.map(QueueName::as_str), start)
+    }
+
+    /// Returns the usage record of a job that started. Returns an error if the start is not a valid time.
+    fn track(&mut self, job: &Job) -> Result<Tracked, BadJob> {
+        let rate = self.rate(job.ran_on, job.queue.as_ref(), job.start).clamp(0.0, MAX_RATE);
+        let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
+        let (ran_on, queue) = (clamp_counts(job.ran_on), self.charging.number_of(job.queue.as_ref()));
+        Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, queue, doubtful: false })
+    }
+
     /// Removes associations that the tree lacks and that have no jobs, including those of a push that was not committed.
     pub fn remove_unused(&mut self) {
         for (at, entry) in (0..).zip(&mut self.entries) {
@@ -135,7 +177,7 @@ impl UsageTable {
             self.set_time_limit(place, job.limit);
             return Ok(());
         }
-        let mut tracked = track(job, self.weights)?;
+        let mut tracked = self.track(job)?;
         let at = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
         let Some(entry) = self.entries.get_mut(at as usize) else { return Ok(()) };
         tracked.doubtful = entry.may_be_evicted(job.start);
@@ -156,7 +198,7 @@ impl UsageTable {
                 entry
             }
             None => {
-                let mut tracked = track(job, self.weights)?;
+                let mut tracked = self.track(job)?;
                 tracked.run = tracked.run.ended_at(end).ok_or(BadJob { id: job.id, time: end })?;
                 let entry = self.find_or_add(Key::Jobs(job.user, job.bank.clone()));
                 if self.may_be_evicted(entry, end) {
@@ -291,6 +333,7 @@ impl UsageTable {
     /// Merges a second report of an end. The earlier end applies, because a job does not run again. For each resource the larger
     /// number applies, because job-list does not report GPUs.
     fn merge_end(&mut self, entry: u32, slot: u32, job: &Job, end: f64) {
+        let (weights, charging) = (self.weights, &self.charging);
         let jobs = self.entries.get_mut(entry as usize).and_then(|entry| entry.jobs.as_mut());
         let Some(tracked) = jobs.and_then(|jobs| jobs.ended.get_mut(slot as usize)) else { return };
         if let Some(ended) = tracked.run.ended_at(end)
@@ -300,7 +343,7 @@ impl UsageTable {
         }
         let most = std::iter::zip(&mut tracked.ran_on, clamp_counts(job.ran_on));
         most.for_each(|(known, reported)| *known = reported.max(*known));
-        tracked.run = tracked.run.with_rate(self.weights.rate(tracked.resources()));
+        tracked.run = tracked.run.with_rate(tracked_rate(tracked, weights, charging));
     }
 
     /// Restores the usage of evicted jobs in place of the jobs that it includes, if the entry accepts it and `is_replaced` is false.
@@ -338,12 +381,10 @@ impl UsageTable {
     }
 }
 
-/// Returns the usage record of a job that started. Returns an error if the start is not a valid time.
-fn track(job: &Job, weights: Weights) -> Result<Tracked, BadJob> {
-    let rate = weights.rate(job.ran_on).clamp(0.0, MAX_RATE);
-    let run = Run::new(rate, job.start).ok_or(BadJob { id: job.id, time: job.start })?;
-    let ran_on = clamp_counts(job.ran_on);
-    Ok(Tracked { id: job.id, run: run.limited_to(job.limit), ran_on, doubtful: false })
+/// Returns the usage per second of a job.
+fn tracked_rate(job: &Tracked, weights: Weights, charging: &ChargeFactors) -> f64 {
+    let queue = charging.queue(job.queue).map(QueueName::as_str);
+    charging.history().rate(weights, job.resources(), queue, job.run.start())
 }
 
 /// Converts counts to 32 bits. A larger count becomes `u32::MAX`.

@@ -58,7 +58,7 @@ fn site(policy: Policy) -> Site {
 
 fn job(id: u64, user: u32, bank: &str, nodes: u64, start: f64) -> Job {
     let ran_on = Resources { nodes, cores: 0, gpus: 0 };
-    Job { id: JobId(id), user: UserId(user), bank: bank.into(), ran_on, start, limit: 0.0 }
+    Job { id: JobId(id), user: UserId(user), bank: bank.into(), queue: None, ran_on, start, limit: 0.0 }
 }
 
 fn standing(site: Site) -> Standing {

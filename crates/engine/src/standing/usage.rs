@@ -6,7 +6,7 @@ use super::site::Watermark;
 use crate::ids::{BankName, JobId, UserId};
 use fairshare::NodeId;
 use fairshare::accrual::{HalfLife, Mode, Run, Scale, zero_negligible};
-use fairshare::periods::{Resources, Weights};
+use fairshare::periods::Resources;
 
 /// A job that counts in an association's usage.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Tracked {
     pub run: Run,
     /// Nodes, cores and GPUs. A count above `u32::MAX` is stored as `u32::MAX`.
     pub ran_on: [u32; 3],
+    /// The number of the job's queue; 0 without a queue.
+    pub queue: u16,
     /// True if jobs that ended later were evicted before the start was recorded. The evicted sum may then include this job.
     pub doubtful: bool,
 }
@@ -186,12 +188,12 @@ impl UsageEntry {
         gone
     }
 
-    /// Recomputes the rate of each job from `weights`.
-    pub fn set_weights(&mut self, weights: Weights) {
+    /// Sets the usage per second of each job to the result of `rate`.
+    pub fn set_rates(&mut self, rate: impl Fn(&Tracked) -> f64) {
         self.ended_sum = None;
         let Some(jobs) = self.jobs.as_mut() else { return };
         for job in jobs.running.iter_mut().chain(&mut jobs.ended) {
-            job.run = job.run.with_rate(weights.rate(job.resources()));
+            job.run = job.run.with_rate(rate(job));
         }
     }
 

@@ -2,6 +2,7 @@
 //! The keys and values that the table accepts and rejects.
 
 use super::*;
+use fairshare_engine::accounts::RunningLimitsOf;
 
 fn read_settings(table: &str) -> Result<Settings, String> {
     read_table(table, Settings::default())
@@ -13,7 +14,8 @@ fn each_key_is_read() {
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true, "enforce-queue-shapes": true,
-            "running-limits": "strict", "queues": {"debug": {"running-limits": "upstream"}, "pdev": {}}}"#,
+            "running-limits": "strict",
+            "queues": {"debug": {"running-limits": "upstream", "charge": 0}, "pdev": {}, "gpu": {"charge": 2.5}}}"#,
     );
     let wanted = Settings {
         live: false,
@@ -31,6 +33,7 @@ fn each_key_is_read() {
             others: RunningLimits::Strict,
             queues: [("debug".into(), RunningLimits::Upstream)].into(),
         },
+        charges: [("debug".into(), 0.0), ("gpu".into(), 2.5)].into(),
         public: Open::Own,
         annotate: true,
     };
@@ -82,7 +85,19 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (r#"{"queues": {"batch": "strict"}}"#, "fairshare.queues.batch: expected a table, got string"),
         (
             r#"{"queues": {"batch": {"runing-limits": "strict"}}}"#,
-            "fairshare.queues.batch.runing-limits: unknown key; known is running-limits",
+            "fairshare.queues.batch.runing-limits: unknown key; known are running-limits, charge",
+        ),
+        (
+            r#"{"queues": {"batch": {"charge": 1000.5}}}"#,
+            "fairshare.queues.batch.charge: expected a number from 0 to 1000, got real 1000.5",
+        ),
+        (
+            r#"{"queues": {"batch": {"charge": -1}}}"#,
+            "fairshare.queues.batch.charge: expected a number from 0 to 1000, got integer -1",
+        ),
+        (
+            r#"{"queues": {"batch": {"charge": "2"}}}"#,
+            "fairshare.queues.batch.charge: expected a number from 0 to 1000, got \"2\"",
         ),
         (
             r#"{"queues": {"batch": {"running-limits": true}}}"#,
@@ -102,6 +117,8 @@ fn a_queue_that_the_instance_lacks_is_rejected() {
     let message = |known: &str| Err(format!("queues.batch: no such queue; known are {known}"));
     assert_eq!(check(Some(r#"{"debug": {}, "pdev": {}}"#)), message("debug, pdev"));
     assert_eq!(check(None), message("none"));
+    let settings = read_settings(r#"{"queues": {"batch": {"charge": 2}}}"#).unwrap();
+    assert_eq!(check_queues(&settings, Some(r#"{"debug": {}, "pdev": {}}"#)), message("debug, pdev"));
     assert_eq!(check_queues(&Settings::default(), None), Ok(()));
 }
 

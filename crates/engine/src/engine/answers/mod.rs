@@ -23,6 +23,7 @@
 //! An answer to a guest costs time in proportion to its own size, because indexes find the guest's jobs and
 //! associations.
 
+mod charges;
 mod check;
 mod heading;
 mod holds;
@@ -39,6 +40,7 @@ mod stats;
 mod submission;
 mod usages;
 
+pub use charges::{ChargeShown, ChargeStats};
 pub use check::{Check, Drift, check};
 pub use heading::{Heading, Overruled};
 pub use holds::{Freeing, HoldNow};

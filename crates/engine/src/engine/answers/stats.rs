@@ -3,6 +3,7 @@
 //! it, so guests may not ask for it.
 
 use super::super::{LastRefresh, View};
+use super::charges::{ChargeStats, charge_stats};
 use super::heading::Heading;
 use crate::ids::{BankName, QueueName, Word};
 use crate::limits::{Allocation, Job, Phase, Size};
@@ -47,6 +48,9 @@ pub struct Stats {
     pub requests: BTreeMap<Word, RequestStats>,
     /// The number of delayed and parked requests.
     pub waiting_requests: usize,
+    /// The charge factors of queues; `None` if no queue has had another factor than 1 since the plugin was loaded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charges: Option<ChargeStats>,
     /// The number of associations whose counters differ from a recount, if the request asked for one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drift: Option<usize>,
@@ -281,6 +285,7 @@ pub fn stats(view: &View<'_>, heading: Heading) -> Stats {
             lagging: view.posted.pending_and_stale().1,
             ..RefreshStats::default()
         },
+        charges: charge_stats(view),
         heading,
         ..Stats::default()
     }

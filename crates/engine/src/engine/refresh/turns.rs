@@ -123,12 +123,12 @@ fn order_jobs(
     order.sort_unstable();
     order.truncate(shared.batches.ordered);
     let in_order: Vec<JobId> = order.into_iter().map(|(_, id)| id).collect();
-    if let Some((index, rule)) = standing_index(shared, association).zip(shared.standing.rule()) {
+    if let Some(index) = standing_index(shared, association).filter(|_| shared.standing.rule().is_some()) {
         let cost = |id: &JobId| {
-            shared
-                .ledger
-                .job(*id)
-                .map_or(0.0, |job| rule.weights.rate(requested_resources(job)) * charged_seconds(job))
+            shared.ledger.job(*id).map_or(0.0, |job| {
+                let (ran_on, queue) = (requested_resources(job), job.queue.as_ref());
+                shared.standing.usages.rate(ran_on, queue, shared.now) * charged_seconds(job)
+            })
         };
         taking.asked.push((index, in_order.iter().map(cost).collect()));
         taking.jobs.insert(index, (association, in_order));

@@ -28,7 +28,10 @@ fn make_site() -> Host {
     let mut below = banks[1].clone();
     (below.name, below.parent) = ("C".into(), Some("A".into()));
     banks.push(below);
-    host.send_event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(
+        accounts(),
+        SitePart { rule, banks, associations: leaves, ..SitePart::default() },
+    ));
     host
 }
 

@@ -27,7 +27,7 @@ fn end_jobs_on_host(mut host: Host, others: u64, settings: Settings) -> (usize, 
     for id in 0..others {
         let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
         let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
-        let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+        let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
         host.engine.standing.usages.ended(&job, NOW).unwrap();
     }
     for _ in 0..100 {
@@ -150,7 +150,7 @@ fn an_ended_job_that_is_reported_again_counts_once_and_up_to_its_earlier_end() {
     for round in 0..3 {
         for id in 1..=60_000_u64 {
             let (user, bank, ran_on) = (UserId(8), "A".into(), Resources { nodes: 1, cores: 1, gpus: 0 });
-            let job = Job { id: JobId(id), user, bank, ran_on, start: NOW - 100.0, limit: 0.0 };
+            let job = Job { id: JobId(id), user, bank, queue: None, ran_on, start: NOW - 100.0, limit: 0.0 };
             host.engine.standing.usages.ended(&job, NOW - f64::from(round)).unwrap();
         }
     }

@@ -22,6 +22,7 @@ use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::{Allocation, Resources, Size, SizeError};
 use crate::standing::SitePart;
 use fairshare::Policy as Rule;
+use fairshare::charging::ChargeChange;
 
 const IDS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, u64::MAX];
 const USERS: [u32; 5] = [7, 8, 9, 0, u32::MAX];
@@ -142,6 +143,8 @@ fn choose_site(choices: &mut Choices<'_>) -> SitePart {
     if choices.below(4) == 3 {
         part.banks.pop();
     }
+    let (since, factor) = (choices.pick(&TIMES), choices.pick(&[1.0, 0.0, 2.0, f64::INFINITY]));
+    part.charges.push(ChargeChange { queue: "q1".into(), since, factor });
     part
 }
 
@@ -155,6 +158,7 @@ fn choose_settings(choices: &mut Choices<'_>) -> Settings {
         max_wait_behind: choices.pick(&[0.0, 60.0, f64::NAN]),
         interleave: choices.below(2) == 1,
         annotate: choices.below(2) == 1,
+        charges: [("q1".into(), choices.pick(&[1.0, 0.0, 2.5, 1000.0, -1.0, f64::NAN]))].into(),
         ..Settings::default()
     }
 }
@@ -164,6 +168,7 @@ fn choose_ended_job(choices: &mut Choices<'_>, id: JobId) -> EndedJob {
         id,
         user: UserId(choices.pick(&USERS)),
         bank: choices.pick(&BANKS).map(Into::into),
+        queue: choices.pick(&[None, Some("q1"), Some("gone")]).map(Into::into),
         nodes: choices.pick(&AMOUNTS),
         cores: choices.pick(&AMOUNTS),
         ran: (choices.below(3) != 2).then(|| (choices.pick(&TIMES), choices.pick(&TIMES))),

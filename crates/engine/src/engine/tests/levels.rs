@@ -17,7 +17,10 @@ fn a_level_without_shares_and_usage_has_no_fractions() {
     let SitePart { rule, banks, .. } = tree(Policy::FairTree, host.now, Vec::new());
     let mut leaves = vec![leaf(7, "A", 0.0, 0.0), leaf(8, "A", 0.0, 0.0)];
     leaves.iter_mut().for_each(|leaf| leaf.shares = Shares::Count(0));
-    host.send_event(Event::Policy(accounts(), SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(
+        accounts(),
+        SitePart { rule, banks, associations: leaves, ..SitePart::default() },
+    ));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let lowest = answer.associations[0].levels.last().unwrap();
@@ -37,7 +40,10 @@ fn standings_show_200_of_very_many_siblings() {
         (1..=5000).map(|user| Leaf { name: name(user), ..leaf(user, "A", 1e6 - f64::from(user), 0.0) });
     let mut all_accounts = accounts();
     all_accounts.associations = [7, 3500, 5000].map(|user| record(association(user, "A"), "A")).into();
-    host.send_event(Event::Policy(all_accounts, SitePart { rule, banks, associations: leaves.collect() }));
+    host.send_event(Event::Policy(
+        all_accounts,
+        SitePart { rule, banks, associations: leaves.collect(), ..SitePart::default() },
+    ));
     // The table contains each user with the best of the siblings that the answer shows.
     for (user, best) in [(7, 2001), (3500, 4500), (5000, 4999)] {
         let wanted =
@@ -64,7 +70,10 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
             leaves.push(leaf(user, name, f64::from(user), 0.0));
         }
     }
-    host.send_event(Event::Policy(pushed_accounts, SitePart { rule, banks: above, associations: leaves }));
+    host.send_event(Event::Policy(
+        pushed_accounts,
+        SitePart { rule, banks: above, associations: leaves, ..SitePart::default() },
+    ));
     let page = |after: Option<&str>, open| {
         let after = after.map(|bank| (UserId(7), bank.to_owned()));
         let wanted = StandingsWanted { user: Some(UserId(7)), bank: None, after, most: 100, open };
@@ -115,7 +124,10 @@ fn only_siblings_that_compete_have_a_value() {
     pushed_accounts.associations.push(record(association(9, "A"), "A"));
     let inactive = Leaf { active: false, ..leaf(9, "A", 3.0, 0.0) };
     let leaves = vec![leaf(7, "A", 5.0, 0.0), leaf(8, "A", 9.0, 0.0), inactive, leaf(7, "B", 1.0, 0.0)];
-    host.send_event(Event::Policy(pushed_accounts, SitePart { rule, banks, associations: leaves }));
+    host.send_event(Event::Policy(
+        pushed_accounts,
+        SitePart { rule, banks, associations: leaves, ..SitePart::default() },
+    ));
     let wanted = StandingsWanted { user: Some(UserId(8)), bank: None, after: None, most: 9, open: Open::All };
     let answer = crate::engine::answers::standings(&host.engine.view(), &wanted, host.now);
     let levels = &answer.associations[0].levels;

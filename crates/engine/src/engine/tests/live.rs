@@ -35,6 +35,7 @@ pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
 /// Returns a tree with banks A and B, and usages of the time `at`.
 pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
     SitePart {
+        charges: Vec::new(),
         rule: Some(Rule {
             instant: at,
             half_life: HalfLife::new(HALF_LIFE).unwrap(),

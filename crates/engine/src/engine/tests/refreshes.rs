@@ -53,7 +53,7 @@ fn a_refresh_of_more_than_4000_associations_or_jobs_takes_four_turns() {
         for id in 0..running {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(10), "A".into(), JobId(1_000 + id));
-            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
             engine.standing.usages.started(&job).unwrap();
         }
         engine.handle(NOW, Event::Policy(all_accounts, tree(Policy::FairTree, NOW, leaves)));
@@ -272,7 +272,7 @@ fn usages_are_returned_in_pages() {
 
 pub fn ended_job(id: u64, end: f64) -> EndedJob {
     let (user, bank) = (UserId(8), Some("A".into()));
-    EndedJob { id: JobId(id), user, bank, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
+    EndedJob { id: JobId(id), user, bank, queue: None, nodes: 1, cores: 1, ran: Some((end - 60.0, end)), end }
 }
 
 #[test]
@@ -323,7 +323,7 @@ fn jobs_that_end_before_the_first_tree_count_up_to_200_000() {
         for id in 0..before {
             let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
             let (user, bank, id) = (UserId(9), "C".into(), JobId(1_000_000 + id));
-            let job = Job { id, user, bank, ran_on, start: NOW - 9.0, limit: 0.0 };
+            let job = Job { id, user, bank, queue: None, ran_on, start: NOW - 9.0, limit: 0.0 };
             host.engine.standing.usages.ended(&job, NOW).unwrap();
         }
         let run = |host: &mut Host| {

@@ -96,7 +96,7 @@ fn a_replaced_staged_push_leaves_no_associations() {
 
 fn ended_job(id: u64) -> Job {
     let ran_on = Resources { nodes: 1, cores: 1, gpus: 0 };
-    Job { id: JobId(id), user: UserId(7), bank: "A".into(), ran_on, start: NOW, limit: 0.0 }
+    Job { id: JobId(id), user: UserId(7), bank: "A".into(), queue: None, ran_on, start: NOW, limit: 0.0 }
 }
 
 /// `take` returns each ended job once. It returns `None` if the engine could not store all ended jobs.

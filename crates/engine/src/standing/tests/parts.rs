@@ -6,8 +6,7 @@ use super::*;
 
 /// Splits a site into parts with at most one association each.
 fn split_site(site: &Site) -> impl Iterator<Item = SitePart> {
-    let head =
-        SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), associations: Vec::new() };
+    let head = SitePart { rule: Some(site.rule.clone()), banks: site.banks.clone(), ..SitePart::default() };
     let make_part = |leaf: &Leaf| SitePart { associations: vec![leaf.clone()], ..SitePart::default() };
     std::iter::once(head).chain(site.associations.iter().map(make_part).collect::<Vec<_>>())
 }

@@ -27,7 +27,7 @@ impl Record {
         let ran_on = Resources { nodes: self.nodes, cores: self.cores, gpus: 0 };
         let (user, bank) = USERS[self.association];
         let id = JobId(self.id);
-        Job { id, user: UserId(user), bank: bank.into(), ran_on, start: self.start, limit: 0.0 }
+        Job { id, user: UserId(user), bank: bank.into(), queue: None, ran_on, start: self.start, limit: 0.0 }
     }
 
     fn report(&self, standing: &mut Standing, reports_start: bool) {

@@ -25,7 +25,7 @@ fn push_both_ways(site: &Site) -> [Standing; 2] {
     let at_once = standing(site.clone());
     let (mut in_parts, mut staged) = (Standing::default(), StagedSite::default());
     let rule = Some(site.rule.clone());
-    staged.absorb(SitePart { rule, banks: site.banks.clone(), associations: Vec::new() }, &mut in_parts);
+    staged.absorb(SitePart { rule, banks: site.banks.clone(), ..SitePart::default() }, &mut in_parts);
     for leaf in &site.associations {
         let associations = vec![leaf.clone()];
         staged.absorb(SitePart { associations, ..SitePart::default() }, &mut in_parts);

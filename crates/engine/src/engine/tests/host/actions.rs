@@ -74,7 +74,8 @@ impl Host {
             let (nodes, cores, end) = (job.size.nodes, job.size.cores, self.now);
             let (user, bank) = (UserId(job.user), job.bank.as_deref().map(Into::into));
             let ran = job.started.map(|start| (start, end));
-            self.ended.push(EndedJob { id, user, bank, nodes, cores, ran, end });
+            let queue = job.queue.as_deref().map(Into::into);
+            self.ended.push(EndedJob { id, user, bank, queue, nodes, cores, ran, end });
             self.destroy_job(id);
             self.run_until_idle();
         }

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: LGPL-3.0-only
+//! The charge factors by which the plugin charges jobs: those of the last push, continued by the configurations that the plugin
+//! has read since it was loaded.
+
+use crate::ids::QueueName;
+use fairshare::charging::{ChargeChange, ChargeHistory};
+use std::collections::BTreeMap;
+
+/// The charge factors of queues.
+#[derive(Clone, Debug, Default)]
+pub struct ChargeFactors {
+    pushed: ChargeHistory,
+    /// The changes in the configurations that the plugin has read.
+    seen: ChargeHistory,
+    /// The time of the first configuration, in seconds since the epoch.
+    seen_since: Option<f64>,
+    /// `pushed`, continued by `seen`.
+    history: ChargeHistory,
+    /// The queues of jobs. The number of a queue is its index + 1.
+    queues: Vec<QueueName>,
+}
+
+impl ChargeFactors {
+    /// Returns the factors in force.
+    pub fn history(&self) -> &ChargeHistory {
+        &self.history
+    }
+
+    /// Records that a configuration with these factors was read at `now`, in seconds since the epoch. Returns true if a factor
+    /// changed.
+    pub(super) fn configure(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) -> bool {
+        let now = now.max(*self.seen_since.get_or_insert(now));
+        let configured = factors.iter().map(|(queue, factor)| (queue.as_str(), *factor));
+        self.seen.add_configuration(configured, now);
+        self.continue_pushed()
+    }
+
+    /// Replaces the changes of the last push. Returns true if a factor changed.
+    pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>) -> bool {
+        self.pushed = changes.into_iter().collect();
+        self.continue_pushed()
+    }
+
+    fn continue_pushed(&mut self) -> bool {
+        let history = match self.seen_since {
+            Some(since) => self.pushed.continued_by(&self.seen, since),
+            None => self.pushed.clone(),
+        };
+        let has_changed = history != self.history;
+        self.history = history;
+        has_changed
+    }
+
+    /// Returns the number of a queue; 0 without a queue, or for a further queue if there are 65,535.
+    pub(super) fn number_of(&mut self, queue: Option<&QueueName>) -> u16 {
+        let Some(queue) = queue else { return 0 };
+        let known = self.queues.iter().position(|known| known == queue);
+        let at = known.unwrap_or(self.queues.len());
+        let number = u16::try_from(at + 1).unwrap_or(0);
+        if known.is_none() && number > 0 {
+            self.queues.push(queue.clone());
+        }
+        number
+    }
+
+    /// Returns the queue with a number.
+    pub(super) fn queue(&self, number: u16) -> Option<&QueueName> {
+        self.queues.get(usize::from(number).checked_sub(1)?)
+    }
+
+    /// Returns the queue, if the usage of its jobs depends on it. The snapshot stores the queues of such jobs only.
+    pub fn charged_queue<'a>(&self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
+        queue.filter(|queue| self.history.has_queue(queue.as_str()))
+    }
+}
