@@ -1,9 +1,33 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes the usage of each ended job by the exact rule, with the current weights and over its run time.
+//! Computes the usage of each ended job by the exact rule, with the current weights, the charge factor of its queue at its
+//! start, and over its run time.
 
 use super::placing::AccountIndex;
 use super::{PipelineError, resources};
-use crate::store::{Ledger, Snapshot, Which};
+use crate::store::{EndedJob, Ledger, Snapshot, UsageSettings, Which};
+use fairshare::periods::{Resources, round5};
+
+/// Returns the usage per second of a job that started at `start`: that of its resources, times the charge factor of its queue.
+pub(super) fn rate_of_job(
+    settings: &UsageSettings,
+    job: &EndedJob<'_>,
+    ran_on: Resources,
+    start: f64,
+) -> f64 {
+    let is_charged = !settings.charges.is_empty();
+    let queue = job.jobspec.filter(|_| is_charged).and_then(resources::read_queue);
+    settings.charges.rate(settings.weights, ran_on, queue.as_deref(), start)
+}
+
+/// Returns the usage of a job that ran from `start` to `end`, rounded to five decimals.
+pub(super) fn usage_of_job(
+    settings: &UsageSettings,
+    job: &EndedJob<'_>,
+    ran_on: Resources,
+    (start, end): (f64, f64),
+) -> f64 {
+    round5(rate_of_job(settings, job, ran_on, start) * (end - start))
+}
 
 /// The usage of one job.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -30,7 +54,7 @@ pub struct Charges {
 impl Charges {
     /// Reads all records. As in `sync`, jobs without an association and invalid records are ignored.
     pub fn read(snapshot: &Snapshot<'_>) -> Result<Charges, PipelineError> {
-        let weights = snapshot.usage_settings()?.weights;
+        let settings = snapshot.usage_settings()?;
         let ledger = snapshot.ledger(&mut |_| ())?;
         let mut accounts_by_job = AccountIndex::new(&ledger);
         accounts_by_job.add_former_userids(&snapshot.former_userids(&ledger)?);
@@ -42,7 +66,7 @@ impl Charges {
             else {
                 return;
             };
-            let usage = weights.usage(ran_on, to - from);
+            let usage = usage_of_job(&settings, &job, ran_on, (from, to));
             if usage > 0.0 && usage.is_finite() && from < to {
                 jobs.push(Charge { account, from, to, usage });
             }

@@ -3,12 +3,14 @@
 
 use std::collections::HashSet;
 
+use super::charges::rate_of_job;
 use super::exact::Run;
 use super::grouped::CountedJob;
 use super::placing::AccountIndex;
 use super::{PipelineError, Tally, nameless, resources};
 use crate::store::{EndedJob, Ledger, Snapshot, Which};
 use fairshare::accrual::zero_negligible;
+use fairshare::periods::round5;
 
 /// Maximum number of names of each kind in a tally.
 const MAX_NAMES: usize = 10;
@@ -142,9 +144,9 @@ impl<'a> RecordSelection<'a> {
         let age = u32::try_from(periods_ago.max(0)).unwrap_or(u32::MAX);
         // The difference is negative if the clock was set back during the job, or if the record lacks the end.
         let seconds = (ended - started).max(0.0);
-        let usage = run.settings.weights.usage(ran_on, seconds);
-        let continuous =
-            zero_negligible(run.settings.weights.rate(ran_on) * run.half_life().accrued(seconds));
+        let rate = rate_of_job(run.settings, &job, ran_on, started);
+        let usage = round5(rate * seconds);
+        let continuous = zero_negligible(rate * run.half_life().accrued(seconds));
         let group = u32::try_from(at).unwrap_or(u32::MAX);
         if must_move {
             let bin_0 = u32::try_from(run.current.saturating_sub(run.start.period)).unwrap_or(u32::MAX);

@@ -2,6 +2,7 @@
 //! Determines whether the stored usage includes jobs that name no bank. Only the exact rule counts such jobs, and its
 //! marks may be lost.
 
+use super::charges::usage_of_job;
 use super::exact::Run;
 use super::placing::AccountIndex;
 use super::recount::is_close;
@@ -29,7 +30,7 @@ pub(super) fn find_accounts_with_nameless_jobs(
         if to > run.stored_newest(at) || run.is_cut_off(at, to) || age >= kept {
             return;
         }
-        let usage = run.settings.weights.usage(ran_on, (to - from).max(0.0));
+        let usage = usage_of_job(run.settings, &job, ran_on, (from, to.max(from)));
         if let Some(sum) = sums.get_mut(at) {
             *sum += periods::decay_at_boundaries(
                 usage,

@@ -53,7 +53,7 @@ impl<'a> AccountIndex<'a> {
     /// Returns the index of the job's association in the ledger, and true if the job names no bank and counts in the
     /// default bank.
     pub(super) fn find_account(&self, job: &EndedJob<'_>) -> Option<(usize, bool)> {
-        let jobspec_bank = job.jobspec.and_then(resources::read_bank);
+        let jobspec_bank = job.jobspec.filter(|_| job.bank.is_none()).and_then(resources::read_bank);
         match job.bank.or(jobspec_bank.as_deref()) {
             None | Some("") => self.defaults.get(&job.userid).map(|at| (*at, true)),
             Some(bank) => {

@@ -90,6 +90,13 @@ struct Attributes<'a> {
 struct System<'a> {
     #[serde(borrow)]
     bank: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    queue: Option<Cow<'a, str>>,
+}
+
+/// Returns the queue in a jobspec.
+pub fn read_queue(jobspec: &str) -> Option<Cow<'_, str>> {
+    serde_json::from_str::<Jobspec<'_>>(jobspec).ok()?.attributes.system.queue
 }
 
 /// Returns the bank in a jobspec, or `None` if the jobspec is invalid or names no bank.

@@ -81,7 +81,7 @@ pub struct EndedJob<'a> {
     pub bank: Option<&'a str>,
     /// Name of the project; `None` if the record has no such column.
     pub project: Option<&'a str>,
-    /// Jobspec, read only if `bank` is `None`.
+    /// Jobspec, read only if `bank` is `None`, or if a queue has a charge factor.
     pub jobspec: Option<&'a str>,
 }
 
@@ -159,7 +159,9 @@ impl Snapshot<'_> {
         let number = self.job_rows()?;
         let has = |column: &'static str| if table.has_column(column) { column } else { "NULL" };
         let (bank, project) = (has("bank"), has("project"));
-        let jobspec = if table.has_column("jobspec") {
+        let jobspec = if table.has_column("jobspec") && self.has_charges()? {
+            "jobspec".to_owned()
+        } else if table.has_column("jobspec") {
             format!("CASE WHEN {bank} IS NULL THEN jobspec END")
         } else {
             "NULL".to_owned()

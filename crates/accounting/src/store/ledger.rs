@@ -7,6 +7,7 @@ use super::schema::{Column, Table};
 use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
 use fairshare::accrual::MAX_WEIGHT;
+use fairshare::charging::ChargeHistory;
 use fairshare::periods::Weights;
 
 /// Settings for counting usage.
@@ -22,6 +23,8 @@ pub struct UsageSettings {
     pub decay: f64,
     /// Usage of a node-, core- and GPU-second.
     pub weights: Weights,
+    /// Charge factors of queues.
+    pub charges: ChargeHistory,
     /// Time of the last change of the settings above. Jobs that ended until then do not count.
     pub reconfigured: f64,
     /// Substitutes for columns and tables that an older schema lacks, as `table.column: value`.
@@ -190,6 +193,7 @@ impl Snapshot<'_> {
                 core: get("core_weight", 0.0),
                 gpu: get("gpu_weight", 0.0),
             },
+            charges: self.charge_history()?,
             reconfigured: get("reconfigure_time", 0.0),
             notes,
         };

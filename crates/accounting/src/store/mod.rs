@@ -8,6 +8,7 @@
 
 mod archive;
 mod bins;
+mod charges;
 mod companions;
 mod credits;
 mod error;
@@ -39,6 +40,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
+pub use charges::ReportedCharges;
 use companions::{DatabaseFile, OpenMode};
 pub use credits::{Credit, MAX_CREDIT};
 pub use error::{Left, Reason, StoreError};

@@ -11,6 +11,7 @@ use super::schema::Column;
 use super::site_limits::StoredLimit;
 use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
+use fairshare_protocol::charges::ChargeRecord;
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
     AssociationRecord, BankRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord, UNLIMITED,
@@ -35,6 +36,9 @@ pub struct PolicyData {
     /// Limits beyond flux-accounting's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub limits: Vec<LimitRecord>,
+    /// Changes of the charge factors of queues.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charges: Vec<ChargeRecord>,
     /// How the tree of banks and associations is ranked; `None` if they do not form a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRecord>,
@@ -124,6 +128,7 @@ impl Snapshot<'_> {
         });
         let config = self.read_config_record(&mut notes)?;
         let (limits, lost_limits) = self.read_limit_records()?;
+        let charges = self.charge_history()?.changes().map(ChargeRecord::from).collect();
         let tree = self.make_tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
         let mut data = PolicyData {
@@ -134,6 +139,7 @@ impl Snapshot<'_> {
             config,
             priority_factors,
             limits,
+            charges,
             tree,
             notes,
             lost_limits,

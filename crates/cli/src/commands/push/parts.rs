@@ -78,6 +78,9 @@ fn send_parts(
     if !data.limits.is_empty() {
         sending.send_array("limits", &data.limits)?;
     }
+    if !data.charges.is_empty() {
+        sending.send_array("charges", &data.charges)?;
+    }
     if let Some(tree) = &data.tree {
         sending.send_part("tree", tree)?;
     }

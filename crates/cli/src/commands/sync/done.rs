@@ -3,6 +3,7 @@
 
 use super::fetch::Stored;
 use crate::outcome::{Failure, after_storing, failure};
+use fairshare::charging::ChargeChange;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan};
 
@@ -10,6 +11,8 @@ use fairshare_accounting::pipeline::{PipelineError, Plan};
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) fetched: Option<Stored>,
+    /// New changes of the charge factors of queues.
+    pub(super) charges: Vec<ChargeChange>,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,
     /// The reason if usage was not counted, while the other steps ran.

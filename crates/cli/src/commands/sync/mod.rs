@@ -2,6 +2,7 @@
 //! `flux fairshare sync`: fetches ended jobs, counts usage, ranks and pushes in one step.
 
 mod arguments;
+mod charges;
 mod done;
 mod fetch;
 mod steps;

@@ -2,6 +2,7 @@
 //! Runs sync's steps in the database.
 
 use super::arguments::{Args, Step};
+use super::charges;
 use super::done::Done;
 use super::fetch::Fetch;
 use super::summary::warn_of_tally;
@@ -20,10 +21,11 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
     let mut done = Done::default();
     if args.stores_results() {
         let mut progress = Progress::start();
-        let mut flux = None;
+        let (mut flux, mut reported) = (None, None);
         let fetch = if args.includes(Step::Fetch) {
             let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
+            reported = charges::ask(flux, &fetch)?;
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None
@@ -36,6 +38,9 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
                 args.copy.as_deref().map(|path| (path, args.wait)),
                 &mut progress,
             )?);
+        }
+        if let Some(reported) = reported {
+            done.charges = snapshot.add_charges(&reported, now(args.now)).map_err(failure)?;
         }
         if args.includes(Step::Usage) {
             match count_usage(args, &snapshot, &mut progress) {

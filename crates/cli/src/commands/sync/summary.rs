@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::arguments::Args;
+use super::charges;
 use super::done::Done;
 use super::fetch::Stored;
 use crate::ui::figures::Unit;
@@ -61,6 +62,7 @@ pub(super) fn warn_of_tally(args: &Args, tally: &Tally, note: &mut dyn FnMut(Str
 pub(super) fn summarize_steps(args: &Args, done: &Done) -> String {
     let mut parts = Vec::new();
     parts.extend(done.fetched.as_ref().map(Stored::summary));
+    parts.extend(charges::describe(&done.charges));
     if let Some(Plan { tally, changes, .. }) = &done.usage {
         let mut details = Vec::new();
         for (number, what) in [(tally.in_default_bank, "in a default bank"), (tally.late, "late")] {
