@@ -3,6 +3,7 @@
 //! between.
 
 mod again;
+mod charges;
 mod clock;
 mod continuous;
 mod credits;
