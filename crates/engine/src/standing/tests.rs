@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Tests of usage and fair-share by examples of each rule. The tests in `figures` compare with numbers that were computed by hand, and the
 //! tests in `recount` and `turns` check random histories.
+mod charges;
 mod export;
 mod figures;
 mod late;

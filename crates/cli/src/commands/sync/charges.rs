@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::fetch::Fetch;
 use crate::outcome::{Failure, failure};
-use crate::plugin::ask::{ask_flux, configuration};
+use crate::plugin::ask::ask_flux;
 use fairshare::charging::{ChargeChange, is_factor};
 use fairshare_accounting::store::{Access, ReportedCharges};
 use fairshare_client::Flux;
@@ -33,9 +33,12 @@ struct Stats {
     charges: Option<ChargeStats>,
 }
 
-/// Returns the charge factors, or `None` if neither the configuration nor the database has any.
+/// Returns the charge factors. Returns `None` if neither the configuration nor the database has any, or if Flux does not report its
+/// configuration.
 pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharges>, Failure> {
-    let Configuration { fairshare: Table { queues } } = configuration(flux);
+    let Some(Configuration { fairshare: Table { queues } }) = ask_flux(flux, "config.get", &json!({})) else {
+        return Ok(None);
+    };
     let factor = |(queue, keys): (String, BTreeMap<String, Value>)| {
         let factor = keys.get("charge").and_then(Value::as_f64).filter(|factor| is_factor(*factor))?;
         Some((queue, factor))

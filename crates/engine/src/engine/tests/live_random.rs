@@ -6,11 +6,12 @@ use super::FEW;
 use super::host::Host;
 use super::live::{accounts, leaf, tree};
 use super::site::{HostJob, NOW};
-use crate::engine::{Batches, Engine, Event};
+use crate::engine::{Batches, Engine, Event, Settings};
 use crate::ids::{JobId, UserId};
 use crate::integral::integral;
-use crate::standing::Leaf;
+use crate::standing::{Leaf, SitePart};
 use fairshare::Policy;
+use fairshare::charging::ChargeChange;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
@@ -31,6 +32,8 @@ enum Action {
     /// A push by flux-accounting's methods.
     UpstreamPush,
     Weight(i64),
+    /// A configuration with this charge factor of queue q1.
+    Charge(f64),
     Replay(bool),
 }
 
@@ -47,6 +50,7 @@ fn any_action() -> impl Strategy<Value = Action> {
         1 => Just(Action::Push),
         1 => Just(Action::UpstreamPush),
         1 => (0..100_000i64).prop_map(Action::Weight),
+        1 => prop::sample::select(vec![0.0, 0.5, 1.0, 3.0]).prop_map(Action::Charge),
         1 => any::<bool>().prop_map(Action::Replay),
     ]
 }
@@ -55,6 +59,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 struct StartedJob {
     account: usize,
     nodes: u64,
+    /// The charge factor of its queue when it started.
+    charge: f64,
     start: f64,
     end: Option<f64>,
 }
@@ -63,6 +69,8 @@ struct World {
     host: Host,
     policy: Policy,
     weight: i64,
+    /// The changes of the charge factor of queue q1.
+    charges: Vec<ChargeChange>,
     /// All jobs that have started, ended ones too.
     started: BTreeMap<JobId, StartedJob>,
 }
@@ -73,7 +81,7 @@ impl World {
         let jobs = self.started.values().filter(|job| job.account == account && counts(job));
         jobs.map(|job| {
             let until = job.end.unwrap_or(now).min(now);
-            job.nodes as f64 * integral(job.start, until, now, Some(HALF_LIFE))
+            job.charge * job.nodes as f64 * integral(job.start, until, now, Some(HALF_LIFE))
         })
         .sum()
     }
@@ -94,7 +102,19 @@ impl World {
     fn push(&mut self, until: f64) {
         let mut accounts = accounts();
         accounts.weights = vec![("fairshare".to_owned(), self.weight)];
-        self.host.send_event(Event::Policy(accounts, tree(self.policy, self.host.now, self.leaves(until))));
+        let site = tree(self.policy, self.host.now, self.leaves(until));
+        let charges = self.charges.clone();
+        self.host.send_event(Event::Policy(accounts, SitePart { charges, ..site }));
+    }
+
+    /// Returns the present charge factor of queue q1.
+    fn charge(&self) -> f64 {
+        self.charges.last().map_or(1.0, |change| change.factor)
+    }
+
+    fn configure_charge(&mut self) {
+        let charges = [("q1".into(), self.charge())].into();
+        self.host.send_event(Event::Settings(Settings { charges, ..Settings::default() }));
     }
 
     fn apply(&mut self, action: &Action) {
@@ -114,7 +134,8 @@ impl World {
                     let is =
                         |(user, bank): &(u32, &str)| job.user == *user && job.bank.as_deref() == Some(bank);
                     let account = USERS.iter().position(is).unwrap();
-                    let job = StartedJob { account, nodes: job.size.nodes, start, end: None };
+                    let charge = if job.queue.is_some() { self.charge() } else { 1.0 };
+                    let job = StartedJob { account, nodes: job.size.nodes, charge, start, end: None };
                     self.started.entry(id).or_insert(job);
                 }
             }
@@ -141,8 +162,18 @@ impl World {
                 self.weight = *weight;
                 self.push(NOW);
             }
+            Action::Charge(factor) => {
+                // A job that starts at the time of a change has the new factor.
+                self.host.now += 1.0;
+                let since = self.host.now;
+                self.charges.push(ChargeChange { queue: "q1".into(), since, factor: *factor });
+                self.configure_charge();
+            }
             Action::Replay(is_reload) => {
                 self.host.replay_jobs(*is_reload, Engine::with_batches(self.host.engine.batches));
+                if !self.charges.is_empty() {
+                    self.configure_charge();
+                }
                 self.push((NOW + 300.0).min(self.host.now));
             }
         }
@@ -217,7 +248,7 @@ proptest! {
     ) {
         let mut host = Host::new();
         host.engine.batches = Batches { ordered: DEPTH, posted, longest_loop, ..FEW };
-        let mut world = World { host, policy, weight: 100_000, started: BTreeMap::new() };
+        let mut world = World { host, policy, weight: 100_000, charges: Vec::new(), started: BTreeMap::new() };
         world.push(NOW);
         for action in &acts {
             world.apply(action);
