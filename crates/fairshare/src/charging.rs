@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! How a site charges jobs: a charge factor for each queue, which multiplies the usage of the queue's jobs.
+//! How a site charges jobs: for the sum of their resources or for the dominant one, times the charge factor of their queue.
 //!
-//! A job is charged by the factor that was in force when the job started. A change therefore applies from its time on, and
+//! A job is charged by the rule and the factor that were in force when the job started. A change therefore applies from its time on, and
 //! the usage of earlier jobs stays as it was.
 
 use crate::periods::{Resources, Weights};
@@ -24,11 +24,52 @@ pub struct ChargeChange {
     pub factor: f64,
 }
 
-/// The charge factors of all queues, with the time from which on each applies.
+/// The resources that a job is charged for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChargeBy {
+    /// The weighted sum of nodes, cores and GPUs.
+    #[default]
+    Sum,
+    /// The resource of which the job got the largest weighted part of the site ([`Weights::dominant_rate`]).
+    Max,
+}
+
+impl ChargeBy {
+    /// All rules.
+    pub const ALL: [ChargeBy; 2] = [ChargeBy::Sum, ChargeBy::Max];
+
+    /// Returns the name in the configuration.
+    pub fn name(self) -> &'static str {
+        match self {
+            ChargeBy::Sum => "sum",
+            ChargeBy::Max => "max",
+        }
+    }
+
+    /// Parses a name of the configuration.
+    pub fn parse(text: &str) -> Option<ChargeBy> {
+        ChargeBy::ALL.into_iter().find(|rule| rule.name() == text)
+    }
+}
+
+/// A change of the resources that jobs are charged for, or of the resources of the site.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ChargeByChange {
+    /// The time from which on the rule applies, in seconds since the epoch.
+    pub since: f64,
+    /// The rule.
+    pub charge_by: ChargeBy,
+    /// The resources of the site.
+    pub totals: Resources,
+}
+
+/// The rules by which jobs are charged and the charge factors of all queues, with the time from which on each applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChargeHistory {
     /// By queue: the times in ascending order, each with its factor. No factor equals the one before it.
     queues: BTreeMap<Box<str>, Vec<(f64, f64)>>,
+    /// In ascending order of time.
+    rules: Vec<ChargeByChange>,
 }
 
 /// Returns true if a site can have the charge factor `factor`.
@@ -37,9 +78,41 @@ pub fn is_factor(factor: f64) -> bool {
 }
 
 impl ChargeHistory {
-    /// Returns true if no queue has had another factor than 1.
+    /// Returns true if no queue has had another factor than 1, and jobs were always charged for the sum of their resources.
     pub fn is_empty(&self) -> bool {
-        self.queues.is_empty()
+        self.queues.is_empty() && self.rules.is_empty()
+    }
+
+    /// Returns the changes of the resources that jobs are charged for, by time.
+    pub fn rules(&self) -> &[ChargeByChange] {
+        &self.rules
+    }
+
+    /// Adds a change of the resources that jobs are charged for, after all earlier ones: a `since` before the last change counts as the
+    /// time of that change. Returns false, and adds nothing, if jobs are charged by this rule already.
+    pub fn add_rule(&mut self, ChargeByChange { since, charge_by, totals }: ChargeByChange) -> bool {
+        let last = self.rules.last().map(|last| (last.charge_by, last.totals, last.since));
+        let is_same = match (last, charge_by) {
+            (None, ChargeBy::Sum) | (Some((ChargeBy::Sum, ..)), ChargeBy::Sum) => true,
+            (Some((ChargeBy::Max, known, _)), ChargeBy::Max) => known == totals,
+            _ => false,
+        };
+        if is_same || since.is_nan() {
+            return false;
+        }
+        let since = last.map_or(since, |(.., last)| last.max(since));
+        self.rules.push(ChargeByChange { since, charge_by, totals });
+        true
+    }
+
+    /// Returns this history with these changes of the resources that jobs are charged for, in place of its own.
+    pub fn with_rules(mut self, mut changes: Vec<ChargeByChange>) -> ChargeHistory {
+        changes.sort_by(|one, other| one.since.total_cmp(&other.since));
+        self.rules.clear();
+        for change in changes {
+            self.add_rule(change);
+        }
+        self
     }
 
     /// Returns true if the queue has had another factor than 1.
@@ -120,7 +193,14 @@ impl ChargeHistory {
 
     /// Returns the usage per second of a job of `queue` that started at `start`, in seconds since the epoch.
     pub fn rate(&self, weights: Weights, ran_on: Resources, queue: Option<&str>, start: f64) -> f64 {
-        weights.rate(ran_on) * self.factor(queue, start)
+        let in_force = self.rules.partition_point(|change| change.since <= start);
+        let base = match in_force.checked_sub(1).and_then(|at| self.rules.get(at)) {
+            Some(ChargeByChange { charge_by: ChargeBy::Max, totals, .. }) => {
+                weights.dominant_rate(ran_on, *totals)
+            }
+            _ => weights.rate(ran_on),
+        };
+        base * self.factor(queue, start)
     }
 }
 
@@ -217,5 +297,49 @@ mod tests {
             "{changes:?}"
         );
         assert_eq!(whole.continued_by(&seen, 50.0), whole);
+    }
+
+    #[test]
+    fn the_dominant_resource_is_relative_to_the_totals_of_the_site() {
+        let totals = Resources { nodes: 10, cores: 400, gpus: 20 };
+        let weights = Weights { node: 1.0, core: 1.0, gpu: 1.0 };
+        for (nodes, cores, gpus, rate) in [
+            (1, 40, 0, 1.0),
+            (1, 4, 0, 1.0),
+            (0, 4, 0, 0.1),
+            (1, 40, 2, 1.0),
+            (1, 40, 6, 3.0),
+            (10, 400, 20, 10.0),
+            (0, 0, 0, 0.0),
+        ] {
+            let ran_on = Resources { nodes, cores, gpus };
+            assert_eq!(weights.dominant_rate(ran_on, totals), rate, "{ran_on:?}");
+        }
+        let ran_on = Resources { nodes: 1, cores: 40, gpus: 4 };
+        let heavy = Weights { node: 0.0, core: 0.5, gpu: 3.0 };
+        assert_eq!(heavy.dominant_rate(ran_on, totals), 6.0);
+        assert_eq!(heavy.dominant_rate(ran_on, Resources { gpus: 0, ..totals }), 0.5);
+        assert_eq!(heavy.dominant_rate(ran_on, Resources::default()), 0.0);
+    }
+
+    #[test]
+    fn a_job_is_charged_by_the_rule_in_force_when_it_started() {
+        let totals = Resources { nodes: 10, cores: 100, gpus: 10 };
+        let change = |since, charge_by, totals| ChargeByChange { since, charge_by, totals };
+        let mut history = read_history(&[("a", 25.0, 0.5)]);
+        assert!(!history.add_rule(change(5.0, ChargeBy::Sum, totals)));
+        assert!(history.add_rule(change(10.0, ChargeBy::Max, totals)));
+        assert!(!history.add_rule(change(15.0, ChargeBy::Max, totals)));
+        assert!(history.add_rule(change(20.0, ChargeBy::Max, Resources { nodes: 20, cores: 200, gpus: 10 })));
+        assert!(history.add_rule(change(30.0, ChargeBy::Sum, totals)));
+        let (weights, ran_on) =
+            (Weights { node: 1.0, core: 0.1, gpu: 2.0 }, Resources { nodes: 1, cores: 10, gpus: 1 });
+        for (start, rate) in [(9.0, 4.0), (10.0, 2.0), (20.0, 4.0), (25.0, 2.0), (30.0, 2.0)] {
+            assert_eq!(history.rate(weights, ran_on, Some("a"), start), rate, "{start}");
+        }
+        let rules = history.rules().to_vec();
+        assert_eq!(ChargeHistory::default().with_rules(rules.clone()).rules(), rules);
+        let later = read_history(&[("b", 50.0, 0.0)]);
+        assert_eq!(history.continued_by(&later, 40.0).rules(), rules);
     }
 }

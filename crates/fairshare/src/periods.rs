@@ -39,6 +39,18 @@ impl Weights {
         ran_on.nodes as f64 * self.node + ran_on.cores as f64 * self.core + ran_on.gpus as f64 * self.gpu
     }
 
+    /// Returns the usage per second of a job by the resource of which it got the largest part of the site's `totals`: the largest
+    /// weighted part, times the nodes of the site. Resources that the site lacks do not count.
+    pub fn dominant_rate(self, ran_on: Resources, totals: Resources) -> f64 {
+        let part = |count: u64, weight: f64, total: u64| {
+            if total == 0 { 0.0 } else { count as f64 * weight / total as f64 }
+        };
+        let nodes = part(ran_on.nodes, self.node, totals.nodes);
+        let cores = part(ran_on.cores, self.core, totals.cores);
+        let gpus = part(ran_on.gpus, self.gpu, totals.gpus);
+        nodes.max(cores).max(gpus) * totals.nodes as f64
+    }
+
     /// Returns the usage of a job that ran for `seconds`, rounded to five decimals.
     pub fn usage(self, ran_on: Resources, seconds: f64) -> f64 {
         round5(self.rate(ran_on) * seconds)
