@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The array `charges` of a push: the changes of the charge factors of queues, each with the time from which on it applies.
+//! The arrays `charges` and `charge_by` of a push: the changes of the charge factors of queues, and of the resources that jobs are
+//! charged for, each with the time from which on it applies.
 
 use crate::value::{describe, members};
 use crate::wire::WireError;
 use fairshare::accrual::MAX_TIME;
-use fairshare::charging::{ChargeChange, MAX_FACTOR, is_factor};
+use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange, MAX_FACTOR, is_factor};
+use fairshare::periods::Resources;
 use fairshare::shortened;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -29,15 +31,71 @@ impl From<ChargeChange> for ChargeRecord {
     }
 }
 
-/// Reads the array. Returns the first fault, with the record and the key.
+/// The key of the array of changes of the resources that jobs are charged for.
+pub const CHARGE_BY: &str = "charge_by";
+
+/// A change of the resources that jobs are charged for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChargeByRecord {
+    /// The time from which on the rule applies, in seconds since the epoch.
+    pub since: f64,
+    /// `sum` or `max`.
+    pub charge_by: String,
+    /// The nodes of the site.
+    pub nodes: u64,
+    /// The cores of the site.
+    pub cores: u64,
+    /// The GPUs of the site.
+    pub gpus: u64,
+}
+
+impl From<ChargeByChange> for ChargeByRecord {
+    fn from(ChargeByChange { since, charge_by, totals }: ChargeByChange) -> Self {
+        let Resources { nodes, cores, gpus } = totals;
+        ChargeByRecord { since, charge_by: charge_by.name().to_owned(), nodes, cores, gpus }
+    }
+}
+
+/// Reads the array `charges`. Returns the first fault, with the record and the key.
 pub fn read(array: &RawValue) -> Result<Vec<ChargeChange>, WireError> {
+    read_array(array, CHARGES, read_record)
+}
+
+/// Reads the array `charge_by`. Returns the first fault, with the record and the key.
+pub fn read_rules(array: &RawValue) -> Result<Vec<ChargeByChange>, WireError> {
+    read_array(array, CHARGE_BY, read_rule)
+}
+
+fn read_array<T>(
+    array: &RawValue,
+    key: &'static str,
+    read: fn(&RawValue) -> Result<T, String>,
+) -> Result<Vec<T>, WireError> {
     let Ok(records) = serde_json::from_str::<Vec<&RawValue>>(array.get()) else {
-        return Err(WireError::WrongType(CHARGES));
+        return Err(WireError::WrongType(key));
     };
     let read = |(at, record): (usize, &RawValue)| {
-        read_record(record).map_err(|what| WireError::Record(format!("{CHARGES}[{at}]{what}")))
+        read(record).map_err(|what| WireError::Record(format!("{key}[{at}]{what}")))
     };
     records.into_iter().enumerate().map(read).collect()
+}
+
+fn read_rule(record: &RawValue) -> Result<ChargeByChange, String> {
+    let ChargeByRecord { since, charge_by, nodes, cores, gpus } =
+        serde_json::from_str(record.get()).map_err(|error| format!(": {error}; correct the record"))?;
+    let rule = ChargeBy::parse(&charge_by).ok_or_else(|| {
+        let name = shortened(&charge_by);
+        format!(
+            ".charge_by: expected \"sum\" or \"max\", got \"{}\"; correct the record",
+            name.escape_debug()
+        )
+    })?;
+    if !(0.0..=MAX_TIME).contains(&since) {
+        return Err(format!(
+            ".since: expected a time in seconds since 1970, got {since}; correct the record"
+        ));
+    }
+    Ok(ChargeByChange { since, charge_by: rule, totals: Resources { nodes, cores, gpus } })
 }
 
 fn read_record(record: &RawValue) -> Result<ChargeChange, String> {
@@ -82,6 +140,26 @@ mod tests {
         let records = changes.clone().map(ChargeRecord::from);
         assert_eq!(read_text(&serde_json::to_string(&records).unwrap()), Ok(changes.to_vec()));
         assert_eq!(read_text("[]"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn rules_are_read_as_they_were_written_and_errors_name_the_record() {
+        let totals = Resources { nodes: 3, cores: 4, gpus: 0 };
+        let rules = [ChargeByChange { since: 1.5e9, charge_by: ChargeBy::Max, totals }];
+        let text = serde_json::to_string(&rules.map(ChargeByRecord::from)).unwrap();
+        let read = |text: &str| read_rules(serde_json::from_str(text).unwrap());
+        assert_eq!(read(&text), Ok(rules.to_vec()));
+        let fault = |what: &str| Err(WireError::Record(format!("charge_by[0]{what}; correct the record")));
+        assert_eq!(
+            read(&text.replace("max", "min")),
+            fault(".charge_by: expected \"sum\" or \"max\", got \"min\"")
+        );
+        assert_eq!(
+            read(&text.replace("1500000000.0", "-1")),
+            fault(".since: expected a time in seconds since 1970, got -1")
+        );
+        assert!(read(&text.replace(":4", ":-4")).is_err() && read("[3]").is_err());
+        assert_eq!(read("{}"), Err(WireError::WrongType(CHARGE_BY)));
     }
 
     #[test]

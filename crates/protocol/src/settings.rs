@@ -11,7 +11,7 @@ use crate::limits::{self, LIMITS};
 use crate::value::{Members, describe, members};
 use crate::wire::WireError;
 use fairshare::accrual::Mode;
-use fairshare::charging::is_factor;
+use fairshare::charging::{ChargeBy, is_factor};
 use fairshare::shortened;
 use fairshare_engine::accounts::RunningLimits;
 use fairshare_engine::engine::Settings;
@@ -139,6 +139,16 @@ pub const SETTINGS: [Setting; 14] = [
               charge: a number from 0 to 1000 that multiplies the usage of jobs that start in that queue from then on (0: they are \
               free; default: 1).",
         read: Table(set_queues),
+    },
+    Setting {
+        name: "charge-by",
+        default: "\"sum\"",
+        doc: "What usage a job accrues per second. \"sum\": the weighted sum of its nodes, cores and GPUs. \"max\": its largest weighted \
+              part of the site's nodes, cores or GPUs, times the site's nodes. A change applies to jobs that start after the next \
+              sync, which stores it with the site's resources.",
+        read: One("\"sum\" or \"max\"", |settings, value| {
+            set_value(&mut settings.charge_by, ChargeBy::parse(&read_text(value)?))
+        }),
     },
     Setting {
         name: LIMITS,

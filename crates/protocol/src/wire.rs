@@ -3,7 +3,7 @@
 //!
 //! A payload is read completely before any of it is applied.
 
-use crate::charges::{self, CHARGES};
+use crate::charges::{self, CHARGE_BY, CHARGES};
 use crate::field::Record;
 use crate::limits::{self, LIMITS};
 use crate::reading::Reader;
@@ -17,7 +17,7 @@ use fairshare_engine::accounts::{
 };
 use fairshare_engine::engine::Settings;
 use fairshare_engine::ids::{BankName, ProjectName};
-use fairshare_engine::standing::{Bank, SitePart};
+use fairshare_engine::standing::{Bank, Charges, SitePart};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -253,7 +253,9 @@ pub fn load_config(conf: &str, reader: &mut Reader) -> Result<Option<Push>, Wire
         );
         return Err(WireError::Record(text));
     }
-    for key in list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES]].concat()) {
+    for key in
+        list_unknown(&parts, &[ARRAYS.as_slice(), &["config", TREE, LIMITS, CHARGES, CHARGE_BY]].concat())
+    {
         reader.warnings.note(|| format!("config: unknown key {key}, ignored"));
     }
     read_push(&parts, reader).map(Some)
@@ -311,7 +313,9 @@ fn read_part(parts: &Members<'_>, reader: &mut Reader) -> Result<PushPart, WireE
     let name_and_parent = |bank: &Bank| Some((bank.name.clone(), bank.parent.clone()?));
     let parents = branches.iter().filter_map(name_and_parent).collect();
     let limits = parts.get(LIMITS).map(|limits| limits::read(limits, LIMITS)).transpose()?;
-    let charges = parts.get(CHARGES).map(|charges| charges::read(charges)).transpose()?.unwrap_or_default();
+    let factors = parts.get(CHARGES).map(|charges| charges::read(charges)).transpose()?;
+    let rules = parts.get(CHARGE_BY).map(|rules| charges::read_rules(rules)).transpose()?;
+    let charges = Charges { factors: factors.unwrap_or_default(), rules: rules.unwrap_or_default() };
     let rule =
         parts.get(TREE).filter(|tree| tree.get() != "null").map(|tree| tree::read_rule(tree)).transpose()?;
     let part = PolicyPart {

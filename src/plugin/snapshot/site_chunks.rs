@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Builds the chunks without associations. Each chunk is the payload of a part of a staged push.
 
+use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare_engine::engine::Rest;
 use fairshare_engine::ids::ProjectName;
 use fairshare_engine::standing::{Leaf, Rule};
-use fairshare_protocol::charges::{CHARGES, ChargeRecord};
+use fairshare_protocol::charges::{CHARGE_BY, CHARGES, ChargeByRecord, ChargeRecord};
 use fairshare_protocol::field::Record;
 use fairshare_protocol::limits::LIMITS;
 use fairshare_protocol::records::{
@@ -36,11 +37,13 @@ pub(super) fn build_chunks(rest: &Rest) -> Vec<String> {
     if !rest.limits.is_empty() {
         arrays(LIMITS, rest.limits.iter().map(|limit| to_json(&LimitRecord::from(limit))).collect());
     }
-    if !rest.charges.is_empty() {
-        arrays(
-            CHARGES,
-            rest.charges.iter().map(|change| to_json(&ChargeRecord::from(change.clone()))).collect(),
-        );
+    if !rest.charges.factors.is_empty() {
+        let record = |change: &ChargeChange| to_json(&ChargeRecord::from(change.clone()));
+        arrays(CHARGES, rest.charges.factors.iter().map(record).collect());
+    }
+    if !rest.charges.rules.is_empty() {
+        let record = |rule: &ChargeByChange| to_json(&ChargeByRecord::from(*rule));
+        arrays(CHARGE_BY, rest.charges.rules.iter().map(record).collect());
     }
     parts.extend(rest.rule.as_ref().map(|rule| json!({"tree": tree_record(rule)})));
     parts.iter().map(Value::to_string).collect()

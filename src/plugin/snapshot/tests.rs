@@ -11,12 +11,12 @@ use super::writing::{PAGE, StoredSnapshot, WriterInput, WriterStep, Writing};
 use super::{MAX_PANICS, Snapshot};
 use crate::jobtap::LogLevel;
 use fairshare::Shares;
-use fairshare::charging::ChargeChange;
+use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 use fairshare::periods::Resources;
 use fairshare_engine::accounts::{Association, AssociationRecord, Config, Queue};
 use fairshare_engine::engine::{Engine, Kept, Rest};
 use fairshare_engine::ids::{JobId, Limit, UserId};
-use fairshare_engine::standing::{Bank, Ended, EvictedUsage, Job, Leaf, Watermark};
+use fairshare_engine::standing::{Bank, Charges, Ended, EvictedUsage, Job, Leaf, Watermark};
 use fairshare_protocol::reading::Reader;
 use fairshare_protocol::wire;
 use proptest::prelude::*;
@@ -67,7 +67,7 @@ fn empty_site() -> Rest {
         banks: Vec::new(),
         weights: vec![("x".to_owned(), -1)],
         limits: Vec::new(),
-        charges: Vec::new(),
+        charges: Charges::default(),
         config: Config::default(),
         rule: None,
     }
@@ -358,13 +358,24 @@ fn a_log_is_too_long_at_twice_the_lines_of_the_snapshot() {
 fn only_a_site_with_charge_factors_has_a_chunk_of_them() {
     let mut rest = empty_site();
     let chunks = build_chunks(&rest);
-    assert!(chunks.iter().all(|chunk| !chunk.contains("charges")), "{chunks:?}");
-    rest.charges = vec![ChargeChange { queue: "gpu".into(), since: 1.5e9, factor: 0.5 }];
+    assert!(chunks.iter().all(|chunk| !chunk.contains("charge")), "{chunks:?}");
+    let totals = Resources { nodes: 3, cores: 12, gpus: 0 };
+    rest.charges = Charges {
+        factors: vec![ChargeChange { queue: "gpu".into(), since: 1.5e9, factor: 0.5 }],
+        rules: vec![ChargeByChange { since: 1.6e9, charge_by: ChargeBy::Max, totals }],
+    };
     let with_charges = build_chunks(&rest);
     let new: Vec<&String> = with_charges.iter().filter(|chunk| !chunks.contains(chunk)).collect();
-    assert_eq!(new, [r#"{"charges":[{"factor":0.5,"queue":"gpu","since":1500000000.0}]}"#]);
-    let (_, site) = wire::policy_part(Some(new[0]), &mut Reader::default()).unwrap();
-    assert_eq!(site.charges, rest.charges);
+    assert_eq!(
+        new,
+        [
+            r#"{"charges":[{"factor":0.5,"queue":"gpu","since":1500000000.0}]}"#,
+            r#"{"charge_by":[{"charge_by":"max","cores":12,"gpus":0,"nodes":3,"since":1600000000.0}]}"#
+        ]
+    );
+    let read = |chunk: &String| wire::policy_part(Some(chunk), &mut Reader::default()).unwrap().1.charges;
+    assert_eq!(read(new[0]).factors, rest.charges.factors);
+    assert_eq!(read(new[1]).rules, rest.charges.rules);
 }
 
 #[test]

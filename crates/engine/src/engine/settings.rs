@@ -5,6 +5,7 @@ use super::answers::Open;
 use crate::accounts::{RunningLimitsOf, SiteLimit};
 use crate::ids::QueueName;
 use fairshare::accrual::Mode;
+use fairshare::charging::ChargeBy;
 use std::collections::BTreeMap;
 
 /// All settings.
@@ -36,6 +37,8 @@ pub struct Settings {
     pub running: RunningLimitsOf,
     /// The charge factors of queues; 1 for all others.
     pub charges: BTreeMap<QueueName, f64>,
+    /// The resources that jobs are charged for. The plugin charges by the rule of the last push, which also has the site's resources.
+    pub charge_by: ChargeBy,
     /// The part of the tree that all users may see.
     pub public: Open,
     /// Whether jobs get an annotation.
@@ -58,6 +61,7 @@ impl Default for Settings {
             enforce_queue_shapes: false,
             running: RunningLimitsOf::default(),
             charges: BTreeMap::new(),
+            charge_by: ChargeBy::Sum,
             public: Open::Banks,
             annotate: false,
         }

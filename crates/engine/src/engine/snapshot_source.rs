@@ -4,9 +4,8 @@
 use super::{Effect, Level, Shared, View};
 use crate::accounts::{AssociationRecord, Config, Queue, SiteLimit};
 use crate::ids::{BankName, ProjectName, UserId};
-use crate::standing::{AsPushed, Bank, Bookmark, Ended, EvictedUsage, Leaf, Rule};
+use crate::standing::{AsPushed, Bank, Bookmark, Charges, Ended, EvictedUsage, Leaf, Rule};
 use fairshare::Shares;
-use fairshare::charging::ChargeChange;
 use std::collections::BTreeMap;
 
 /// An association as the snapshot stores it.
@@ -33,8 +32,8 @@ pub struct Rest {
     pub weights: Vec<(String, i64)>,
     /// The pushed limits over limit scopes, without those of the configuration.
     pub limits: Vec<SiteLimit>,
-    /// The changes of charge factors: those of the last push, and those of configurations since.
-    pub charges: Vec<ChargeChange>,
+    /// The changes in how jobs are charged: those of the last push, and those of configurations since.
+    pub charges: Charges,
     /// The switches.
     pub config: Config,
     /// Leaves of the tree that belong to no association, by bank and user name.
@@ -115,6 +114,7 @@ pub fn site_document(view: &View<'_>) -> Rest {
         let parent = Some(parents.get(name)?.clone());
         Some(Bank { name: name.clone(), parent, shares: Shares::Count(1), usage: None, active: false })
     };
+    let history = view.standing.usages.charging().history();
     Rest {
         queues: view.book.queues().cloned().collect(),
         projects: view.book.projects().to_vec(),
@@ -125,7 +125,7 @@ pub fn site_document(view: &View<'_>) -> Rest {
             .collect(),
         weights: view.book.weights().iter().map(|(name, weight)| (name.to_owned(), weight)).collect(),
         limits: view.book.pushed_limits().to_vec(),
-        charges: view.standing.usages.charging().history().changes().collect(),
+        charges: Charges { factors: history.changes().collect(), rules: history.rules().to_vec() },
         config: view.book.config(),
         leaves: view.standing.leaves_without_jobs(),
         rule: view.standing.rule().cloned(),

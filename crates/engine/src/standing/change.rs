@@ -20,7 +20,7 @@ pub struct SiteChange {
     pub members: bool,
     /// True if the ranking policy or one of its options changed.
     pub policy: bool,
-    /// True if the half-life, the weights of resources, a charge factor or the accrual mode changed.
+    /// True if the half-life, the weights of resources, a charge factor, the charged resources or the accrual mode changed.
     pub accounting: bool,
 }
 

@@ -3,7 +3,7 @@
 //! has read since it was loaded.
 
 use crate::ids::QueueName;
-use fairshare::charging::{ChargeChange, ChargeHistory};
+use fairshare::charging::{ChargeByChange, ChargeChange, ChargeHistory};
 use std::collections::BTreeMap;
 
 /// The charge factors of queues.
@@ -35,9 +35,9 @@ impl ChargeFactors {
         self.continue_pushed()
     }
 
-    /// Replaces the changes of the last push. Returns true if a factor changed.
-    pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>) -> bool {
-        self.pushed = changes.into_iter().collect();
+    /// Replaces the changes of the last push. Returns true if a factor or a rule changed.
+    pub(super) fn set_pushed(&mut self, changes: Vec<ChargeChange>, rules: Vec<ChargeByChange>) -> bool {
+        self.pushed = changes.into_iter().collect::<ChargeHistory>().with_rules(rules);
         self.continue_pushed()
     }
 

@@ -68,7 +68,7 @@ pub use jobs::{BadJob, Job};
 pub use page::{BankRow, LeafRow, TreePage};
 pub use refresh::{Changed, Refreshed};
 pub use site::{Bank, Leaf, RESET, Rule, Site, SiteError, Watermark};
-pub use staged_site::{SitePart, StagedSite};
+pub use staged_site::{Charges, SitePart, StagedSite};
 pub use table::UsageTable;
 pub use turns::{Charging, Turns};
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Replaces the site by a new site. If the new site is invalid, nothing changes.
 
-use super::staged_site::CompleteSite;
+use super::staged_site::{Charges, CompleteSite};
 use super::table::UsageTable;
 use super::{Bank, Index, Leaf, Ranked, Rule, SharedIds, Site, SiteChange, SiteError, StagedSite, Standing};
 use crate::ids::BankName;
 use fairshare::accrual::{MAX_PUSHED, MAX_TIME, MAX_WEIGHT, Mode, Scale};
-use fairshare::charging::ChargeChange;
 use fairshare::periods::Weights;
 use fairshare::{Builder, InactiveUsage, NodeId, Ranking, inactive_banks};
 use std::collections::HashSet;
@@ -17,7 +16,7 @@ impl Standing {
     pub fn push(&mut self, site: Site) -> Result<SiteChange, SiteError> {
         let rows = build_rows(&site);
         let freed = self.usages.freed();
-        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Vec::new())
+        self.replace_site(CompleteSite { site, rows, indices: Vec::new(), freed }, Charges::default())
     }
 
     /// Replaces the site by a staged site. If no part has a rule, removes the tree.
@@ -26,18 +25,14 @@ impl Standing {
         match staged.combine_parts(mode) {
             Some(complete) => self.replace_site(complete, charges),
             None => {
-                self.usages.set_pushed_charges(charges);
+                self.usages.set_pushed_charges(charges.factors, charges.rules);
                 self.remove_site();
                 Ok(SiteChange::default())
             }
         }
     }
 
-    fn replace_site(
-        &mut self,
-        complete: CompleteSite,
-        charges: Vec<ChargeChange>,
-    ) -> Result<SiteChange, SiteError> {
+    fn replace_site(&mut self, complete: CompleteSite, charges: Charges) -> Result<SiteChange, SiteError> {
         let ready = check_site(&complete).and_then(|()| {
             let (complete, shared_ids) =
                 complete.with_indices(&mut self.usages).merge_repeated_rows(&mut self.usages);
@@ -76,7 +71,7 @@ impl Standing {
             change.members |= leaf != entry.leaf;
             entry.leaf = leaf;
         }
-        let has_new_charges = self.usages.set_pushed_charges(charges);
+        let has_new_charges = self.usages.set_pushed_charges(charges.factors, charges.rules);
         self.usages.recompute_rates();
         let own = |bank: NodeId| tree.own_usage(bank).filter(|usage| *usage > 0.0).map(|usage| (bank, usage));
         let own_usage = tree.banks().filter_map(own).collect();

@@ -4,7 +4,7 @@
 use super::{Bank, Index, Leaf, Rule, Site, SiteError, Standing};
 use fairshare::Builder;
 use fairshare::accrual::Mode;
-use fairshare::charging::ChargeChange;
+use fairshare::charging::{ChargeByChange, ChargeChange};
 
 /// The tree in one part of a push.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -15,8 +15,17 @@ pub struct SitePart {
     pub banks: Vec<Bank>,
     /// Associations with a leaf in the tree.
     pub associations: Vec<Leaf>,
+    /// How jobs are charged.
+    pub charges: Charges,
+}
+
+/// The changes in how jobs are charged, in one part of a push.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Charges {
     /// Changes of the charge factors of queues.
-    pub charges: Vec<ChargeChange>,
+    pub factors: Vec<ChargeChange>,
+    /// Changes of the resources that jobs are charged for.
+    pub rules: Vec<ChargeByChange>,
 }
 
 /// The parts of a site so far. Each part is indexed when it arrives, so that neither a part nor the commit takes long.
@@ -69,11 +78,12 @@ impl StagedSite {
         self.part.rule = part.rule.or(self.part.rule.take());
         self.part.banks.extend(part.banks);
         self.part.associations.extend(part.associations);
-        self.part.charges.extend(part.charges);
+        self.part.charges.factors.extend(part.charges.factors);
+        self.part.charges.rules.extend(part.charges.rules);
     }
 
-    /// Removes and returns the changes of charge factors in all parts.
-    pub(super) fn take_charges(&mut self) -> Vec<ChargeChange> {
+    /// Removes and returns the changes in how jobs are charged, of all parts.
+    pub(super) fn take_charges(&mut self) -> Charges {
         std::mem::take(&mut self.part.charges)
     }
 

@@ -9,7 +9,7 @@ use super::usage::{Key, Tracked, UsageEntry};
 use super::{Leaf, Retention};
 use crate::ids::{BankName, JobId, QueueName, UserId};
 use fairshare::accrual::{HalfLife, MAX_RATE, Run};
-use fairshare::charging::ChargeChange;
+use fairshare::charging::{ChargeByChange, ChargeChange};
 use fairshare::periods::{Resources, Weights};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -130,9 +130,13 @@ impl UsageTable {
         }
     }
 
-    /// Replaces the charge factors of the last push. Returns true if a factor changed; the caller then recomputes all rates.
-    pub(super) fn set_pushed_charges(&mut self, changes: Vec<ChargeChange>) -> bool {
-        self.charging.set_pushed(changes)
+    /// Replaces the charge factors and the charged resources of the last push. Returns true if one changed; the caller then recomputes all rates.
+    pub(super) fn set_pushed_charges(
+        &mut self,
+        changes: Vec<ChargeChange>,
+        rules: Vec<ChargeByChange>,
+    ) -> bool {
+        self.charging.set_pushed(changes, rules)
     }
 
     /// Recomputes the usage per second of each job.

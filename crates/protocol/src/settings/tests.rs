@@ -14,7 +14,7 @@ fn each_key_is_read() {
         r#"{"live": false, "refresh": "1.5m", "accrual": "committed",
             "age-max": "2d", "weights": {"age": 1000, "size": -5}, "max-wait-behind": 7200,
             "interleave": true, "remember": false, "public": "own", "annotate": true, "enforce-queue-shapes": true,
-            "running-limits": "strict",
+            "running-limits": "strict", "charge-by": "max",
             "queues": {"debug": {"running-limits": "upstream", "charge": 0}, "pdev": {}, "gpu": {"charge": 2.5}}}"#,
     );
     let wanted = Settings {
@@ -34,6 +34,7 @@ fn each_key_is_read() {
             queues: [("debug".into(), RunningLimits::Upstream)].into(),
         },
         charges: [("debug".into(), 0.0), ("gpu".into(), 2.5)].into(),
+        charge_by: ChargeBy::Max,
         public: Open::Own,
         annotate: true,
     };
@@ -53,7 +54,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
         (
             r#"{"refesh": 3}"#,
             "fairshare.refesh: unknown key; known are live, refresh, accrual, weights, age-max, max-wait-behind, \
-             interleave, running-limits, queues, limits, enforce-queue-shapes, public, annotate, remember",
+             interleave, running-limits, queues, charge-by, limits, enforce-queue-shapes, public, annotate, remember",
         ),
         (r#"{"live": "yes"}"#, "fairshare.live: expected true or false, got \"yes\""),
         (
@@ -75,6 +76,7 @@ fn an_error_names_the_key_and_the_allowed_values() {
             r#"{"age-max": 0}"#,
             "fairshare.age-max: expected more than 0 and at most 36600 days, in seconds or as a duration such as \"7d\", got integer 0",
         ),
+        (r#"{"charge-by": "mean"}"#, "fairshare.charge-by: expected \"sum\" or \"max\", got \"mean\""),
         (r#"{"weights": 3}"#, "fairshare.weights: expected a table, got integer 3"),
         (r#"{"weights": {"aeg": 3}}"#, "fairshare.weights.aeg: unknown key; known are age, size"),
         (

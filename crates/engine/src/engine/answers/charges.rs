@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The charge factors of queues in the answer to `stats`. `flux fairshare sync` stores the changes in the accounting database.
+//! How jobs are charged, in the answer to `stats`. `flux fairshare sync` stores the changes in the accounting database.
 
 use super::super::View;
-use crate::ids::QueueName;
+use crate::ids::{QueueName, Word};
+use fairshare::charging::ChargeBy;
+use fairshare::periods::Resources;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -14,6 +16,11 @@ pub struct ChargeStats {
     pub configured: BTreeMap<QueueName, f64>,
     /// The changes of the last push and of the configurations since, by queue and time.
     pub changes: Vec<ChargeShown>,
+    /// The resources that a job is charged for if it starts now: `sum` or `max`.
+    pub charge_by: Word,
+    /// The resources of the site, as nodes, cores and GPUs, by which jobs are charged if `charge_by` is `max`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub totals: Option<[u64; 3]>,
 }
 
 /// A change of the charge factor of a queue.
@@ -28,11 +35,11 @@ pub struct ChargeShown {
     pub factor: f64,
 }
 
-/// Returns the charge factors; `None` if no queue has one.
+/// Returns how jobs are charged; `None` if no queue has a factor and jobs are charged for the sum of their resources.
 pub(super) fn charge_stats(view: &View<'_>) -> Option<ChargeStats> {
     let configured = &view.settings.charges;
     let history = view.standing.usages.charging().history();
-    if configured.is_empty() && history.is_empty() {
+    if configured.is_empty() && history.is_empty() && view.settings.charge_by == ChargeBy::Sum {
         return None;
     }
     let shown = history.changes().map(|change| ChargeShown {
@@ -40,5 +47,13 @@ pub(super) fn charge_stats(view: &View<'_>) -> Option<ChargeStats> {
         since: change.since,
         factor: change.factor,
     });
-    Some(ChargeStats { configured: configured.clone(), changes: shown.collect() })
+    let rule = history.rules().last();
+    let charge_by = rule.map_or(ChargeBy::Sum, |rule| rule.charge_by);
+    let totals = rule.filter(|rule| rule.charge_by == ChargeBy::Max).map(|rule| rule.totals);
+    Some(ChargeStats {
+        configured: configured.clone(),
+        changes: shown.collect(),
+        charge_by: charge_by.name().into(),
+        totals: totals.map(|Resources { nodes, cores, gpus }| [nodes, cores, gpus]),
+    })
 }

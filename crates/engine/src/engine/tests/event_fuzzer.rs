@@ -22,7 +22,7 @@ use crate::ids::{Amount, JobId, Limit, UserId};
 use crate::limits::{Allocation, Resources, Size, SizeError};
 use crate::standing::SitePart;
 use fairshare::Policy as Rule;
-use fairshare::charging::ChargeChange;
+use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 
 const IDS: [u64; 9] = [0, 1, 2, 3, 4, 5, 6, 7, u64::MAX];
 const USERS: [u32; 5] = [7, 8, 9, 0, u32::MAX];
@@ -144,7 +144,11 @@ fn choose_site(choices: &mut Choices<'_>) -> SitePart {
         part.banks.pop();
     }
     let (since, factor) = (choices.pick(&TIMES), choices.pick(&[1.0, 0.0, 2.0, f64::INFINITY]));
-    part.charges.push(ChargeChange { queue: "q1".into(), since, factor });
+    part.charges.factors.push(ChargeChange { queue: "q1".into(), since, factor });
+    let (charge_by, since) = (choices.pick(&ChargeBy::ALL), choices.pick(&TIMES));
+    let [nodes, cores, gpus] = [choices.pick(&AMOUNTS), choices.pick(&AMOUNTS), choices.pick(&AMOUNTS)];
+    let totals = fairshare::periods::Resources { nodes, cores, gpus };
+    part.charges.rules.push(ChargeByChange { since, charge_by, totals });
     part
 }
 

@@ -7,7 +7,7 @@ use super::site::{HostJob, NOW, association, queue, record};
 use crate::accounts::Policy as Accounts;
 use crate::engine::{Effect, Engine, Event, Refusal, Settings, State, Timer};
 use crate::ids::{JobId, UserId};
-use crate::standing::{Bank, Leaf, RESET, Rule, SitePart, Watermark};
+use crate::standing::{Bank, Charges, Leaf, RESET, Rule, SitePart, Watermark};
 use fairshare::accrual::HalfLife;
 use fairshare::periods::Weights;
 use fairshare::{Options, Policy, Shares};
@@ -35,7 +35,7 @@ pub fn leaf(user: u32, bank: &str, usage: f64, until: f64) -> Leaf {
 /// Returns a tree with banks A and B, and usages of the time `at`.
 pub fn tree(policy: Policy, at: f64, associations: Vec<Leaf>) -> SitePart {
     SitePart {
-        charges: Vec::new(),
+        charges: Charges::default(),
         rule: Some(Rule {
             instant: at,
             half_life: HalfLife::new(HALF_LIFE).unwrap(),

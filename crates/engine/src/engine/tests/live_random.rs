@@ -9,7 +9,7 @@ use super::site::{HostJob, NOW};
 use crate::engine::{Batches, Engine, Event, Settings};
 use crate::ids::{JobId, UserId};
 use crate::integral::integral;
-use crate::standing::{Leaf, SitePart};
+use crate::standing::{Charges, Leaf, SitePart};
 use fairshare::Policy;
 use fairshare::charging::ChargeChange;
 use proptest::prelude::*;
@@ -103,7 +103,7 @@ impl World {
         let mut accounts = accounts();
         accounts.weights = vec![("fairshare".to_owned(), self.weight)];
         let site = tree(self.policy, self.host.now, self.leaves(until));
-        let charges = self.charges.clone();
+        let charges = Charges { factors: self.charges.clone(), rules: Vec::new() };
         self.host.send_event(Event::Policy(accounts, SitePart { charges, ..site }));
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::ids::QueueName;
-use fairshare::charging::ChargeChange;
+use fairshare::charging::{ChargeBy, ChargeByChange, ChargeChange};
 
 fn job_in(queue: &str, id: u64, start: f64) -> Job {
     Job { queue: Some(queue.into()), ..job(id, 1, "A", 1, start) }
@@ -19,11 +19,14 @@ fn configure(standing: &mut Standing, factors: &[(&str, f64)], now: f64) {
 
 /// Pushes the site without decay, with these charge factors.
 fn push_charges(standing: &mut Standing, weights: Weights, changes: &[(&str, f64, f64)]) {
-    let Site { rule, mode, banks, associations } = site(Policy::FairTree);
-    let rule = Some(Rule { half_life: HalfLife::NONE, weights, ..rule });
     let change =
         |&(queue, since, factor): &(&str, f64, f64)| ChargeChange { queue: queue.into(), since, factor };
-    let charges = changes.iter().map(change).collect();
+    push(standing, weights, Charges { factors: changes.iter().map(change).collect(), rules: Vec::new() });
+}
+
+fn push(standing: &mut Standing, weights: Weights, charges: Charges) {
+    let Site { rule, mode, banks, associations } = site(Policy::FairTree);
+    let rule = Some(Rule { half_life: HalfLife::NONE, weights, ..rule });
     let mut staged = StagedSite::default();
     staged.absorb(SitePart { rule, banks, associations, charges }, standing);
     standing.push_staged(staged, mode).expect("a site");
@@ -130,4 +133,23 @@ fn a_clock_that_was_set_back_keeps_the_order_of_changes() {
     standing.usages.started(&job_in("gold", 1, T0 + 99.0)).expect("a job");
     standing.usages.started(&job_in("gold", 2, T0 + 100.0)).expect("a job");
     assert_close(usage(&standing, 1, "A", T0 + 200.0), 101.0 + 3.0 * 100.0);
+}
+
+#[test]
+fn a_pushed_rule_charges_jobs_for_the_dominant_resource() {
+    let weights = Weights { node: 1.0, core: 0.5, gpu: 0.0 };
+    let ran_on = Resources { nodes: 1, cores: 4, gpus: 2 };
+    let mut standing = Standing::new(Retention::default());
+    configure(&mut standing, &[("gold", 2.0)], T0);
+    for (id, start) in [(1, 10.0), (2, 110.0)] {
+        let job = Job { ran_on, ..job_in("gold", id, T0 + start) };
+        standing.usages.started(&job).expect("a job");
+    }
+    let totals = Resources { nodes: 10, cores: 5, gpus: 4 };
+    let rule = ChargeByChange { since: T0 + 100.0, charge_by: ChargeBy::Max, totals };
+    push(&mut standing, weights, Charges { factors: Vec::new(), rules: vec![rule] });
+    // The sum is 1 + 4 * 0.5, and 4 of 5 cores are 0.5 * 4/5 of the 10 nodes.
+    assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 4.0 * 100.0));
+    push(&mut standing, weights, Charges::default());
+    assert_close(usage(&standing, 1, "A", T0 + 210.0), 2.0 * (3.0 * 200.0 + 3.0 * 100.0));
 }
