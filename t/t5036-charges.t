@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: LGPL-3.0-only
 test_description='charge factors of queues in the database: sync, recount and the plugin count the same usage over changes'
-# Rules: U17, U18, F23
+# Rules: U17, U18, U19, F23, F26
 
 . "$(dirname "$0")/lib.sh"
 . "$T_DIR/fairshare.sh"
@@ -14,13 +14,24 @@ run_jobs() {
 	local a b c
 	a=$(mf submit 5001 -q gold --run "$1") && b=$(mf submit 5002 -q free --run "$1") && c=$(mf submit 5003 -q gold -N 2 -n 2 --run "$1") && wait_ended $a $b $c
 }
-# compute_usages: computes the usage of each user from job-list and the rows of the table of charges.
+# compute_usages: computes the usage of each user from job-list and the two tables of charges.
+core_weight=0
 compute_usages() {
 	run_sql "SELECT queue || \" \" || printf(\"%.6f\", since) || \" \" || factor FROM fairshare_charge_table ORDER BY rowid" >rows 2>/dev/null
-	flux jobs -A -a -n -o "{userid} {t_run} {t_inactive} {nnodes} {queue}" | awk '
+	run_sql "SELECT printf(\"%.6f\", since), charge_by, nodes, cores FROM fairshare_charge_by_table ORDER BY rowid" >rules 2>/dev/null
+	flux jobs -A -a -n -o "{userid} {t_run} {t_inactive} {nnodes} {queue} {ncores}" | awk -v weight=$core_weight '
 		FILENAME == "rows" { queue[++n] = $1; since[n] = $2; factor[n] = $3; next }
-		{ f = 1; for (i = 1; i <= n; i++) if (queue[i] == $5 && since[i] <= $2) f = factor[i]; used[$1] += sprintf("%.5f", f * $4 * ($3 - $2)) }
-		END { for (id in used) printf "%d %.5f\n", id, used[id] }' rows - | sort
+		FILENAME == "rules" { from[++m] = $1; by[m] = $2; nodes[m] = $3; cores[m] = $4; next }
+		{
+			f = 1; for (i = 1; i <= n; i++) if (queue[i] == $5 && since[i] <= $2) f = factor[i]
+			rate = $4 + weight * $6
+			for (i = 1; i <= m; i++) if (from[i] <= $2) {
+				part = weight * $6 / cores[i]; if ($4 / nodes[i] > part) part = $4 / nodes[i]
+				rate = by[i] == "max" ? part * nodes[i] : $4 + weight * $6
+			}
+			used[$1] += sprintf("%.5f", f * rate * ($3 - $2))
+		}
+		END { for (id in used) printf "%d %.5f\n", id, used[id] }' rows rules - | sort
 }
 # check_stored: checks that the stored usages are those of the jobs and the rows, and that a recount finds no difference.
 check_stored() {
@@ -60,6 +71,18 @@ test_expect_success 'sync, recount and the plugin agree after a second change an
 '
 test_expect_success 'recount --write stores the same usages' '
 	cp found before && flux fairshare recount --write -p $DB && check_stored && test_cmp before found
+'
+test_expect_success 'with charge-by max, jobs that start after the next sync are charged by their dominant resource' '
+	run_sql "INSERT OR REPLACE INTO config_table VALUES (\"core_weight\", \"2\")" && core_weight=2 && flux fairshare recount --write -p $DB && check_stored &&
+	write_conf "$(with_queues free gold) | $(with_plugin) | .fairshare = {refresh: \"300ms\", \"charge-by\": \"max\", queues: {gold: {charge: 0.5}}}" && flux config reload &&
+	flux fairshare sync -v -p $DB 2>out && cat out && grep "charge-by is max" out && run_sql "SELECT charge_by, nodes, cores, gpus FROM fairshare_charge_by_table" >out &&
+	echo "max 4 16 0" >expected && test_cmp expected out && run_jobs 0.5s && d=$(mf submit 5002 -q gold -N 1 -n 4 --run 0.5s) && wait_ended $d &&
+	flux fairshare sync -p $DB && cat rules && check_stored && check_plugin &&
+	mf rpc stats "{}" | sed "s/^ok //" | jq -c ".charges | [.charge_by, .totals]" >out && echo "[\"max\",[4,16,0]]" >expected && test_cmp expected out
+'
+test_expect_success 'after a reload of the plugin and with charge-by sum again, sync, recount and the plugin agree' '
+	reload_plugin && configure "{gold: {charge: 0.5}}" && flux config reload && flux fairshare sync -p $DB && run_jobs 0.3s && flux fairshare sync -p $DB &&
+	check_stored && check_plugin && run_sql "SELECT charge_by FROM fairshare_charge_by_table" >out && printf "max\nsum\n" >expected && test_cmp expected out
 '
 test_expect_success 'sync without the plugin stores a change at the time of the sync' '
 	configure "{}" && flux config reload && remove_plugin && begun=$(date +%s.%N) &&

@@ -40,7 +40,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 
 pub use archive::ArchivedJob;
 pub use bins::{Bins, StoredBin, UsageChanges};
-pub use charges::ReportedCharges;
+pub use charges::{NewCharges, ReportedCharges};
 use companions::{DatabaseFile, OpenMode};
 pub use credits::{Credit, MAX_CREDIT};
 pub use error::{Left, Reason, StoreError};

@@ -11,7 +11,7 @@ use super::schema::Column;
 use super::site_limits::StoredLimit;
 use super::values::{Cells, edit_config};
 use super::{Reason, Snapshot, StoreError};
-use fairshare_protocol::charges::ChargeRecord;
+use fairshare_protocol::charges::{ChargeByRecord, ChargeRecord};
 use fairshare_protocol::field::{Field, Record};
 use fairshare_protocol::records::{
     AssociationRecord, BankRecord, FactorRecord, LimitRecord, ProjectRecord, QueueRecord, UNLIMITED,
@@ -39,6 +39,9 @@ pub struct PolicyData {
     /// Changes of the charge factors of queues.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<ChargeRecord>,
+    /// Changes of the resources that jobs are charged for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charge_by: Vec<ChargeByRecord>,
     /// How the tree of banks and associations is ranked; `None` if they do not form a tree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<TreeRecord>,
@@ -128,7 +131,9 @@ impl Snapshot<'_> {
         });
         let config = self.read_config_record(&mut notes)?;
         let (limits, lost_limits) = self.read_limit_records()?;
-        let charges = self.charge_history()?.changes().map(ChargeRecord::from).collect();
+        let history = self.charge_history()?;
+        let charges = history.changes().map(ChargeRecord::from).collect();
+        let charge_by = history.rules().iter().copied().map(ChargeByRecord::from).collect();
         let tree = self.make_tree_record(&banks, &mut associations, now)?;
         self.check_unchanged()?;
         let mut data = PolicyData {
@@ -140,6 +145,7 @@ impl Snapshot<'_> {
             priority_factors,
             limits,
             charges,
+            charge_by,
             tree,
             notes,
             lost_limits,

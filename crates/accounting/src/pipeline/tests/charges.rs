@@ -8,16 +8,19 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::{Access, Database, END, H, Site};
-use crate::store::ReportedCharges;
+use crate::store::{NewCharges, ReportedCharges};
 use fairshare::accrual::{HalfLife, Mode};
-use fairshare::charging::{ChargeChange, ChargeHistory};
-use fairshare::periods::Resources;
+use fairshare::charging::{ChargeBy, ChargeChange, ChargeHistory};
+use fairshare::periods::{Resources, Weights};
 use fairshare_engine::ids::{JobId, QueueName, UserId};
 use fairshare_engine::standing::{self, Retention, StagedSite, Standing};
 use fairshare_protocol::document;
 
 const BEGIN: f64 = END - H;
 const QUEUES: [Option<&str>; 3] = [None, Some("a"), Some("b")];
+const WEIGHTS: Weights = Weights { node: 1.0, core: 0.5, gpu: 0.0 };
+/// The resources of each job.
+const RAN_ON: Resources = Resources { nodes: 1, cores: 4, gpus: 0 };
 const FACTORS: [f64; 4] = [1.0, 0.0, 2.0, 0.5];
 
 type Configuration = BTreeMap<QueueName, f64>;
@@ -37,10 +40,10 @@ fn add_charges(site: &Site, configured: &[(&str, f64)], changes: &[(&str, f64, f
     let change =
         |&(queue, since, factor): &(&str, f64, f64)| ChargeChange { queue: queue.into(), since, factor };
     let changes = changes.iter().map(change).collect();
-    store_charges(site, &ReportedCharges { configured, changes }, now).len()
+    store_charges(site, &ReportedCharges { configured, changes, rule: None }, now).factors.len()
 }
 
-fn store_charges(site: &Site, reported: &ReportedCharges, now: f64) -> Vec<ChargeChange> {
+fn store_charges(site: &Site, reported: &ReportedCharges, now: f64) -> NewCharges {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
     let new = snapshot.add_charges(reported, now).expect("a table");
@@ -108,13 +111,44 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
 }
 
 #[test]
+fn a_record_keeps_the_charged_resources_in_force_when_its_job_started() {
+    let site = make_site("charge-by");
+    site.run_sql("INSERT INTO config_table VALUES ('core_weight', '0.5')");
+    let store = |charge_by, cores, now| {
+        let totals = Resources { nodes: 10, cores, gpus: 0 };
+        let reported = ReportedCharges { rule: Some((charge_by, totals)), ..ReportedCharges::default() };
+        store_charges(&site, &reported, now).rule.map(|rule| rule.since)
+    };
+    assert_eq!(store(ChargeBy::Sum, 40, BEGIN), None);
+    assert_eq!(store(ChargeBy::Max, 5, BEGIN + 100.0), Some(BEGIN + 100.0));
+    assert_eq!(store(ChargeBy::Max, 5, BEGIN + 150.0), None);
+    // The sum is 1 + 4 * 0.5. Of 5 cores, 4 are 0.5 * 4/5 of the 10 nodes.
+    add_job(&site, 1, 1, None, (BEGIN + 99.0, BEGIN + 199.0));
+    add_job(&site, 2, 2, None, (BEGIN + 100.0, BEGIN + 200.0));
+    site.run(BEGIN + 300.0).expect("a run");
+    assert_eq!(site.usages(), [300.0, 400.0, 0.0]);
+    // The site gets more cores. The change does not apply to jobs that were counted.
+    assert_eq!(store(ChargeBy::Max, 40, BEGIN + 250.0), Some(BEGIN + 300.0));
+    add_job(&site, 3, 3, None, (BEGIN + 310.0, BEGIN + 410.0));
+    site.run(BEGIN + 500.0).expect("a run");
+    assert_eq!(site.usages(), [300.0, 400.0, 100.0]);
+    let recount = site.recount(BEGIN + 500.0).expect("a recount");
+    assert!(recount.associations.is_empty() && recount.banks.is_empty(), "{:?}", recount.associations);
+}
+
+#[test]
 fn the_table_of_charges_refuses_changes_of_its_rows() {
     let site = make_site("charges-append");
     add_charges(&site, &[("a", 2.0)], &[], BEGIN);
+    let rule = Some((ChargeBy::Max, RAN_ON));
+    store_charges(&site, &ReportedCharges { rule, ..ReportedCharges::default() }, BEGIN);
     let connection = rusqlite::Connection::open(&site.path).expect("a database");
     for (sql, message) in [
         ("UPDATE fairshare_charge_table SET factor = 3", "never changed"),
         ("DELETE FROM fairshare_charge_table", "never removed"),
+        ("UPDATE fairshare_charge_by_table SET nodes = 3", "never changed"),
+        ("DELETE FROM fairshare_charge_by_table", "never removed"),
+        ("INSERT INTO fairshare_charge_by_table VALUES (1, 'min', 1, 1, 1)", "CHECK constraint"),
         ("INSERT INTO fairshare_charge_table VALUES ('a', 1, 1001)", "CHECK constraint"),
     ] {
         let error = connection.execute(sql, []).expect_err(sql).to_string();
@@ -122,7 +156,7 @@ fn the_table_of_charges_refuses_changes_of_its_rows() {
     }
 }
 
-/// A job of one node.
+/// A job of one node and four cores.
 #[derive(Clone, Debug)]
 struct Job {
     user: i64,
@@ -138,13 +172,13 @@ impl Job {
             user: UserId(self.user as u32),
             bank: if self.user == 3 { "B" } else { "A" }.into(),
             queue: self.queue.map(Into::into),
-            ran_on: Resources { nodes: 1, cores: 4, gpus: 0 },
+            ran_on: RAN_ON,
             start: self.start,
             limit: 0.0,
         }
     }
 
-    /// Returns the usage at `now` without a charge factor.
+    /// Returns the usage at `now` of one node without a charge factor.
     fn usage(&self, now: f64) -> f64 {
         let (end, tau) = (self.end.min(now), H / std::f64::consts::LN_2);
         if end <= self.start {
@@ -158,6 +192,8 @@ impl Job {
 #[derive(Clone, Debug)]
 enum Act {
     Configure([usize; 2]),
+    /// The resources that jobs are charged for from the next sync on, and the cores of the site.
+    ChargeBy(ChargeBy, u64),
     /// A sync with its push.
     Sync,
     Reload,
@@ -177,6 +213,8 @@ fn any_acts(reloads: bool) -> impl Strategy<Value = Vec<(f64, Act)>> {
         3 => prop::array::uniform2(0..FACTORS.len()).prop_map(Act::Configure),
         3 => Just(Act::Sync),
         u32::from(reloads) => Just(Act::Reload),
+        u32::from(reloads) => (prop::sample::select(ChargeBy::ALL.to_vec()), 5..40_u64)
+            .prop_map(|(rule, cores)| Act::ChargeBy(rule, cores)),
     ];
     prop::collection::vec((0.0..2.9_f64, act), 0..14).prop_map(|mut acts| {
         acts.iter_mut().for_each(|(time, _)| *time = BEGIN + *time * H);
@@ -191,6 +229,7 @@ struct World {
     plugin: Standing,
     jobs: Vec<Job>,
     configured: Configuration,
+    rule: (ChargeBy, Resources),
     /// The factors that were configured, as an observer of the configuration knows them.
     configured_history: ChargeHistory,
 }
@@ -200,7 +239,10 @@ impl World {
         let mut plugin = Standing::new(Retention::default());
         plugin.usages.configure_charges(&Configuration::new(), BEGIN);
         let (configured, configured_history) = (Configuration::new(), ChargeHistory::default());
-        World { site: make_site(name), plugin, jobs, configured, configured_history }
+        let site = make_site(name);
+        site.run_sql("INSERT INTO config_table VALUES ('core_weight', '0.5')");
+        let rule = (ChargeBy::Sum, Resources::default());
+        World { site, plugin, jobs, configured, rule, configured_history }
     }
 
     /// Reports to the plugin the starts and ends up to `now`.
@@ -230,7 +272,11 @@ impl World {
     fn sync(&mut self, now: f64) {
         let configured = self.configured.iter().map(|(queue, factor)| (queue.as_str().to_owned(), *factor));
         let changes = self.plugin.usages.charging().history().changes().collect();
-        store_charges(&self.site, &ReportedCharges { configured: configured.collect(), changes }, now);
+        store_charges(
+            &self.site,
+            &ReportedCharges { configured: configured.collect(), changes, rule: Some(self.rule) },
+            now,
+        );
         for (id, job) in (1..).zip(&self.jobs) {
             if job.end <= now {
                 add_job(&self.site, id, job.user, job.queue, (job.start, job.end));
@@ -245,12 +291,13 @@ impl World {
         self.plugin.push_staged(staged, Mode::Elapsed).expect("a site");
     }
 
-    /// Checks that the plugin's usage at `now` is that of all jobs with the factors of `history`. Before the first push the plugin
+    /// Checks that the plugin's usage at `now` is that of all jobs charged by `history`. Before the first push the plugin
     /// has no usage.
     fn check_usages(&self, history: &ChargeHistory, now: f64) -> Result<(), TestCaseError> {
         for user in 1..=3 {
             let jobs = self.jobs.iter().filter(|job| job.user == user);
-            let wanted: f64 = jobs.map(|job| job.usage(now) * history.factor(job.queue, job.start)).sum();
+            let wanted: f64 =
+                jobs.map(|job| job.usage(now) * history.rate(WEIGHTS, RAN_ON, job.queue, job.start)).sum();
             let bank = if user == 3 { "B" } else { "A" }.into();
             let index = self.plugin.find(UserId(user as u32), &bank);
             let Some(found) = index.and_then(|index| self.plugin.usage(index, now)) else { continue };
@@ -274,7 +321,7 @@ proptest! {
             match act {
                 Act::Configure(factors) => world.configure(*factors, *now),
                 Act::Sync => world.sync(*now),
-                Act::Reload => {}
+                Act::Reload | Act::ChargeBy(..) => {}
             }
             let history = world.configured_history.clone();
             world.check_usages(&history, *now)?;
@@ -297,6 +344,7 @@ proptest! {
                     world.check_usages(&read_history(&world.site), *now)?;
                 }
                 Act::Reload => world.reload(*now),
+                Act::ChargeBy(rule, cores) => world.rule = (*rule, Resources { nodes: 10, cores: *cores, gpus: 0 }),
             }
         }
         let recount = world.site.recount(BEGIN + 2.95 * H).expect("a recount");

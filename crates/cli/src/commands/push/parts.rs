@@ -81,6 +81,9 @@ fn send_parts(
     if !data.charges.is_empty() {
         sending.send_array("charges", &data.charges)?;
     }
+    if !data.charge_by.is_empty() {
+        sending.send_array("charge_by", &data.charge_by)?;
+    }
     if let Some(tree) = &data.tree {
         sending.send_part("tree", tree)?;
     }

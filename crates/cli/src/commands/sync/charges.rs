@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Asks Flux and the plugin for the charge factors of queues, which sync stores with the time from which on each applies.
+//! Asks Flux and the plugin how jobs are charged. Sync stores the charge factors of queues and the resources that jobs are charged for,
+//! with the time from which on each applies.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +9,9 @@ use serde_json::{Value, json};
 
 use super::fetch::Fetch;
 use crate::outcome::{Failure, failure};
-use crate::plugin::ask::ask_flux;
-use fairshare::charging::{ChargeChange, is_factor};
-use fairshare_accounting::store::{Access, ReportedCharges};
+use crate::plugin::ask::{ask_flux, site_resources};
+use fairshare::charging::{ChargeBy, ChargeChange, is_factor};
+use fairshare_accounting::store::{Access, NewCharges, ReportedCharges};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{ChargeShown, ChargeStats};
 
@@ -25,6 +26,8 @@ struct Configuration {
 struct Table {
     #[serde(default)]
     queues: BTreeMap<String, BTreeMap<String, Value>>,
+    #[serde(rename = "charge-by")]
+    charge_by: Option<String>,
 }
 
 /// The part of the plugin's `stats` with the charge factors.
@@ -33,10 +36,12 @@ struct Stats {
     charges: Option<ChargeStats>,
 }
 
-/// Returns the charge factors. Returns `None` if neither the configuration nor the database has any, or if Flux does not report its
+/// Returns how jobs are charged. Returns `None` if neither the configuration nor the database says so, or if Flux does not report its
 /// configuration.
 pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharges>, Failure> {
-    let Some(Configuration { fairshare: Table { queues } }) = ask_flux(flux, "config.get", &json!({})) else {
+    let Some(Configuration { fairshare: Table { queues, charge_by } }) =
+        ask_flux(flux, "config.get", &json!({}))
+    else {
         return Ok(None);
     };
     let factor = |(queue, keys): (String, BTreeMap<String, Value>)| {
@@ -44,9 +49,16 @@ pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharg
         Some((queue, factor))
     };
     let configured: BTreeMap<String, f64> = queues.into_iter().filter_map(factor).collect();
-    if configured.is_empty() && !has_charges(fetch)? {
+    let charge_by = charge_by.as_deref().and_then(ChargeBy::parse).unwrap_or_default();
+    if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges(fetch)? {
         return Ok(None);
     }
+    // Jobs are charged for a part of the site's resources, so the rule "max" needs them.
+    let totals = site_resources(flux);
+    let rule = match charge_by {
+        ChargeBy::Sum => Some((ChargeBy::Sum, totals.unwrap_or_default())),
+        ChargeBy::Max => totals.map(|totals| (ChargeBy::Max, totals)),
+    };
     // Without this project's plugin, the time of a change is the time of this sync.
     let stats: Stats = ask_flux(flux, "job-manager.mf_priority.stats", &json!({})).unwrap_or_default();
     let to_change = |ChargeShown { queue, since, factor }: ChargeShown| ChargeChange {
@@ -55,18 +67,20 @@ pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharg
         factor,
     };
     let changes = stats.charges.unwrap_or_default().changes.into_iter().map(to_change).collect();
-    Ok(Some(ReportedCharges { configured, changes }))
+    Ok(Some(ReportedCharges { configured, changes, rule }))
 }
 
 fn has_charges(fetch: &Fetch<'_>) -> Result<bool, Failure> {
     let mut database = fetch.wait.open(fetch.found, Access::Read)?;
-    database.snapshot().and_then(|snapshot| snapshot.has_charges()).map_err(failure)
+    let snapshot = database.snapshot().map_err(failure)?;
+    let has = snapshot.has_charges().and_then(|has| Ok(has || snapshot.has_charge_rules()?));
+    has.map_err(failure)
 }
 
 /// Describes changes for the summary of sync.
-pub(super) fn describe(changes: &[ChargeChange]) -> Vec<String> {
-    changes
-        .iter()
-        .map(|ChargeChange { queue, factor, .. }| format!("charge of queue {queue} is {factor}"))
-        .collect()
+pub(super) fn describe(NewCharges { factors, rule }: &NewCharges) -> Vec<String> {
+    let factor =
+        |ChargeChange { queue, factor, .. }: &ChargeChange| format!("charge of queue {queue} is {factor}");
+    let rule = rule.iter().map(|rule| format!("charge-by is {}", rule.charge_by.name()));
+    factors.iter().map(factor).chain(rule).collect()
 }

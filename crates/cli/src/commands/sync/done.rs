@@ -3,16 +3,16 @@
 
 use super::fetch::Stored;
 use crate::outcome::{Failure, after_storing, failure};
-use fairshare::charging::ChargeChange;
 use fairshare_accounting::pipeline::fairshare::Ranked;
 use fairshare_accounting::pipeline::{PipelineError, Plan};
+use fairshare_accounting::store::NewCharges;
 
 /// Results of the steps that ran.
 #[derive(Default)]
 pub(super) struct Done {
     pub(super) fetched: Option<Stored>,
-    /// New changes of the charge factors of queues.
-    pub(super) charges: Vec<ChargeChange>,
+    /// The new changes in how jobs are charged.
+    pub(super) charges: NewCharges,
     pub(super) usage: Option<Plan>,
     pub(super) ranked: Option<Ranked>,
     /// The reason if usage was not counted, while the other steps ran.
