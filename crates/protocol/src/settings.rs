@@ -60,7 +60,7 @@ const RUNNING_RULES: &str = "\"upstream\" or \"strict\"";
 const LONGEST: f64 = 100.0 * 366.0 * 86_400.0;
 
 /// All settings, in the order of the documents.
-pub const SETTINGS: [Setting; 14] = [
+pub const SETTINGS: [Setting; 15] = [
     Setting {
         name: "live",
         default: "true",

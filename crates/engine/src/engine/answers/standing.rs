@@ -44,10 +44,10 @@ impl Open {
         }
     }
 
-    /// Returns true if users may see how much of a limit over `target` is in use. The use of a bank's limit reveals the use by other
-    /// users.
+    /// Returns true if users may see how much of a limit over `target` is in use. The use of a limit on a bank or a queue reveals the
+    /// use by other users.
     pub fn shows_use_of(self, target: &Target) -> bool {
-        self != Open::Own || !matches!(target, Target::Bank(_) | Target::EachBank)
+        self != Open::Own || matches!(target.kind(), "association" | "user")
     }
 }
 
@@ -391,18 +391,12 @@ fn show_limits(view: &View<'_>, id: AssociationId, record: &Association, open: O
         let queue_limits = queue_limits.iter().filter(|holding| holding.queue.as_ref() == Some(queue));
         shown.extend(queue_limits.map(|holding| show(holding, Some(queue))).filter(is_shown));
     }
-    // The use of a limit on a bank or on a queue reveals the use by other users.
-    let is_shared = |target: &Target| {
-        matches!(target, Target::Bank(_) | Target::EachBank | Target::Queue(_) | Target::EachQueue)
-    };
-    let is_open = |target: &Target| open != Open::Own || !is_shared(target);
     let over_scopes = view.limits().scope_usages_on(record.user, &record.bank);
     shown.extend(over_scopes.into_iter().map(|(name, ScopeUsage { limit, used, reserved })| {
         LimitShown {
             limit: Cow::Borrowed(name),
             used: used
-                .filter(|_| open
-                .shows_use_of(&limit.target))
+                .filter(|_| open.shows_use_of(&limit.target))
                 .map(|used| used.saturating_sub(reserved.unwrap_or_default())),
             reserved: reserved.filter(|_| open.shows_use_of(&limit.target)),
             scope: scope_kind(Some(&limit.target), limit.queue.as_ref()),

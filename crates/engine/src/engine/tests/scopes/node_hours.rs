@@ -7,11 +7,11 @@ use super::*;
 const HOUR: f64 = 3600.0;
 
 fn limited_site(cap: i64) -> Host {
-    make_site(vec![limit(bank("science"), None, "run-node-hours", cap)])
+    make_site(vec![limit(bank_target("science"), None, "run-node-hours", cap)])
 }
 
 fn timed_job(user: u32, bank: &str, nodes: u64, hours: f64) -> HostJob {
-    HostJob { duration: hours * HOUR, ..job(user, bank, 0).size(nodes, nodes) }
+    HostJob { duration: hours * HOUR, ..make_job(user, bank, 0).size(nodes, nodes) }
 }
 
 /// Lets time pass, and fires the timer that updates the time that running jobs have left.
@@ -59,7 +59,7 @@ fn a_job_waits_until_running_jobs_have_less_time_left() {
 /// After a reload, running jobs count with the time that they have left.
 #[test]
 fn the_time_that_jobs_have_left_survives_a_reload() {
-    let limits = || vec![limit(bank("science"), None, "run-node-hours", 10)];
+    let limits = || vec![limit(bank_target("science"), None, "run-node-hours", 10)];
     let mut host = make_site(limits());
     let first = host.submit(timed_job(7, "A", 4, 2.0)).unwrap();
     host.start_job(first);
@@ -101,13 +101,13 @@ fn a_job_without_a_time_limit_is_rejected_where_node_hours_are_limited() {
 /// Without such a limit, no timer is armed and no job is updated.
 #[test]
 fn the_time_left_is_updated_only_under_a_limit_that_counts_it() {
-    let mut host = make_site(vec![limit(bank("science"), None, "run-nodes", 10)]);
+    let mut host = make_site(vec![limit(bank_target("science"), None, "run-nodes", 10)]);
     let first = host.submit(timed_job(7, "A", 2, 2.0)).unwrap();
     host.start_job(first);
     host.now += HOUR;
     host.run_until_idle();
     assert_eq!(host.time_left_at, None);
-    push_limits(&mut host, vec![limit(bank("C"), None, "run-node-hours", 10)]);
+    push_limits(&mut host, vec![limit(bank_target("C"), None, "run-node-hours", 10)]);
     advance(&mut host, HOUR / 2.0);
     assert_eq!(host.engine.view().ledger.job(first).unwrap().elapsed_ms, 0);
     push_limits(&mut host, vec![]);

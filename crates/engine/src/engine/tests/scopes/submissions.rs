@@ -16,27 +16,27 @@ fn a_limit_on_active_jobs_rejects_the_next_job_of_its_scope() {
             "user 7 in bank A in queue q1",
             [true, false, false, false, false],
         ),
-        (bank("A"), None, "bank A", [true, true, true, false, false]),
+        (bank_target("A"), None, "bank A", [true, true, true, false, false]),
         (Target::EachBank, None, "bank A", [true, true, true, false, false]),
-        (bank("science"), None, "bank science", [true, true, true, true, false]),
-        (bank("science"), Some("q1"), "bank science in queue q1", [true, false, true, true, false]),
+        (bank_target("science"), None, "bank science", [true, true, true, true, false]),
+        (bank_target("science"), Some("q1"), "bank science in queue q1", [true, false, true, true, false]),
         (Target::User(UserId(7)), None, "user 7", [true, true, false, true, false]),
         (Target::EachUser, Some("q1"), "user 7 in queue q1", [true, false, false, true, false]),
         (Target::Queue("q1".into()), Some("q1"), "queue q1", [true, false, true, true, true]),
         (Target::EachQueue, None, "queue q1", [true, false, true, true, true]),
     ] {
         let mut host = make_site(vec![limit(target.clone(), in_queue, "active-jobs", 2)]);
-        let [first, _] = [(); 2].map(|()| host.submit(job(7, "A", 0)).unwrap());
+        let [first, _] = [(); 2].map(|()| host.submit(make_job(7, "A", 0)).unwrap());
         host.start_job(first);
         for ((user, bank, queue), is_rejected) in others.into_iter().zip(is_rejected) {
             let mut trial = host.clone();
-            let result = trial.submit(job(user, bank, 0).queue(queue));
+            let result = trial.submit(make_job(user, bank, 0).queue(queue));
             let text = format!("{scope} has max active jobs; 2 of 2: wait until one of them ends");
             let wanted = if is_rejected { Err(text) } else { Ok(()) };
             assert_eq!(result.map(|_| ()), wanted, "{target}: {user} in {bank}, {queue}");
         }
         host.end_job(first);
-        let next = host.submit(job(7, "A", 0)).unwrap();
+        let next = host.submit(make_job(7, "A", 0)).unwrap();
         assert_eq!(host.names(next), [""; 0], "a limit on active jobs holds no job");
         assert_settled(&host);
     }
@@ -45,13 +45,13 @@ fn a_limit_on_active_jobs_rejects_the_next_job_of_its_scope() {
 #[test]
 fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
     let limits = vec![
-        limit(bank("A"), None, "active-jobs", 1),
-        limit(bank("science"), None, "active-jobs", 9),
+        limit(bank_target("A"), None, "active-jobs", 1),
+        limit(bank_target("science"), None, "active-jobs", 9),
         limit(Target::Queue("q2".into()), Some("q2"), "active-jobs", 1),
     ];
     let mut host = make_site(limits);
-    let first = host.submit(job(7, "A", 0).queue("q2")).unwrap();
-    let moving_job = host.submit(job(7, "B", 0)).unwrap();
+    let first = host.submit(make_job(7, "A", 0).queue("q2")).unwrap();
+    let moving_job = host.submit(make_job(7, "B", 0)).unwrap();
     let text = "updating to bank A while it is already at max-active-jobs-bank limit is not allowed; try again later";
     assert_eq!(host.update_job(moving_job, None, Some("A")), Err(text.to_owned()));
     let text = "updating to queue q2 while it is already at max-active-jobs-in-queue limit is not allowed; try again later";
@@ -70,17 +70,20 @@ fn a_job_may_not_move_to_a_scope_that_is_full_of_active_jobs() {
 fn active_jobs_are_counted_again_when_limits_change() {
     let mut host = make_site(vec![]);
     for (user, bank) in [(7, "A"), (8, "A"), (7, "B")] {
-        host.submit(job(user, bank, 0)).unwrap();
+        host.submit(make_job(user, bank, 0)).unwrap();
     }
     push_limits(
         &mut host,
-        vec![limit(bank("A"), None, "active-jobs", 2), limit(bank("root"), None, "active-jobs", 3)],
+        vec![
+            limit(bank_target("A"), None, "active-jobs", 2),
+            limit(bank_target("root"), None, "active-jobs", 3),
+        ],
     );
     let used = |host: &Host| -> Vec<Option<u64>> {
         host.engine.view().limits().scope_usages().into_iter().map(|usage| usage.used).collect()
     };
     assert_eq!(used(&host), [Some(2), Some(3)]);
-    let text = host.submit(job(9, "C", 0)).unwrap_err();
+    let text = host.submit(make_job(9, "C", 0)).unwrap_err();
     assert_eq!(text, "bank root has max active jobs; 3 of 3: wait until one of them ends");
     let shown = crate::engine::answers::snapshot(&host.engine.view()).limits;
     assert_eq!(
@@ -95,7 +98,7 @@ fn active_jobs_are_counted_again_when_limits_change() {
 fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
     for (target, in_queue, scope) in [
         (Target::EachAssociation, None, "user 7 in bank A"),
-        (bank("science"), Some("q1"), "bank science in queue q1"),
+        (bank_target("science"), Some("q1"), "bank science in queue q1"),
         (Target::EachUser, None, "user 7"),
         (Target::EachQueue, None, "queue q1"),
     ] {
@@ -139,7 +142,7 @@ fn a_job_that_exceeds_a_cap_on_one_job_is_rejected() {
             let mut host = make_site(vec![limit(target.clone(), in_queue, amount, cap)]);
             let sized = |user, bank, nodes, minutes| HostJob {
                 duration: 60.0 * minutes,
-                ..job(user, bank, 0).size(nodes, nodes)
+                ..make_job(user, bank, 0).size(nodes, nodes)
             };
             let text = text.replace("SCOPE", scope);
             // The text is the same before and after the first job of the association.
@@ -179,7 +182,7 @@ fn the_shape_of_a_queue_is_enforced_only_if_the_site_says_so() {
             enforce_queue_shapes: is_enforced,
             ..Settings::default()
         }));
-        let result = host.submit(job(7, "A", 0).size(3, 3).queue(queue_of_job));
+        let result = host.submit(make_job(7, "A", 0).size(3, 3).queue(queue_of_job));
         let text = "requested nnodes (3) exceeds policy limit of 2 for queue q1".to_owned();
         assert_eq!(result.map(|_| ()), if is_rejected { Err(text) } else { Ok(()) });
     }

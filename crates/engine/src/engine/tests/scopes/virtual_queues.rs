@@ -66,7 +66,7 @@ fn a_limit_on_a_queue_counts_the_jobs_of_its_virtual_queues() {
         let mut host = make_site(vec![limit(target.clone(), in_queue, "run-sched-jobs", 1)]);
         make_virtual(&mut host);
         let first = host.submit(job_in_queue(7, "q2")).unwrap();
-        let second = host.submit(job(9, "C", 0)).unwrap();
+        let second = host.submit(make_job(9, "C", 0)).unwrap();
         assert_eq!(host.names(second), ["max-run-sched-jobs-in-queue"], "{target}");
         let why = super::super::why::explain_job(&host, second);
         let hold = &why.holds[0];
