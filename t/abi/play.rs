@@ -30,10 +30,20 @@ pub(super) struct Play {
     banks: BTreeMap<u64, String>,
     /// If true, a guest sends requests until one must wait.
     asks_much: bool,
+    /// The kind of call in which a panic is injected.
+    what: String,
 }
 
 fn queues() -> Value {
     json!({"q": {}, "r": {}})
+}
+
+/// Returns a configuration with the table `fairshare`. If the timer of limits on node-hours panics, a limit that counts no job arms it.
+fn make_configuration(what: &str, mut fairshare: Value) -> Value {
+    if what == Timer::TimeLeft.name() {
+        fairshare["limits"] = json!([{"scope": "user", "name": "4999", "run-node-hours": 1}]);
+    }
+    json!({"queues": queues(), "fairshare": fairshare})
 }
 
 impl Play {
@@ -42,7 +52,7 @@ impl Play {
         let options = Options { job_list: what != Timer::Retry.name(), ..Options::default() };
         let host = Host::new(options).expect("the C side is linked in");
         // The plugin does not ask for the states of queues that the configuration lists, so that each answer has only its own effects.
-        host.reload_config(&json!({"queues": queues()})).expect("a configuration");
+        host.reload_config(&make_configuration(what, json!({}))).expect("a configuration");
         let site = Site { host, so: SoCopy::new(faulty_plugin()) };
         site.load(&first_document());
         let asks_much = what == Timer::Answer.name();
@@ -55,6 +65,7 @@ impl Play {
             refusable: 1,
             banks,
             asks_much,
+            what: what.to_owned(),
         }
     }
 
@@ -175,7 +186,7 @@ impl Play {
     /// one running job in queue r.
     pub fn history(&mut self) {
         let refused =
-            self.site.host.reload_config(&json!({"fairshare": {"refresh": 7}, "queues": queues()})).err();
+            self.site.host.reload_config(&make_configuration(&self.what, json!({"refresh": 7}))).err();
         self.refusals.extend(refused);
         // The plugin writes the bank of the first job. Flux must not post this update to the second job, which names another bank.
         let batch = self.submit_batch(&[job(5002, 1), job_in(5002, "B", 1)]);
