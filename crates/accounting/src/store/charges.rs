@@ -40,6 +40,9 @@ pub struct ReportedCharges {
     pub configured: BTreeMap<String, f64>,
     /// The changes that the plugin has seen.
     pub changes: Vec<ChargeChange>,
+    /// The time from which on the plugin has seen all changes, in seconds since the epoch; `None` without a plugin. A queue without a
+    /// change in `changes` has had the factor 1 from then on.
+    pub seen_since: Option<f64>,
     /// The resources that jobs are charged for, and those of the site; `None` if Flux does not report the site's.
     pub rule: Option<(ChargeBy, Resources)>,
 }
@@ -126,6 +129,11 @@ impl Snapshot<'_> {
         let counted = self.marks()?.map_or(0.0, |marks| marks.ran);
         let seen: ChargeHistory = reported.changes.iter().cloned().collect();
         let mut history = stored.clone();
+        // A plugin that was reloaded has not seen the changes before its load, such as the end of a stored factor.
+        let seen = match reported.seen_since {
+            Some(since) => stored.continued_by(&seen, since),
+            None => seen,
+        };
         for ChargeChange { queue, since, factor } in seen.changes() {
             if stored.last_change(&queue).is_none_or(|last| last < since) {
                 history.add(&queue, since.max(counted), factor);

@@ -26,6 +26,11 @@ impl ChargeFactors {
         &self.history
     }
 
+    /// Returns the time of the first configuration that the plugin has read, in seconds since the epoch; `None` if it has read none.
+    pub fn seen_since(&self) -> Option<f64> {
+        self.seen_since
+    }
+
     /// Records that a configuration with these factors was read at `now`, in seconds since the epoch. Returns true if a factor
     /// changed.
     pub(super) fn configure(&mut self, factors: &BTreeMap<QueueName, f64>, now: f64) -> bool {

@@ -40,7 +40,9 @@ fn add_charges(site: &Site, configured: &[(&str, f64)], changes: &[(&str, f64, f
     let change =
         |&(queue, since, factor): &(&str, f64, f64)| ChargeChange { queue: queue.into(), since, factor };
     let changes = changes.iter().map(change).collect();
-    store_charges(site, &ReportedCharges { configured, changes, rule: None }, now).factors.len()
+    store_charges(site, &ReportedCharges { configured, changes, ..ReportedCharges::default() }, now)
+        .factors
+        .len()
 }
 
 fn store_charges(site: &Site, reported: &ReportedCharges, now: f64) -> NewCharges {
@@ -108,6 +110,23 @@ fn a_change_is_stored_once_and_never_before_the_last_count() {
     for (start, factor) in [(9.0, 1.0), (10.0, 2.0), (99.0, 2.0), (100.0, 3.0)] {
         assert_eq!(history.factor(Some("a"), BEGIN + start), factor, "{start}");
     }
+}
+
+/// The factor of queue a becomes 1 before a reload, which forgets when, and 2 again after it.
+#[test]
+fn a_factor_that_ended_before_a_reload_ends_at_the_reload() {
+    let site = make_site("charges-ended");
+    assert_eq!(add_charges(&site, &[("a", 2.0)], &[], BEGIN), 1);
+    let change = ChargeChange { queue: "a".into(), since: BEGIN + 20.0, factor: 2.0 };
+    let configured = [("a".to_owned(), 2.0)].into();
+    let seen_since = Some(BEGIN + 10.0);
+    let reported = ReportedCharges { configured, changes: vec![change], seen_since, rule: None };
+    assert_eq!(store_charges(&site, &reported, BEGIN + 30.0).factors.len(), 2);
+    let history = read_history(&site);
+    for (start, factor) in [(5.0, 2.0), (15.0, 1.0), (25.0, 2.0)] {
+        assert_eq!(history.factor(Some("a"), BEGIN + start), factor, "{start}");
+    }
+    assert_eq!(store_charges(&site, &reported, BEGIN + 40.0).factors, []);
 }
 
 #[test]
@@ -274,7 +293,12 @@ impl World {
         let changes = self.plugin.usages.charging().history().changes().collect();
         store_charges(
             &self.site,
-            &ReportedCharges { configured: configured.collect(), changes, rule: Some(self.rule) },
+            &ReportedCharges {
+                configured: configured.collect(),
+                changes,
+                seen_since: self.plugin.usages.charging().seen_since(),
+                rule: Some(self.rule),
+            },
             now,
         );
         for (id, job) in (1..).zip(&self.jobs) {

@@ -66,8 +66,9 @@ pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharg
         since,
         factor,
     };
-    let changes = stats.charges.unwrap_or_default().changes.into_iter().map(to_change).collect();
-    Ok(Some(ReportedCharges { configured, changes, rule }))
+    let ChargeStats { changes, seen_since, .. } = stats.charges.unwrap_or_default();
+    let changes = changes.into_iter().map(to_change).collect();
+    Ok(Some(ReportedCharges { configured, changes, seen_since, rule }))
 }
 
 fn has_charges(fetch: &Fetch<'_>) -> Result<bool, Failure> {

@@ -16,6 +16,10 @@ pub struct ChargeStats {
     pub configured: BTreeMap<QueueName, f64>,
     /// The changes of the last push and of the configurations since, by queue and time.
     pub changes: Vec<ChargeShown>,
+    /// The time of the first configuration that the plugin has read since it was loaded, in seconds since the epoch. A queue without a
+    /// change in `changes` has had the factor 1 from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_since: Option<f64>,
     /// The resources that a job is charged for if it starts now: `sum` or `max`.
     pub charge_by: Word,
     /// The resources of the site, as nodes, cores and GPUs, by which jobs are charged if `charge_by` is `max`.
@@ -53,6 +57,7 @@ pub(super) fn charge_stats(view: &View<'_>) -> Option<ChargeStats> {
     Some(ChargeStats {
         configured: configured.clone(),
         changes: shown.collect(),
+        seen_since: view.standing.usages.charging().seen_since(),
         charge_by: charge_by.name().into(),
         totals: totals.map(|Resources { nodes, cores, gpus }| [nodes, cores, gpus]),
     })
