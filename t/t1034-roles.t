@@ -5,7 +5,7 @@ test_description='callers of each method, payloads with forged credentials, and 
 
 . "$(dirname "$0")/lib.sh"
 
-methods=$(sed -nE 's/^\s*(owners|admins|guests)\(c"([a-z_]+)".*/\1:\2/p' "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
+methods=$(sed -nE 's/^\s*(owner|admin|guest)_method\(c"([a-z_]+)".*/\1:\2/p' "$SHARNESS_TEST_SRCDIR/../src/plugin/methods.rs")
 print_forged() { echo "{\"owner\":true,\"rolemask\":1,\"userid\":5002,\"cred\":{\"userid\":5002,\"rolemask\":1},$1}"; }
 # call_as UID METHOD PAYLOAD: calls a method as this guest.
 call_as() { mf rpc --as "$@"; }
@@ -18,7 +18,7 @@ test_expect_success 'an instance has running jobs of two users' '
 '
 test_expect_success 'guests are refused by every method of the owner, whatever the payload says, and change nothing' '
 	mf query "q[\"mf_priority_map\"]" >before &&
-	for method in $(echo "$methods" | sed -nE "s/(owners|admins)://p"); do
+	for method in $(echo "$methods" | sed -nE "s/(owner|admin)://p"); do
 		for payload in "{}" "$(print_forged "\"data\":[]")" "$(print_forged "\"user\":5002")"; do
 			call_as 5001 $method "$payload" >out 2>&1
 			grep -q -e "owner credentials" -e "insufficient privilege" out || { echo "$method $payload:"; cat out; return 1; }
@@ -28,7 +28,7 @@ test_expect_success 'guests are refused by every method of the owner, whatever t
 '
 test_expect_success 'guests read no data of another user by the methods that they may call' '
 	their=$(flux job id $other) &&
-	for method in $(echo "$methods" | sed -n "s/guests://p"); do
+	for method in $(echo "$methods" | sed -n "s/guest://p"); do
 		for more in "\"jobs\":[$their]" "\"user\":5002" "\"user\":5002,\"bank\":\"A\"" "\"queue\":\"q\""; do
 			for payload in "{$more}" "$(print_forged "$more")"; do
 				call_as 5001 $method "$payload" >out 2>&1

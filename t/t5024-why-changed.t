@@ -71,13 +71,13 @@ test_expect_success 'why names changed usage if no data changed' '
 	jq -e ".jobs[0].posted.reasons[0].code == \"usage\" and .jobs[0].posted.before.code == \"urgency\"" out
 '
 test_expect_success 'why shows the last priority of an ended job beside a pending job, to those who may read its eventlog' '
-	four=$(mf submit 5003 -B B -q silver) && scheduled $four && cancel $four && ended $four &&
+	four=$(mf submit 5003 -B B -q silver) && wait_scheduled $four && cancel $four && wait_ended $four &&
 	last=$(flux job eventlog -f json $four | jq -s "map(select(.name == \"priority\"))[-1].context.priority") &&
 	flux fairshare why $one $four >out && cat out && tr "\n" " " <out >joined && grep "^Neither job is ahead of the other: $four has ended" out &&
 	grep "Its last priority was [0-9,]*, set .*: " joined &&
 	flux fairshare why $one $four --json >out && jq -e ".verdict.cause == \"ended\" and .verdict.ahead == null" out &&
 	jq -e ".jobs[0].posted.priority > 0 and .jobs[1].history.priorities[-1].priority == $last" out &&
-	test_expect_code 1 asks 5001 why $one $four 2>err && grep "no active job has this id" err
+	test_expect_code 1 run_as 5001 why $one $four 2>err && grep "no active job has this id" err
 '
 test_expect_success 'why names the load of the plugin after a reload' '
 	reload_plugin && flux fairshare push -p $DB && wait_settled && check_reasons $three loaded

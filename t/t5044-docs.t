@@ -94,13 +94,13 @@ cat >pieces.py <<-'END'
 	        json.dump(whole, open(f"piece{at}.json", "w"))
 END
 test_expect_success 'Flux and the plugin accept each piece of configuration in the documents' '
-	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 2 &&
+	flux python pieces.py conf.json "$TOP"/README.md "$TOP"/docs/*.md && test "$(ls piece*.json | wc -l)" = 3 &&
 	for piece in piece*.json; do
-		flux config load <$piece && sed -E "s/running-limits|run-sched-gpus/no-such-key/" $piece >bad.json && test_must_fail flux config load <bad.json || return 1; done &&
+		flux config load <$piece && sed -E "s/running-limits|run-sched-gpus|charge/no-such-key/" $piece >bad.json && test_must_fail flux config load <bad.json || return 1; done &&
 	flux config load <conf.json
 '
 test_expect_success 'the service that edits the database ends' 'stop_service'
 test_expect_success 'docs/admin.md refunds and sets usage' '
-	flux fairshare sync && copy docs/admin.md && prints bash "$docs" --live credits docs/admin.md
+	flux fairshare sync && copy_document docs/admin.md && run_and_show bash "$docs" --live credits docs/admin.md
 '
 finish

@@ -60,11 +60,11 @@ test_expect_success 'the answer is in sentences, and the exit status is 1 for a 
 '
 test_expect_success 'a job that asks for more than any node has is reported before and after its submission' '
 	never="can never run as it is: it requests 1 node with 9 cores, and the instance has no such node" &&
-	predicted held 5001 -N1 -n1 -c9 -q q && asks 5001 check -N1 -n1 -c9 -q q >out && cat out && grep "It $never" out &&
-	asks 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && grep "It $never" out &&
-	asks 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out &&
-	asks 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
-	asks 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && ended $id
+	check_prediction held 5001 -N1 -n1 -c9 -q q && run_as 5001 check -N1 -n1 -c9 -q q >out && cat out && grep "It $never" out &&
+	run_as 5001 what-if --submit 3 -N1 -n1 -c9 -q q >out && grep "It $never" out &&
+	run_as 5001 check -N1 -n1 -c9 -q q --json >out && jq -e ".never_fits | startswith(\"it requests 1 node\")" out &&
+	run_as 5001 why $id >out && cat out && tr "\n" " " <out >joined && grep "$never" joined &&
+	run_as 5001 check -N1 -n1 -c4 -q q --json >out && jq -e ".never_fits == null" out && flux cancel $id && wait_ended $id
 '
 test_expect_success 'what-if --submit counts rejected and held jobs' '
 	run_as 5001 what-if --submit 5 -N1 -q q -t1h >out && cat out && grep "5 of 5 jobs are accepted" out && grep "Held: at most 5 of 5" out &&

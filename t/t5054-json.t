@@ -13,14 +13,14 @@ prints() {
 }
 
 test_expect_success 'an instance has the plugin, a site, a running job and a held job' '
-	write_conf "$(with_plugin)" && start_instance && make_site && usage 5002 3600 && flux account edit-user user5001 --max-running-jobs=1 &&
-	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && run=$(mf submit 5001 -n 1) && running $run &&
-	held=$(mf submit 5001 -n 1) && held_by $held max-running-jobs-user-limit && one=$(mf submit 5003 -N 4) && two=$(mf submit 5003 -N 4) &&
-	scheduled $two
+	write_conf "$(with_plugin)" && start_instance && make_site && set_usage 5002 3600 && flux account edit-user user5001 --max-running-jobs=1 &&
+	export FLUX_FAIRSHARE_DATABASE=$PWD/$DB && flux fairshare sync && run=$(mf submit 5001 -n 1) && wait_running $run &&
+	held=$(mf submit 5001 -n 1) && wait_held_by $held max-running-jobs-user-limit && one=$(mf submit 5003 -N 4) && two=$(mf submit 5003 -N 4) &&
+	wait_scheduled $two
 '
 test_expect_success 'commands on the database print a document' '
 	prints show && prints show -p $DB && prints update --dry-run && prints policy && prints limit && prints sync --dry-run && prints recount &&
-	prints usage && prints usage --by period && prints compare && prints compare --policy fair-tree,pbs && prints report && prints doctor &&
+	prints usage && prints usage --by period && prints credit log && prints compare && prints compare --policy fair-tree,pbs && prints report && prints doctor &&
 	prints what-if --in 7d
 '
 test_expect_success 'commands on the plugin print a document' '
@@ -30,7 +30,7 @@ test_expect_success 'commands on the plugin print a document' '
 	prints why $one $two
 '
 test_expect_success 'why prints a document for an ended job' '
-	flux cancel $run && ended $run && prints why $run && jq -e ".jobs[0].history" out
+	flux cancel $run && wait_ended $run && prints why $run && jq -e ".jobs[0].history" out
 '
 test_expect_success 'simulate, check-import and config print a document' '
 	prints simulate --trace "$T_DIR/data/week.swf" --nodes 4 --cores-per-node 4 &&

@@ -9,7 +9,7 @@ in_sequence
 
 credit() { flux fairshare credit "$@" -p "$DB"; }
 sync() { flux fairshare sync -p "$DB" "$@"; }
-usage_of() { sql "SELECT job_usage FROM association_table WHERE username = '$1'"; }
+usage_of() { run_sql "SELECT job_usage FROM association_table WHERE username = '$1'"; }
 # is_usage USER NUMBER: checks the stored usage, except for rounding.
 is_usage() { jq -ne --argjson found "$(usage_of "$1")" --argjson wanted "$2" '($found - $wanted) | fabs < 1e-4'; }
 # is_before JOB JOB: waits until the first job has the higher priority.
@@ -26,11 +26,11 @@ is_before() {
 test_expect_success 'a new database has no credits and no table of credits' '
 	write_conf "$(with_plugin)" && start_instance && make_site && flux fairshare push -p $DB &&
 	credit >out && grep "^no credits$" out && test "$(credit log --json | jq -c .credits)" = "[]" &&
-	test -z "$(sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare_credit%\"")"
+	test -z "$(run_sql "SELECT name FROM sqlite_master WHERE name LIKE \"fairshare_credit%\"")"
 '
 test_expect_success 'the user with more usage has the pending job with the lower priority' '
-	used=$(mf submit 5004 -N 4 -n 4 --run 1s) && ended $used && sync && usage_of user5004 >before && cat before &&
-	stop_queues && a=$(mf submit 5003 -N 4 -n 16 --run 0.1s) && b=$(mf submit 5004 -N 4 -n 16 --run 0.1s) && scheduled $a $b && is_before $a $b
+	used=$(mf submit 5004 -N 4 -n 4 --run 1s) && wait_ended $used && sync && usage_of user5004 >before && cat before &&
+	stop_queues && a=$(mf submit 5003 -N 4 -n 16 --run 0.1s) && b=$(mf submit 5004 -N 4 -n 16 --run 0.1s) && wait_scheduled $a $b && is_before $a $b
 '
 test_expect_success 'credit add stores amount, author and reason, and names the next step' '
 	credit add user5004/B -$(cat before) --unit usage --reason "node 3 failed" >out 2>err && cat out err &&
@@ -46,7 +46,7 @@ test_expect_success 'the plugin has the usage with credits' '
 	flux fairshare standing 5003/B --json >out && cat out && jq -e "[.. | .usage? // empty | numbers] | max | . > 7000 and . <= 7200" out
 '
 test_expect_success 'the credited user starts first' '
-	start_queues && ended $a $b && flux jobs -n -o "{t_run} {id.f58plain}" $a $b | sort -n >runs && cat runs &&
+	start_queues && wait_ended $a $b && flux jobs -n -o "{t_run} {id.f58plain}" $a $b | sort -n >runs && cat runs &&
 	test "$(head -n 1 runs | cut -d" " -f2)" = $b
 '
 test_expect_success 'a recount agrees with the usage after a sync' '
@@ -87,7 +87,7 @@ test_expect_success 'invalid credits are rejected with a reason and nothing is s
 '
 test_expect_success 'the table of credits rejects changes by other programs' '
 	for statement in "UPDATE fairshare_credit_table SET usage = 0" "DELETE FROM fairshare_credit_table"; do
-		test_must_fail sql "$statement" 2>err && grep "add another credit" err || return 1
+		test_must_fail run_sql "$statement" 2>err && grep "add another credit" err || return 1
 	done && credit log --json >after.log && test_cmp before.log after.log
 '
 test_expect_success 'the programs of flux-accounting work on a database with credits and ignore them' '
@@ -96,7 +96,7 @@ test_expect_success 'the programs of flux-accounting work on a database with cre
 	flux fairshare sync --only usage --usage-rule flux-accounting -p theirs.db 2>err && cat err && grep "4 credits ignored by rule flux-accounting" err
 '
 test_expect_success 'credits survive scrub and a change of the half-life' '
-	flux fairshare scrub -p $DB 0 && test $(sql "SELECT count(*) FROM jobs") -gt 0 &&
+	flux fairshare scrub -p $DB 0 && test $(run_sql "SELECT count(*) FROM jobs") -gt 0 &&
 	flux account edit-config priority_decay_half_life=2592000 && sync -v 2>err; cat err; test $(credit log --json | jq ".credits | length") = 4
 '
 finish
