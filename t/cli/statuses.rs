@@ -85,7 +85,14 @@ fn the_status_is_1_if_the_user_or_bank_does_not_exist() {
 
 #[test]
 fn a_command_of_slurm_or_pbs_gets_a_hint() {
-    for (typed, ours) in [("sprio", "jobs"), ("sshare", "show"), ("pbsfs", "show"), ("wyh", "standing")] {
+    for (typed, ours) in [
+        ("sprio", "jobs"),
+        ("sshare", "show"),
+        ("pbsfs", "show"),
+        ("wyh", "standing"),
+        ("sacctmgr", "limit or credit"),
+        ("PriorityWeightFairshare", "jobs --weights"),
+    ] {
         for arguments in [&[typed][..], &["help", typed]] {
             let ran = fairshare(arguments);
             assert_error(&ran);

@@ -251,7 +251,10 @@ fn parse_limits(args: &Args, scope: &str, name: &str) -> Result<Vec<StoredLimit>
         }
         if !known.iter().any(|known| known == measure) {
             let near = did_you_mean(measure, known.iter().map(String::as_str));
-            return Err(Failure::Message(format!("unknown measure \"{measure}\"{near}")));
+            let names = known.join(", ");
+            return Err(Failure::Message(format!(
+                "unknown measure \"{measure}\"{near}; the measures are {names}"
+            )));
         }
         if target.has_in_records(args.queue.is_some(), measure) {
             let text = format!("{measure}: \"flux account edit-user\" sets this limit of associations");

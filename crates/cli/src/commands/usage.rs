@@ -13,7 +13,7 @@ use crate::clock::now;
 use crate::outcome::{Answer, Failure, Outcome, failure};
 use crate::site::database::DatabaseArg;
 use crate::site::input::Wait;
-use crate::ui::figures::{Unit, rfc3339};
+use crate::ui::figures::{Unit, plain, rfc3339};
 use crate::ui::messages::remark;
 use crate::ui::output::{Facts, OutputArgs, Report};
 use crate::ui::printable::{count, printable};
@@ -149,11 +149,11 @@ fn print(args: &Args, usage: Usage, by: report::By) -> std::io::Result<()> {
     let limit = row_limit(args);
     let mut notes: Vec<String> = describe_more(lines.len(), limit).into_iter().collect();
     notes.push(format!(
-        "{}: {:.2} node hours, {:.2} core hours, {:.2} GPU hours",
+        "{}: {} node hours, {} core hours, {} GPU hours of ended jobs",
         count(total.jobs, "job"),
-        total.nodes / HOUR,
-        total.cores / HOUR,
-        total.gpus / HOUR
+        plain(total.nodes / HOUR),
+        plain(total.cores / HOUR),
+        plain(total.gpus / HOUR)
     ));
     let pair = by == report::By::Association;
     let hours = |used: &Used| [used.nodes, used.cores, used.gpus].map(|seconds| Cell::Number(seconds / HOUR));

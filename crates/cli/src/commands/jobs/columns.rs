@@ -280,7 +280,7 @@ pub(super) fn help() -> String {
         text.push_str(&format!("  {:<22}{what}{letter}\n", column.key));
     }
     text.push_str(
-        "  fairshare, age, ..    a term: factor times weight, or with -n the factor alone; named NAME_term if another column is named NAME\n",
+        "  fairshare, age, ..    a term: factor times weight, or with --normalized the factor alone; named NAME_term if another column is named NAME\n",
     );
     text
 }
