@@ -11,7 +11,7 @@ use super::ask::{ask_flux, configuration, scheduler_status};
 use crate::ui::printable::count;
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::Why;
-use fairshare_engine::ids::idset;
+use fairshare_engine::ids::{QueueName, idset};
 
 /// The state SCHED in requests to job-list.
 const SCHED: u64 = 8;
@@ -309,6 +309,15 @@ impl QueueState {
             (None, Some("scheduler")) => "the scheduler is offline",
             (None, _) => "",
         }
+    }
+}
+
+/// Returns the words after "pending jobs" that say which jobs the scheduler compares with a job in `queue`.
+pub(crate) fn describe_list(one_queue_list: Option<bool>, queue: Option<&QueueName>) -> String {
+    match (one_queue_list, queue) {
+        (Some(true), Some(_)) => " of all queues, which the scheduler keeps in one list".to_owned(),
+        (_, Some(queue)) => format!(" in queue {queue}"),
+        (_, None) => String::new(),
     }
 }
 

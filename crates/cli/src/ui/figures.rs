@@ -84,7 +84,7 @@ fn decimals(number: f64) -> String {
 }
 
 /// Formats a number with two decimals, or with three significant digits if it is below 0.1.
-fn plain(number: f64) -> String {
+pub(crate) fn plain(number: f64) -> String {
     if number.fract() == 0.0 || number >= 1000.0 {
         group_digits(&format!("{number:.0}"))
     } else if number >= 0.1 {
@@ -180,6 +180,19 @@ pub(crate) fn duration(seconds: f64) -> String {
     format!("{count:.0} second{}", if count == 1.0 { "" } else { "s" })
 }
 
+/// Formats a duration exactly to the second: `2 d 1 h`, `2 h 10 min`, `90 s` as `1 min 30 s`.
+pub(crate) fn exact_duration(seconds: f64) -> String {
+    let mut left = seconds.max(0.0).ceil().min(1e15) as u64;
+    let mut parts = Vec::new();
+    for (length, name) in [(86_400, "d"), (3600, "h"), (60, "min"), (1, "s")] {
+        if left >= length {
+            parts.push(format!("{} {name}", number(left / length)));
+            left %= length;
+        }
+    }
+    if parts.is_empty() { "0 s".to_owned() } else { parts.join(" ") }
+}
+
 /// Parses a duration such as `7d`, `36h`, `2 weeks` or `P7D`. A day has 24 hours.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || "expected a length of time, like 7d, 36h or \"2 weeks\"".to_owned();
@@ -229,6 +242,20 @@ pub(crate) fn moment(seconds: f64, now: f64, zone: &TimeZone) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_exact_duration_has_all_units_that_are_not_zero() {
+        for (seconds, text) in [
+            (0.0, "0 s"),
+            (90.0, "1 min 30 s"),
+            (3_600.0, "1 h"),
+            (7_800.0, "2 h 10 min"),
+            (176_400.0, "2 d 1 h"),
+            (0.2, "1 s"),
+        ] {
+            assert_eq!(exact_duration(seconds), text);
+        }
+    }
 
     #[test]
     fn a_date_has_its_time_if_usage_halves_within_a_week() {

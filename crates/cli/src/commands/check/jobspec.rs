@@ -57,6 +57,12 @@ pub(crate) struct SubmitArgs {
     words: Vec<String>,
 }
 
+/// Returns the names of the queues for a rejection.
+fn list_queues(queues: &Map<String, Value>) -> String {
+    let names: Vec<&str> = queues.keys().map(String::as_str).collect();
+    format!("queues: {}", names.join(", "))
+}
+
 /// A job that may be submitted.
 #[derive(Debug, PartialEq)]
 pub(crate) struct JobToCheck {
@@ -90,7 +96,23 @@ impl SubmitArgs {
             let first = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
             Failure::Message(format!("{first}; \"flux fairshare check --help\" lists the options"))
         };
-        SubmitArgs::try_parse_from(words).map_err(plain)
+        let args = SubmitArgs::try_parse_from(words).map_err(plain)?;
+        match args.words.as_slice() {
+            [_, rest @ ..] if args.has_no_shape() && !rest.is_empty() => {
+                let more = SubmitArgs::try_parse_from(rest).map_err(plain)?;
+                if !more.has_no_shape() || !more.words.is_empty() {
+                    let text = "a jobspec describes the whole job: expected a jobspec or options of flux submit, got both";
+                    return Err(Failure::Message(text.to_owned()));
+                }
+                Ok(SubmitArgs {
+                    urgency: more.urgency.or(args.urgency),
+                    user: more.user.or(args.user),
+                    json: args.json || more.json,
+                    ..args
+                })
+            }
+            _ => Ok(args),
+        }
     }
 
     /// Returns the job that these options describe. If no option describes the job, the first word is the path of its jobspec.
@@ -202,9 +224,10 @@ pub(crate) fn apply_defaults(jobspec: &mut Value, config: &Value) -> Result<(), 
     let mut defaults = members(config.pointer(DEFAULTS));
     let queue = system.get("queue").or(defaults.get("queue")).and_then(Value::as_str).map(str::to_owned);
     match queue {
-        None if !queues.is_empty() => return Err("no queue specified".to_owned()),
+        None if !queues.is_empty() => return Err(format!("no queue specified ({})", list_queues(&queues))),
         Some(queue) if !queues.is_empty() => {
-            let own = queues.get(&queue).ok_or_else(|| format!("Invalid queue '{queue}' specified"))?;
+            let refusal = || format!("Invalid queue '{queue}' specified ({})", list_queues(&queues));
+            let own = queues.get(&queue).ok_or_else(refusal)?;
             let parent = own.get("parent").and_then(Value::as_str).and_then(|parent| queues.get(parent));
             for table in [parent, Some(own)].into_iter().flatten() {
                 defaults.extend(members(table.pointer(DEFAULTS)));
@@ -282,6 +305,11 @@ mod tests {
     fn an_error_in_the_options_is_one_sentence() {
         let help = "; \"flux fairshare check --help\" lists the options";
         for (words, text) in [
+            (
+                &["job.json", "-q", "debug"][..],
+                "a jobspec describes the whole job: expected a jobspec or options of flux submit, got both"
+                    .to_owned(),
+            ),
             (&["-N3", "-n2"][..], "node count must not be greater than task count".to_owned()),
             (&["-N0"], format!("invalid value '0' for '--nodes <N>': 0 is not in 1..=1000000{help}")),
             (&["--exclusive"], format!("unexpected argument '--exclusive' found{help}")),
@@ -314,11 +342,14 @@ mod tests {
         let mut job = read(&["-qnone"]).unwrap();
         assert_eq!(
             apply_defaults(&mut job.jobspec, &config),
-            Err("Invalid queue 'none' specified".to_owned())
+            Err("Invalid queue 'none' specified (queues: batch, long, sub)".to_owned())
         );
         let mut job = read(&["-n1"]).unwrap();
         let without = json!({"queues": {"batch": {}}});
-        assert_eq!(apply_defaults(&mut job.jobspec, &without), Err("no queue specified".to_owned()));
+        assert_eq!(
+            apply_defaults(&mut job.jobspec, &without),
+            Err("no queue specified (queues: batch)".to_owned())
+        );
         let disabled = json!({"queues": {"batch": {}}, "ingest": {"frobnicator": {"disable": true}}});
         assert_eq!(apply_defaults(&mut job.jobspec, &disabled), Ok(()));
     }

@@ -3,8 +3,8 @@
 
 use std::io::{self, Write};
 
-use crate::plugin::scheduling::{QueueState, queue_label};
-use crate::ui::figures::{duration, number, ordinal};
+use crate::plugin::scheduling::{QueueState, describe_list, queue_label};
+use crate::ui::figures::{exact_duration, number, ordinal};
 use crate::ui::printable::count;
 use crate::ui::teller::Teller;
 use fairshare_engine::engine::answers::{CheckedJob, ExplainedPriority};
@@ -97,7 +97,7 @@ fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
     size.extend((checked.nodes > 0).then(|| many(checked.nodes, "node")));
     size.extend((checked.cores > 0).then(|| many(checked.cores, "core")));
     size.extend((checked.gpus > 0).then(|| many(checked.gpus, "GPU")));
-    size.push(checked.duration.map_or("no time limit".to_owned(), duration));
+    size.push(checked.duration.map_or("no time limit".to_owned(), exact_duration));
     format!("{}: {}.", parts.join(" "), size.join(", "))
 }
 
@@ -105,7 +105,7 @@ fn describe_size(teller: &Teller<'_>, checked: &CheckedJob) -> String {
 fn describe_many(teller: &Teller<'_>, checked: &CheckedJob, out: &mut dyn Write) -> io::Result<()> {
     if checked.jobs_rejected > 0 {
         let text = format!(
-            "Rejected: the last {} jobs, because the bank then has the most active jobs that it allows.",
+            "Rejected: the last {} jobs, because a limit on active jobs is then reached.",
             number(checked.jobs_rejected)
         );
         teller.line(&text, out)?;
@@ -136,7 +136,7 @@ fn describe_priority(checked: &CheckedJob, made: &ExplainedPriority) -> String {
             number(made.priority),
             ordinal(place),
             number(checked.place_of),
-            checked.queue.as_ref().map_or(String::new(), |queue| format!(" in queue {queue}"))
+            describe_list(checked.one_queue_list, checked.parent_queue.as_ref().or(checked.queue.as_ref()))
         ),
     }
 }

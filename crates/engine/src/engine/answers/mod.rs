@@ -82,8 +82,29 @@ fn format_span(seconds: f64) -> String {
     }
 }
 
+/// Rounds a time in seconds up to the smallest unit in which [`format_span`] shows it.
+fn round_up(seconds: f64) -> f64 {
+    let unit = if seconds >= 86_400.0 {
+        3600.0
+    } else if seconds >= 3600.0 {
+        60.0
+    } else {
+        1.0
+    };
+    (seconds / unit).ceil() * unit
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_rounded_span_is_never_shorter() {
+        for (seconds, text) in
+            [(7_056.0, "1 h 58 min"), (7_200.0, "2 h 0 min"), (59.2, "1 min 0 s"), (90_001.0, "1 d 2 h")]
+        {
+            assert_eq!(super::format_span(super::round_up(seconds)), text);
+        }
+    }
+
     #[test]
     fn a_span_is_shown_with_its_two_largest_units() {
         for (seconds, text) in [

@@ -6,7 +6,7 @@ use super::super::{JobFacts, PricedJob, State};
 use super::holds::{HoldNow, MOST_VISITED};
 use super::job::Note;
 use super::release::{MOST_RIVALS, Release};
-use super::{format_span, note};
+use super::{format_span, note, round_up};
 use crate::accounts::AssociationId;
 use crate::engine::admission::unknown_association_text;
 use crate::ids::{JobId, QueueName, Word};
@@ -159,7 +159,7 @@ pub(super) fn list_suggestions(
         found.push(note("ask", "its fair-share grows as its association's usage decays; or ask the site"));
     }
     if let Some(latest) = release.latest.filter(|_| !holds.is_empty()) {
-        found.push(note("wait", format!("waiting {} is enough", format_span(latest - now))));
+        found.push(note("wait", format!("waiting {} is enough", format_span(round_up(latest - now)))));
     }
     if let [hold] = holds
         && let Some(first) = hold

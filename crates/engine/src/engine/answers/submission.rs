@@ -46,6 +46,12 @@ pub struct CheckedJob {
     pub holds: Vec<HoldNow>,
     /// The priority of the job when no limit holds it.
     pub priority: Option<ExplainedPriority>,
+    /// The parent queue, if its queue is a virtual queue.
+    #[serde(default)]
+    pub parent_queue: Option<QueueName>,
+    /// True if the scheduler keeps the jobs of all queues in one list. `None`: unknown.
+    #[serde(default)]
+    pub one_queue_list: Option<bool>,
     /// The place by priority among the pending jobs of its scheduler queue, if the priority is not 0; 1 is the first.
     pub place: Option<usize>,
     /// The number of pending jobs of the scheduler queue, with the job.
@@ -121,6 +127,8 @@ pub fn check_job(
         let urgency = u8::try_from(facts.urgency).unwrap_or_default();
         checked.priority = Some(ExplainedPriority::new(&made, urgency, view.age_without_offset(&job, now)));
         let queue = view.queues.scheduler_queue(job.queue.as_ref());
+        checked.one_queue_list = view.queues.is_one_list();
+        checked.parent_queue = queue.filter(|queue| job.queue.as_ref() != Some(queue)).cloned();
         let (place, of) = view.posted.place_of_new(queue, made.priority);
         (checked.place, checked.place_of) = (Some(place).filter(|_| made.priority > 0), of);
     }

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use crate::plugin::scheduling::StartFacts;
+use crate::plugin::scheduling::{StartFacts, describe_list};
 use crate::ui::figures::{duration, number, ordinal};
 use crate::ui::printable::{count, sentence};
 use crate::ui::rows::{Cell, Rows, Style, column};
@@ -79,11 +79,7 @@ impl Teller<'_> {
         }
         if let Some(place) = job.place {
             let queue = job.parent_queue.as_ref().or(job.queue.as_ref());
-            let within = match (job.one_queue_list, queue) {
-                (Some(true), Some(_)) => " of all queues, which the scheduler keeps in one list".to_owned(),
-                (_, Some(queue)) => format!(" in queue {queue}"),
-                (_, None) => String::new(),
-            };
+            let within = describe_list(job.one_queue_list, queue);
             let (at, of) = (ordinal(place.place), count(place.of, "pending job"));
             self.line(&format!("By priority it is {at} of {of}{within}."), out)?;
         }
