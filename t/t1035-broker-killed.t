@@ -122,7 +122,7 @@ test_expect_success COMMAND 'a push that is killed at twelve moments leaves the 
 		sleep $moment
 		kill -9 $push 2>/dev/null
 		wait $push
-		test $? -ne 137 || killed=$((kill_broker + 1))
+		test $? -ne 137 || killed=$((killed + 1))
 		print_limits >now && cat now && grep -q -x -e "\[2\]" -e "\[3\]" now || return 1
 		$PUSH -p large2 || return 1
 	done && echo "$killed of 12 were killed in the middle" && test $killed -ge 3
