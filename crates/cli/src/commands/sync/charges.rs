@@ -36,22 +36,18 @@ struct Stats {
     charges: Option<ChargeStats>,
 }
 
-/// Returns how jobs are charged. Returns `None` if neither the configuration nor the database says so, or if Flux does not report its
-/// configuration.
-pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharges>, Failure> {
-    let Some(Configuration { fairshare: Table { queues, charge_by } }) =
-        ask_flux(flux, "config.get", &json!({}))
-    else {
-        return Ok(None);
-    };
+/// Returns how jobs are charged. `has_charges` is true if the database has charges. Returns `None` if neither the configuration nor the
+/// database has them, or if Flux does not report its configuration.
+pub(super) fn ask(flux: &Flux, has_charges: bool) -> Option<ReportedCharges> {
+    let Configuration { fairshare: Table { queues, charge_by } } = ask_flux(flux, "config.get", &json!({}))?;
     let factor = |(queue, keys): (String, BTreeMap<String, Value>)| {
         let factor = keys.get("charge").and_then(Value::as_f64).filter(|factor| is_factor(*factor))?;
         Some((queue, factor))
     };
     let configured: BTreeMap<String, f64> = queues.into_iter().filter_map(factor).collect();
     let charge_by = charge_by.as_deref().and_then(ChargeBy::parse).unwrap_or_default();
-    if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges(fetch)? {
-        return Ok(None);
+    if configured.is_empty() && charge_by == ChargeBy::Sum && !has_charges {
+        return None;
     }
     // Jobs are charged for a part of the site's resources, so the rule "max" needs them.
     let totals = site_resources(flux);
@@ -68,10 +64,11 @@ pub(super) fn ask(flux: &Flux, fetch: &Fetch<'_>) -> Result<Option<ReportedCharg
     };
     let ChargeStats { changes, seen_since, .. } = stats.charges.unwrap_or_default();
     let changes = changes.into_iter().map(to_change).collect();
-    Ok(Some(ReportedCharges { configured, changes, seen_since, rule }))
+    Some(ReportedCharges { configured, changes, seen_since, rule })
 }
 
-fn has_charges(fetch: &Fetch<'_>) -> Result<bool, Failure> {
+/// Returns true if the database has charges.
+pub(super) fn has_charges(fetch: &Fetch<'_>) -> Result<bool, Failure> {
     let mut database = fetch.wait.open(fetch.found, Access::Read)?;
     let snapshot = database.snapshot().map_err(failure)?;
     let has = snapshot.has_charges().and_then(|has| Ok(has || snapshot.has_charge_rules()?));

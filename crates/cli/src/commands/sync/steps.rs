@@ -21,11 +21,11 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
     let mut done = Done::default();
     if args.stores_results() {
         let mut progress = Progress::start();
-        let (mut flux, mut reported) = (None, None);
+        let (mut flux, mut has_charges) = (None, false);
         let fetch = if args.includes(Step::Fetch) {
             let fetch = Fetch { found: args.database.found(), wait: args.wait, now: now(args.now) };
             let flux = flux.insert(Flux::connect(args.uri.as_deref()).map_err(failure)?);
-            reported = charges::ask(flux, &fetch)?;
+            has_charges = charges::has_charges(&fetch)?;
             Some(fetch.begin(flux, &mut progress)?)
         } else {
             None
@@ -39,7 +39,8 @@ pub(super) fn store_all(args: &Args, note: &mut dyn FnMut(String)) -> Result<Don
                 &mut progress,
             )?);
         }
-        if let Some(reported) = reported {
+        // The fetch before gave up if Flux does not answer.
+        if let Some(reported) = flux.as_ref().and_then(|flux| charges::ask(flux, has_charges)) {
             done.charges = snapshot.add_charges(&reported, now(args.now)).map_err(failure)?;
         }
         if args.includes(Step::Usage) {
