@@ -34,13 +34,15 @@
 //! | `testing/plugin` | the plugin with injected faults, for tests |
 //!
 //! # Where to start reading
-//! `crates/engine/src/engine/event.rs` and `effect.rs` next to it are the engine's inputs and outputs; `step.rs` lists how it continues
-//! work that does not fit into one call. In the engine's other modules:
+//! `crates/engine/src/engine/event.rs` and `effect.rs` next to it are the engine's inputs and outputs;
+//! `step.rs` lists how the engine continues work that does not fit into one call. In the engine's other
+//! modules:
 //! - `limits/job.rs`: the amounts with which a job counts; `limits/release.rs`: the rule by which held jobs are
 //!   released;
 //! - `priority/explanation.rs`: how a priority is computed;
 //! - `engine/mod.rs`: the events, the parts of the engine, and how work continues; `engine/release.rs`: the release scan;
-//! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how priorities follow;
+//! - `standing/mod.rs`: how usage accrues while jobs run; `engine/refresh/mod.rs`: how the priorities of
+//!   pending jobs are updated;
 //! - `engine/keepers.rs`: dependencies of other plugins; `engine/hold.rs`: how limits hold jobs;
 //! - `engine/answers/mod.rs`: the answers, each described once.
 //!
@@ -49,12 +51,13 @@
 //! `plugin/snapshot/mod.rs` saves the snapshot. The documentation of the crate `fairshare` explains the ranking policies.
 //!
 //! # Where to add
-//! - a field of associations, queues, banks, projects or weights: the record in `crates/protocol/src/records/`, from
-//!   which reading, snapshot, query and database follow, and the matching type of the engine in
-//!   `crates/engine/src/accounts/`;
-//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`, of `counters` if it holds
-//!   jobs until there is headroom, and of `per_job` if it rejects a job that is too large; a kind of limit scope, or a measure that limits
-//!   over scopes count: a row of `limits/scope_rows.rs`;
+//! - a field of associations, queues, banks, projects or weights: the record in
+//!   `crates/protocol/src/records/`, by which the field is read, saved, shown and fetched from the database,
+//!   and the matching type of the engine in `crates/engine/src/accounts/`;
+//! - a limit whose cap is in the records of associations or queues: a row of `RULES` in `limits/table.rs`.
+//!   The row is one of `counters` if the limit holds jobs until there is headroom, and one of `per_job` if it
+//!   rejects a job that is too large. A kind of limit scope, or a measure that limits over scopes count: a
+//!   row of `limits/scope_rows.rs`;
 //! - a factor: a row of `FACTORS` in `priority/factor.rs`, computed from `Subject`;
 //! - a field of an answer: the answer's type in `engine/answers/`, which the engine fills, the plugin sends, and the command reads;
 //! - an RPC method: a file in `plugin/methods/`, and a row of `METHODS` in `plugin/methods.rs` with the role that may call it;
@@ -64,9 +67,10 @@
 //! - a command: a file in `crates/cli/src/commands/`, and a row of `Command` in `mod.rs` there;
 //! - a page for a browser: its content, put into the frame of `crates/cli/src/html/page/mod.rs`.
 //!
-//! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor: `a_ninth_limit_is_a_row`,
-//! `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new
-//! factor cannot break that promise.
+//! Three tests in `engine/tests/tables.rs` show that a row is enough for a limit and for a factor:
+//! `a_ninth_limit_is_a_row`, `a_limit_on_a_single_job_is_a_row` and `a_fifth_factor_is_a_row` build an engine
+//! with one more row. `a_new_factor_keeps_the_guarantee_of_max_wait_behind` shows that a new factor cannot
+//! break the guarantee of `max-wait-behind`.
 //!
 //! # Architecture invariants
 //! - The core (`fairshare`, `engine`) does no I/O, reads no clock, has no `unsafe` code and does not panic. Time, ids and text are
@@ -76,10 +80,11 @@
 //!   The engine notes the ids in `engine/due.rs` and continues in a later turn.
 //! - While Flux passes a new configuration to its plugins, the plugin calls Flux about no job: Flux would lose its position in its
 //!   list of plugins and start again with the first.
-//! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which subtracts its old footprint and adds
-//!   the new one. Nothing is counted by how often a callback ran.
+//! - Counters are a function of the live jobs: a job changes only through `Ledger::change`, which subtracts
+//!   its old footprint and adds the new footprint. No counter depends on how often a callback ran.
 //! - No magic values: a job without an association is `None`, and a limit is a number and nothing else.
-//! - The sender of a request is the user that Flux names (`jobtap::Caller`), never one that the payload names.
+//! - The sender of a request is the user that Flux names (`jobtap::Caller`), never a user that the payload
+//!   names.
 //! - `jobtap` contains no term of fair-share, the core no term of Flux's C interface. Only `plugin` uses both. `testing/embedded`
 //!   uses the .so alone.
 //! - The .so has no statics and no thread-locals of its own: all state belongs to the plugin handle and is freed with it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Uses the addresses that C stores in the way C uses them, as tests for Miri, which finds errors that an ordinary run
-//! cannot show (`cargo +nightly miri test -p mf-priority --lib miri_`). Without Miri this module is only compiled:
-//! linking it requires Flux's functions, which the tests never call.
+//! Tests for Miri, which use the addresses that C stores in the same way as C. Miri finds errors that an
+//! ordinary run cannot show (`cargo +nightly miri test -p mf-priority --lib miri_`). Without Miri this module
+//! is only compiled: linking it requires Flux's functions, which the tests never call.
 
 #![cfg_attr(not(miri), allow(dead_code))]
 

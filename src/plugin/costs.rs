@@ -94,8 +94,8 @@ impl Costs {
         self.step.set(step);
     }
 
-    /// Runs `answer`, a request of a push. Adds its time to the push, and to the refresh if one continues during the
-    /// request.
+    /// Runs `answer`, which answers a request of a push. Adds its time to the push, and to the refresh if one
+    /// continues during the request.
     pub fn time_push(
         &self,
         host: Host<'_, MfPriority>,
@@ -115,7 +115,7 @@ impl Costs {
         reply
     }
 
-    /// Runs `work`. Adds its time to the refresh, if one continues during `work`.
+    /// Runs `work`. If a refresh goes on during `work`, adds the time of `work` to the cost of the refresh.
     pub fn time_refresh<R>(
         &self,
         host: Host<'_, MfPriority>,

@@ -64,7 +64,8 @@ impl Callback<'_> {
         self.plugin.handle_event(self.host, Some(self.args), event)
     }
 
-    /// Compares the priority of the job in Flux with the posted one: see [`OtherPlugins::compare`](super::overruled::OtherPlugins::compare).
+    /// Compares the priority of the job in Flux with the posted priority: see
+    /// [`OtherPlugins::compare`](super::overruled::OtherPlugins::compare).
     fn compare_priority(&self, is_answer: bool) {
         let Ok((in_flux, _)) = self.args.priority_and_state() else { return };
         let Ok(job) = self.args.id().map(JobId) else { return };

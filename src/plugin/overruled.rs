@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Detects that another plugin decides the priorities. Flux takes the last of several answers to `job.priority.get`.
 //!
-//! Flux lets several priority plugins be loaded, and reports that to none of them. So the plugin compares the priority
-//! that a job has in Flux with the priority that the plugin posted.
+//! Flux accepts several priority plugins, and does not report this to the plugins. So the plugin compares the
+//! priority that a job has in Flux with the priority that the plugin posted.
 
 use crate::jobtap::LogLevel;
 use fairshare_engine::engine::answers::Overruled;
@@ -12,7 +12,7 @@ use std::cell::Cell;
 /// Flux's priorities of jobs with urgency 0 and with the highest urgency. Flux asks no plugin for these.
 const SPECIAL: [i64; 2] = [0, 4_294_967_295];
 
-/// The job that shows that another priority plugin decides; empty if none is known.
+/// The job that shows that another priority plugin decides priorities; empty if no such job is known.
 #[derive(Default)]
 pub(super) struct OtherPlugins(Cell<Option<Overruled>>);
 
@@ -22,9 +22,10 @@ impl OtherPlugins {
         self.0.get()
     }
 
-    /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log if another
-    /// plugin begins or ceases to decide. If `is_answer` is true, Flux has just taken the priority from the answers of
-    /// the plugins. Only then do equal priorities show that no other plugin decides.
+    /// Compares the priority of `job` in Flux with the posted priority, at `now`. Returns a text for the log
+    /// if another plugin begins or ceases to decide priorities. If `is_answer` is true, Flux has just taken
+    /// the priority from the answers of the plugins. Only then do equal priorities show that no other plugin
+    /// decides.
     pub fn compare(
         &self,
         job: JobId,

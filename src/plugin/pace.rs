@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and all guests
-//! together have another. A guest whose bucket is empty waits in a FIFO. The wait slows down a client that sends the
-//! next request after each answer; a refusal would make it retry at once.
+//! Limits how much of the job manager's time the requests of guests take. Each guest has a token bucket, and
+//! all guests share a further bucket. A guest whose bucket is empty waits in a FIFO. The wait slows down a
+//! client that sends the next request after each answer; a refusal would make it retry at once.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -84,7 +84,7 @@ impl<T> Pace<T> {
         Verdict::Later
     }
 
-    /// Subtracts the time of an answer from the guest's bucket and from the shared one.
+    /// Subtracts the time of an answer from the guest's bucket and from the shared bucket.
     pub fn charge(&mut self, user: u32, now: f64, seconds: f64) {
         self.refill(now);
         let full_bucket = Bucket { rate: OWN_RATE, seconds: FULL_SECONDS, filled_at: now };
@@ -127,7 +127,8 @@ impl<T> Pace<T> {
         self.parked.push((guest, item));
     }
 
-    /// Puts the parked requests of guests before all delayed ones, and returns those of owners.
+    /// Puts the parked requests of guests before all delayed requests, and returns the parked requests of
+    /// owners.
     pub fn unpark(&mut self) -> Vec<T> {
         let parked = std::mem::take(&mut self.parked).into_iter();
         let (guests, owners): (Vec<_>, Vec<_>) = parked.partition(|(guest, _)| guest.is_some());
@@ -141,7 +142,7 @@ impl<T> Pace<T> {
         self.fifo.len() + self.parked.len()
     }
 
-    /// Refills all buckets, and drops those that are full.
+    /// Refills all buckets, and drops full buckets.
     fn refill(&mut self, now: f64) {
         self.shared.refill(now);
         self.buckets.retain(|_, bucket| {
@@ -150,7 +151,7 @@ impl<T> Pace<T> {
         });
     }
 
-    /// Returns the seconds until the guest's bucket and the shared one both have time.
+    /// Returns the seconds until the guest's bucket and the shared bucket both have time.
     fn seconds_to_turn(&self, user: u32) -> f64 {
         self.buckets.get(&user).map_or(0.0, Bucket::seconds_to_credit).max(self.shared.seconds_to_credit())
     }

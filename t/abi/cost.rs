@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Measures the heap per live job and per association, the time of a reprioritize that changes nothing, and the time and peak memory of a
-//! query. The first three are also measured for a plugin that does nothing, and for flux-accounting's plugin (`UPSTREAM_PLUGIN`).
+//! Measures the heap per live job and per association, the time of a reprioritize that changes nothing, and
+//! the time and peak memory of a query. The heap and the reprioritize are also measured for a plugin that
+//! does nothing, and for flux-accounting's plugin (`UPSTREAM_PLUGIN`).
 //! Run by hand: `cargo test --test abi -- --ignored --nocapture cost`, with PLUGIN_UNDER_TEST a release build.
 
 use std::path::{Path, PathBuf};
@@ -93,7 +94,8 @@ fn of_one() {
     let submit = |count: usize| {
         let jobs: Vec<_> = (0..count)
             .map(|n| {
-                // The job names its bank and no project, so no plugin updates its jobspec. So only the memory of the plugins differs.
+                // The job names its bank and no project, so no plugin updates its jobspec. Only the memory of
+                // the plugins differs then.
                 job_in(10_000 + (n % users) as u32, "A", 4)
             })
             .collect();
@@ -115,7 +117,8 @@ fn of_one() {
     let jobs = allocated_bytes();
     let ids = site.host.jobs();
     assert_eq!(ids.len(), JOBS);
-    // The figure includes the memory of the host, which the plugin that does nothing shows by itself.
+    // The number includes the memory of the host. The measurement with the plugin that does nothing gives
+    // this memory alone.
     println!("cost: {} bytes per job, host's own included", (jobs - before) / JOBS as i64);
     let start = allocated_bytes();
     site.host.remove(SO).unwrap();

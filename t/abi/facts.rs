@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{SO, Site, job};
 
-/// Returns the totals of running jobs in the answer to "check" (jobs, jobs with an unread R, nodes, cores, GPUs), and that part of the answer.
+/// Returns the totals of running jobs in the answer to "check" (jobs, jobs with an unread R, nodes, cores,
+/// GPUs), and the part of the answer that has these totals.
 fn read_running_totals(site: &Site) -> ([u64; 5], Value) {
     let running = site.check()["running"].take();
     (["jobs", "unread", "nodes", "cores", "gpus"].map(|key| running[key].as_u64().unwrap()), running)
@@ -42,7 +43,8 @@ fn the_data_of_r_survive_reload_and_restart() {
     assert_eq!(read_running_totals(&site).0, [0; 5]);
 }
 
-/// Calls the plugin about the start of a job with `r`. Returns the totals of running jobs, that part of the answer, and the logged errors.
+/// Calls the plugin about the start of a job with `r`. Returns the totals of running jobs, the part of the
+/// answer that has these totals, and the logged errors.
 fn start_with_r(site: &Site, id: u64, r: &Value) -> ([u64; 5], Value, Vec<String>) {
     site.errors();
     let input = json!({"id": id, "userid": 5002, "urgency": 16, "state": 16, "priority": 1, "t_submit": 1.5,

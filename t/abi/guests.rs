@@ -26,7 +26,8 @@ unsafe extern "C" fn with_whoami(plugin: *mut c_void) -> c_int {
     unsafe { init_with::<MfPriority>(plugin, methods) }
 }
 
-/// The plugin is linked into this program, so its panic hook would apply to all tests of a process.
+/// The plugin is linked into this program, so its panic hook would apply to all tests of this process. The
+/// test therefore runs in a process of its own.
 #[test]
 fn a_method_for_guests_is_a_row() {
     let this = std::env::current_exe().unwrap();

@@ -94,7 +94,8 @@ fn set(document: &mut Value, path: &str, value: Value) {
     *document.pointer_mut(path).unwrap_or_else(|| panic!("{path} is there")) = value;
 }
 
-/// Returns values of all JSON types, numbers at the limits of their ranges, a long text and a deeply nested value. Jansson accepts no NUL.
+/// Returns values of all JSON types, numbers at the limits of their ranges, a long text and a deeply nested
+/// value. No text contains NUL, because jansson accepts none.
 fn unusual_values() -> Vec<Value> {
     let deep = (0..1500).fold(json!(1), |inner, level| match level % 2 {
         0 => json!([inner]),
@@ -182,7 +183,8 @@ fn query_counters(site: &Site) -> Value {
     query
 }
 
-/// Calls the callbacks of a job's whole life with `input`, and then those of its end with valid arguments.
+/// Calls the callbacks of a job's whole life with `input`, and then the callbacks of its end with valid
+/// arguments.
 fn call_all_topics(site: &Site, input: &Value) {
     for topic in TOPICS {
         call(site, topic, 4711, Some(input));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The real .so in the embedded job manager, which makes all calls that a broker can make through the C interface.
 //!
-//! `built::plugin` returns the .so. Some tests run in a process of their own. They get the paths in `PLUGIN_UNDER_TEST` and
-//! `FAULTY_UNDER_TEST`, because cargo would take longer than the test. Each test loads its own copy of the .so, because the dynamic linker
-//! maps a file only once.
+//! `built::plugin` returns the .so. Some tests run in a process of their own. Such a process gets the paths
+//! in `PLUGIN_UNDER_TEST` and `FAULTY_UNDER_TEST`, because a call of cargo would take longer than the test.
+//! Each test loads its own copy of the .so, because the dynamic linker maps a file only once.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -150,7 +150,7 @@ fn admins_may_read_all_data_of_the_owner() {
     assert!(ask("jobs", json!({"user": 5002}), admin)["jobs"].is_array());
 }
 
-/// In private mode, the answer about a job of another user must be that about an unknown id.
+/// In private mode, the answer about a job of another user must equal the answer about an unknown id.
 #[test]
 fn in_private_mode_a_job_of_another_user_looks_like_no_job() {
     for is_private in [false, true] {

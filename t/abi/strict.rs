@@ -134,8 +134,8 @@ fn a_job_whose_urgency_rises_too_late_is_held_in_its_own_callback() {
     site.check();
 }
 
-/// Flux stores one update at a time, and posts it to the job of the next callback that returns. That may be another job than the one that the
-/// update is for.
+/// Flux stores one update at a time, and posts it to the job whose callback returns next. This job may differ
+/// from the job that the plugin wants to update.
 #[test]
 fn the_bank_of_a_job_goes_to_no_job_released_in_its_callback() {
     let site = Site::without_data();

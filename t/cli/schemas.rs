@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::RunResult;
 
-/// Checks the output of a run with `--json`. Runs that failed or were not to print a document have none.
+/// Checks the output of a run with `--json`. Skips runs that failed, and runs without a document.
 pub fn check(command: &Command, ran: &RunResult) {
     let arguments: Vec<_> = command.get_args().map(|argument| argument.to_string_lossy()).collect();
     if ran.status > 1 || ran.out.is_empty() || !arguments.iter().any(|argument| argument == "--json") {

@@ -264,7 +264,7 @@ pub(crate) fn trees() -> Vec<(String, Tree)> {
     flux.chain(slurm).chain(pbs).collect()
 }
 
-/// Returns the tables of OpenPBS with their trees.
+/// Reads the tables that OpenPBS printed. Returns the name, the table and the tree of each.
 pub(crate) fn pbs_trees() -> Vec<(String, Value, Tree)> {
     let with_tree = |(name, table): (String, Value)| {
         let explicit: Vec<&str> =

@@ -99,7 +99,8 @@ fn parse_idset(value: &Value) -> Option<BTreeSet<u32>> {
     Some(ids)
 }
 
-/// Returns the numbers of nodes, cores and GPUs of an R, or `None` if the R is invalid. It counts id by id, unlike the plugin.
+/// Returns the numbers of nodes, cores and GPUs of an R, or `None` if the R is invalid. This function counts
+/// id by id, unlike the plugin.
 fn count_resources(r: &Value) -> Option<(u64, u64, u64)> {
     let (mut ranks, mut cores, mut gpus) = (BTreeSet::new(), 0, 0);
     if r["version"].as_i64()? != 1 {

@@ -77,7 +77,7 @@ fn run_input(pair: &mut Option<(Site, Site)>, in_force: &mut usize, input: &[u8]
     };
     let mut before = configured_data(&site);
     while !choices.is_over() {
-        // The number is usually that of the open push.
+        // Usually the request names the open push.
         let number = match (choices.below(5), &open) {
             (0, _) => choices.pick(&[0, 1, latest.wrapping_sub(1), latest + 1, u64::MAX]),
             (_, Some(open)) => open.number,

@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Replaces the file `path` by `text`. A symbolic link at `path` is replaced, not followed. The new file has the permissions
-/// `mode`, or those that the umask leaves.
+/// Replaces the file `path` by `text`. A symbolic link at `path` is replaced, not followed. The new file has
+/// the permissions `mode`. Without `mode`, the umask determines the permissions.
 pub(super) fn replace(path: &Path, text: &[u8], mode: Option<u32>) -> io::Result<()> {
     let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString, c_char};
 
 use super::Flux;
 
-/// Buffer size for the longest form, which is words.
+/// Buffer size for a job id in its longest form, words.
 const LONGEST: usize = 256;
 
 impl Flux {

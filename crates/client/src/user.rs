@@ -24,14 +24,15 @@ pub fn user_id(name: &str) -> Option<u32> {
     let name = CString::new(name).ok()?;
     look_up(
         |entry, buffer, length, found| {
-            // SAFETY: as for getpwuid_r; the name is a C string that outlives the call.
+            // SAFETY: as for getpwuid_r above. The name is a C string that outlives the call.
             unsafe { libc::getpwnam_r(name.as_ptr(), entry, buffer, length, found) }
         },
         |entry| entry.pw_uid,
     )
 }
 
-/// Calls a reentrant lookup with a buffer that grows as needed, and reads the entry.
+/// Calls `ask`, a reentrant lookup, with a buffer that grows as needed. Returns the value that `read` takes
+/// from the found entry.
 fn look_up<T>(
     ask: impl Fn(*mut libc::passwd, *mut c_char, usize, *mut *mut libc::passwd) -> i32,
     read: impl Fn(&libc::passwd) -> T,

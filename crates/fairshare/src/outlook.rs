@@ -5,15 +5,15 @@ use std::cmp::Ordering;
 
 use super::{Comparison, Level, NodeId, Ranking, Shares};
 
-/// Two changes, each of which would put the association that is behind before the other, if the rest of the site does
-/// not change.
+/// Two changes, of shares and of usage. Each alone would put the association that is behind ahead of the
+/// other association, if the rest of the site does not change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Overtake {
     /// The node of [`Comparison::decisive`] that would have to change.
     pub node: NodeId,
     /// The fewest shares that suffice; `None` if no number does.
     pub shares: Option<u64>,
-    /// The usage must be below this; `None` if the node has no usage or no shares.
+    /// The usage below which the node goes ahead; `None` if the node has no usage or no shares.
     pub usage: Option<f64>,
 }
 
@@ -68,8 +68,8 @@ impl Level {
     }
 }
 
-/// Returns the changes that put `low` before `high`, or `None` if a level has no number of shares. Both are compared
-/// by shares / usage, so common divisors cancel.
+/// Returns the changes that put `low` before `high`, or `None` if a level has no number of shares. Both
+/// levels are compared by shares / usage, so common divisors cancel.
 fn find_overtake(low: &Level, high: &Level) -> Option<Overtake> {
     let (Shares::Count(own), Shares::Count(more)) = (low.detail.shares, high.detail.shares) else {
         return None;

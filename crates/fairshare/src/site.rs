@@ -40,8 +40,9 @@ pub struct Association {
     pub bank: String,
     /// Relative to the siblings in the same bank, including its sub-banks.
     pub shares: Shares,
-    /// The usage, 0 or more, in node-seconds unless resources have weights. `None` means that no usage was recorded. It
-    /// counts as 0, except under `pbs`, where it counts as [`super::Options::pbs_min_usage`].
+    /// The usage, 0 or more, in node-seconds unless resources have weights. `None` means that no usage was
+    /// recorded. A missing usage counts as 0, except under `pbs`, where it counts as
+    /// [`super::Options::pbs_min_usage`].
     pub usage: Option<f64>,
     /// False for an inactive association, which gets no rank; [`super::InactiveUsage`] selects whether its usage
     /// counts.

@@ -87,7 +87,7 @@ fn flux_example() -> Tree {
 fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
     let tree = flux_example();
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
-    // With as many decimals as the document shows.
+    // The values are compared with as many decimals as the document shows.
     let assert_printed = |value: f64, printed: &str| {
         let decimals = printed.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         assert_eq!(format!("{value:.decimals$}"), printed);
@@ -99,7 +99,7 @@ fn weighted_walk_gives_the_numbers_of_flux_accountings_example() {
         ("leaf.2.1", "account2", "1.25", "0.714286"),
         ("leaf.2.2", "account2", "0.333333", "0.571429"),
         ("leaf.3.2", "account3", "0.0909091", "0.857143"),
-        // 1.84467e+19, which the document truncates.
+        // The document shows this value as 1.84467e+19.
         ("leaf.3.1", "account3", "18446744073709551616", "1.0"),
     ];
     for (user, bank, weight, fairshare) in rows {
@@ -139,7 +139,7 @@ fn pbs_gives_the_numbers_of_the_example_in_pp_718() {
     let suzy = ranking.detail(&tree, leaf("Suzy", "group2")).pbs.expect("pbs");
     assert_eq!(format!("{:.2} {:.1}", suzy.fairshare_perc, suzy.fairshare_tree_usage), "0.36 0.5");
     assert_eq!(format!("{:.3}", suzy.fairshare_factor), "0.382");
-    // As pbsfs prints it, with the minimum usage of 1.
+    // These are the values that pbsfs prints with the minimum usage of 1.
     let ranking = tree.rank(Policy::Pbs, &Options::default()).expect("a ranking");
     let scott = ranking.detail(&tree, leaf("Scott", "group2"));
     assert_eq!(format!("{:.6}", scott.effective_usage), "0.832973");
@@ -239,8 +239,8 @@ fn options_are_set_by_name_and_invalid_values_rejected() {
     }
 }
 
-/// Under `weighted-walk` the user is ranked before the equal bank; under `fair-tree` the first user of the bank
-/// shares the rank.
+/// A user and a bank are equal. Under `weighted-walk`, the user is ranked before the bank. Under `fair-tree`,
+/// the first user of the bank has the same rank as the user.
 #[test]
 fn each_policy_ranks_a_user_equal_to_a_bank_by_its_own_rule() {
     let tree = make_tree(
@@ -259,7 +259,8 @@ fn each_policy_ranks_a_user_equal_to_a_bank_by_its_own_rule() {
     assert_ranks(&tree, Policy::FairTree, &options, &fair);
 }
 
-/// Equal banks are merged by Slurm's documentation and visited in list order by Slurm's program.
+/// By Slurm's documentation, the users of equal banks are ranked together. Slurm's program visits equal banks
+/// in the order of its list.
 #[test]
 fn equal_banks_are_merged_or_visited_in_list_order() {
     let banks = |first, second| format!("root - 1\n{first} root 1\n{second} root 1");
@@ -276,10 +277,11 @@ fn equal_banks_are_merged_or_visited_in_list_order() {
     assert_ranks(&make_tree(&banks("b", "a"), users), Policy::FairTree, &program, &b_first);
 }
 
-/// Weights within flux-accounting's tolerance are tied, and users still come before banks.
+/// Weights that differ by less than flux-accounting's tolerance are tied, and users still come before banks.
 #[test]
 fn weights_within_the_tolerance_are_tied() {
-    // u and b have equal quotients, but the weight of b is larger by one bit. b still comes after the user.
+    // u and b have equal quotients, but the weight of b is larger by one bit. User u must still come before
+    // bank b.
     let tree = make_tree("root - 1\nb root 5", "u root 1 2\nv root 1 3\nw b 1 10");
     let ranking = tree.rank(Policy::WeightedWalk, &Options::default()).expect("a ranking");
     let weight = |node: Option<NodeId>| ranking.value(&tree, node.expect("node")).expect("weight");

@@ -19,9 +19,9 @@ pub struct Level {
     /// Sum of [`NodeDetail::usage`] of the siblings, this node included. Under `fair-tree` it includes the own usage
     /// of the bank above, because Slurm's rule divides by that.
     pub sibling_usage: f64,
-    /// The node's contribution to the usage of the bank above, and the sum of the contributions of all siblings. They
-    /// equal the usage in [`Level::detail`] and [`Level::sibling_usage`], except under `pbs`: there both exclude the
-    /// minimum usage, which is not added to banks.
+    /// The usage that the node adds to the bank above, and the sum of the usages that all siblings add. Under
+    /// `pbs`, both exclude the minimum usage, which is not added to banks. Under the other policies they
+    /// equal the usage in [`Level::detail`] and [`Level::sibling_usage`].
     pub counted: (f64, f64),
     /// The value that siblings are compared by, larger is better: weight, level fair-share, or the fair-share of a
     /// formula policy. `None` for the root and for an inactive association.

@@ -57,7 +57,7 @@ pub struct Field {
     pub key: &'static str,
     /// The type of the value.
     pub kind: Kind,
-    /// The column; `None` if the database has none for the field.
+    /// The column; `None` if the database has no column for the field.
     pub column: Option<&'static str>,
     /// The SQL literal for databases without the column; `None` if the column must exist.
     pub substitute: Option<&'static str>,
@@ -83,7 +83,7 @@ pub type Fault = (&'static str, String);
 
 /// A type of record: its array, table and fields, and its conversion for the engine.
 pub trait Record: Sized {
-    /// The type of the engine.
+    /// The engine's type for the record.
     type Accepted;
     /// The array of a push.
     const ARRAY: &'static str;
@@ -91,7 +91,7 @@ pub trait Record: Sized {
     const TABLE: &'static str;
     /// The fields that a record must have.
     const FIELDS: &'static [Field];
-    /// The fields that a record may lack.
+    /// The optional fields of a record.
     const OPTIONAL: &'static [Field] = &[];
     /// The keys that identify a record, each with its word for messages.
     const KEYS: &'static [(&'static str, &'static str)];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Shared names. The associations of a site have few different banks and lists, and each is stored once.
+//! Stores each name and each list of a push once, because the associations of a site have few different banks
+//! and lists.
 
 use fairshare_engine::ids::{BankName, ProjectName, QueueName};
 use std::collections::BTreeMap;

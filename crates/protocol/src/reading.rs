@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Reads arrays of records, and reports which record and key is invalid.
 //!
-//! An array is first parsed into typed records. Only if that fails, it is parsed again value by value, to find the invalid record
-//! and key.
+//! An array is first parsed into typed records. If that fails, the array is parsed again value by value, to
+//! find the invalid record and key.
 
 use crate::field::{Field, Record};
 use crate::interner::Interner;
@@ -73,7 +73,8 @@ impl Reader {
         self.read.get(array).copied().unwrap_or_default()
     }
 
-    /// Converts the records of an array. Counts all of them, and warns of those that no job can match. Returns the first fault.
+    /// Converts the records of an array. Counts all of them, and warns of records that no job can match.
+    /// Returns the first fault.
     pub fn accept<R: Record>(&mut self, wires: Vec<Object<R>>) -> Result<Vec<R::Accepted>, WireError> {
         let first = self.records_read(R::ARRAY);
         let mut records = Vec::with_capacity(wires.len());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Reads the requests of methods that bring no data. The sender is not in the payload.
+//! Reads the requests of methods that push no data. The sender is not in the payload.
 
 use crate::value::{Members, describe};
 use crate::wire::{WireError, object};
@@ -82,28 +82,28 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Reads `associations` or `usages`.
+/// Reads a request `associations` or `usages`.
 pub fn read_page(payload: Option<&str>) -> Result<PageWanted, WireError> {
     let request = Request::parse(payload)?;
     let (after, user) = (request.read_after_association()?, request.read_user()?);
     Ok(PageWanted { after, user, most: request.read_limit(MAX_ROWS, MAX_ROWS)?, most_held: MAX_HELD })
 }
 
-/// Reads `tree`. Returns the place of the first leaf, and the maximum number of leaves.
+/// Reads a request `tree`. Returns the place of the first leaf, and the maximum number of leaves.
 pub fn read_tree_page(payload: Option<&str>) -> Result<(usize, usize), WireError> {
     let request = Request::parse(payload)?;
     let after = request.read_number("after", 0..=u32::MAX as usize)?;
     Ok((after.unwrap_or(0), request.read_limit(MAX_ROWS, MAX_ROWS)?))
 }
 
-/// Reads which jobs `priorities`, `hand_over` and `rest` are about.
+/// Reads the jobs in a request `priorities`, `hand_over` or `rest`.
 pub fn read_selection(payload: Option<&str>) -> Result<JobSelection, WireError> {
     let request = Request::parse(payload)?;
     let (ids, after) = (request.read_ids(MAX_ROWS)?, request.read_after_job()?);
     Ok(JobSelection { ids, after, most: request.read_limit(MAX_ROWS, MAX_ROWS)? })
 }
 
-/// Reads `jobs`.
+/// Reads a request `jobs`.
 pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
     let request = Request::parse(payload)?;
     Ok(JobsWanted {
@@ -116,7 +116,7 @@ pub fn read_jobs(payload: Option<&str>) -> Result<JobsWanted, WireError> {
     })
 }
 
-/// Reads `standing`. Returns true as second value if the sender asks for all users.
+/// Reads a request `standing`. The second value is true if the sender asks for all users.
 pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), WireError> {
     let request = Request::parse(payload)?;
     let wanted = StandingsWanted {
@@ -129,12 +129,12 @@ pub fn read_standings(payload: Option<&str>) -> Result<(StandingsWanted, bool), 
     Ok((wanted, request.read_flag("all")?))
 }
 
-/// Reads `stats`. Returns true if the sender asks for a recount.
+/// Reads a request `stats`. Returns true if the sender asks for a recount.
 pub fn read_stats(payload: Option<&str>) -> Result<bool, WireError> {
     Request::parse(payload)?.read_flag("check")
 }
 
-/// Reads `explain`. Returns the jobs to explain, each once.
+/// Reads a request `explain`. Returns the jobs to explain, each once.
 pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
     let expected = format!("an array of 1 to {MAX_EXPLAINED} job ids");
     let is_valid = |ids: &Vec<JobId>| (1..=MAX_EXPLAINED).contains(&ids.len());
@@ -144,7 +144,8 @@ pub fn read_explained(payload: Option<&str>) -> Result<Vec<JobId>, WireError> {
     Ok(ids.into_iter().filter(|id| seen.insert(*id)).collect())
 }
 
-/// Reads `check_job` without the jobspec. Returns the user, the urgency (by default that of `flux submit`) and the number of equal jobs.
+/// Reads a request `check_job` without the jobspec. Returns the user, the urgency and the number of equal
+/// jobs. The default urgency is the same as for `flux submit`.
 pub fn read_checked(payload: Option<&str>) -> Result<(Option<UserId>, i64, u64), WireError> {
     let request = Request::parse(payload)?;
     let range = 0..=URGENCY_EXPEDITE;

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-/// The unparsed members of an object. If a key is repeated, the last one counts.
+/// The unparsed members of an object. If a key is repeated, the last value counts.
 pub type Members<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
 /// Returns the members of `value`; `None` if it is not an object.

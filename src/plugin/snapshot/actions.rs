@@ -50,7 +50,7 @@ impl MfPriority {
     ) {
         let mut todo = VecDeque::from(self.update_snapshot(decide));
         while let Some(action) = todo.pop_front() {
-            // The actions that follow from an action precede the remaining ones.
+            // The actions that follow from an action precede the remaining actions.
             let next = self.carry_out_action(host, action);
             next.into_iter().rev().for_each(|action| todo.push_front(action));
         }

@@ -8,7 +8,7 @@ use super::super::{association, document, queue};
 /// A user whose association arrives with a later push.
 pub const LATE: u32 = 5009;
 
-/// Returns [`document`] with queue closed, and with user 5004, who may have one scheduled job.
+/// Returns [`document`] with the queue `closed`, and with user 5004, who may have one scheduled job.
 pub fn first_document() -> Value {
     let mut document = document();
     document["queues"].as_array_mut().unwrap().push(queue("closed", json!({})));

@@ -12,19 +12,19 @@ use serde_json::Value;
 
 use super::ops::{HOST_OPS, HostOps};
 
-/// `flux_plugin_t`, opaque.
+/// An opaque `flux_plugin_t`.
 #[repr(C)]
 pub(super) struct CPlugin {
     _opaque: [u8; 0],
 }
 
-/// `flux_plugin_arg_t`, opaque.
+/// An opaque `flux_plugin_arg_t`.
 #[repr(C)]
 pub(super) struct CArgs {
     _opaque: [u8; 0],
 }
 
-/// `flux_msg_t`, opaque.
+/// An opaque `flux_msg_t`.
 #[repr(C)]
 pub(super) struct CMsg {
     _opaque: [u8; 0],
@@ -126,7 +126,7 @@ impl Args {
         serde_json::from_str(&self.text(side)?).ok()
     }
 
-    /// Returns IN or OUT, as `side` says, as JSON text, or `None` if it was not set.
+    /// Returns one side (IN or OUT) as JSON text, or `None` if the side was not set.
     pub(super) fn text(&self, side: c_int) -> Option<String> {
         let mut text = std::ptr::null_mut();
         // SAFETY: `raw` is valid; on success `text` is a NUL-terminated string from malloc that we own.

@@ -8,7 +8,7 @@ use super::job::Errno;
 /// Destructor of one value.
 pub(super) type FreeFn = unsafe extern "C" fn(*mut c_void);
 
-/// A list of values, some with a key. They are destroyed in reverse order, as in Flux.
+/// A list of values, some with a key. The values are destroyed in reverse order, as in Flux.
 #[derive(Default)]
 pub struct Aux {
     items: Vec<Item>,

@@ -40,7 +40,7 @@ impl Host {
         plugin
     }
 
-    /// Resets the cursor, as counting the handlers of a topic does in Flux.
+    /// Resets the cursor. In Flux, counting the handlers of `topic` does this.
     pub(super) fn reset_cursor(&self, topic: &str) {
         if self.cursor.take().is_some() {
             self.report_violation(format!("{topic} while plugins are notified of the configuration"));

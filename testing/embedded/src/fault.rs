@@ -38,7 +38,7 @@ pub(super) extern "C" fn inject_fault(call: *const c_char) -> c_int {
     known.zip(host).and_then(|(known, host)| host.inject_fault(known)).unwrap_or(0)
 }
 
-/// A function of Flux that fails, and when.
+/// The function of Flux that fails, and which of its calls fail.
 #[derive(Clone, Debug)]
 pub struct Fault {
     /// The name of the function.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The KVS values of plugins. They outlive plugins and restarts.
+//! The KVS values of plugins, which outlive plugins and restarts.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A loaded plugin: its .so, its handlers and its values. Also loading with replay, and removal.
+//! A loaded plugin: its .so, its handlers and its values. This module also loads plugins with a replay, and
+//! removes plugins.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::ffi::{c_int, c_void};
@@ -18,7 +19,7 @@ use super::service::Service;
 /// Order in which a plugin gets the existing jobs at load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum LoadOrder {
-    /// No order; here by job id.
+    /// The plugin requests no order. This host then uses the order of job ids.
     #[default]
     None,
     State,

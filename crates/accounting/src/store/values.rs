@@ -86,7 +86,8 @@ impl<'a> Cells<'a, '_> {
         Some(format!("\"flux account {command}\" corrects it"))
     }
 
-    /// Returns the SQL statement that corrects the value if no command can: it removes a row without a name.
+    /// Returns an SQL statement that corrects the value, for a value that no command corrects. If the column
+    /// is a name, the statement removes the row.
     fn suggest_statement(&self, column: &str) -> Option<String> {
         let keys = ["username", "bank", "queue", "project", "factor", "key", "scope", "name"];
         let equals = |key: &&str| {

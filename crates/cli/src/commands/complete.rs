@@ -16,9 +16,9 @@ use crate::ui::words::{caller, user_or_id};
 use fairshare_client::Flux;
 use fairshare_engine::engine::answers::{AssociationStanding, Sibling, Standings};
 
-/// How long the command waits for the names.
+/// The longest time that the command waits for the names.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How many jobs are offered at most.
+/// The largest number of job ids that the command prints.
 const JOBS: usize = 2000;
 
 /// Print names for the completion scripts of shells
@@ -43,7 +43,8 @@ enum Kind {
     Subjects,
 }
 
-/// Prints nothing if the names do not arrive in time, because a shell can't show an error.
+/// Prints the completions of a word. Prints nothing if the names do not arrive in time, because a shell can't
+/// show an error.
 pub(super) fn run(args: &Args) -> Outcome {
     let (sender, receiver) = mpsc::channel();
     let kind = args.kind;
@@ -54,8 +55,8 @@ pub(super) fn run(args: &Args) -> Outcome {
     Ok(Answer::Yes)
 }
 
-/// Returns the completions of `word`: each is the text up to the last comma of `word`, followed by a name that starts with the text after
-/// the comma.
+/// Returns the completions of `word`. Each completion is the text up to the last comma of `word`, followed by
+/// a name. The name starts with the text of `word` after the comma.
 fn complete_word(word: &str, mut names: Vec<String>) -> Vec<String> {
     let (before, typed) = match word.rfind(',') {
         Some(comma) => word.split_at(comma + 1),
@@ -67,7 +68,8 @@ fn complete_word(word: &str, mut names: Vec<String>) -> Vec<String> {
     names.into_iter().filter(continues).map(|name| format!("{before}{name}")).collect()
 }
 
-/// Returns whether a shell takes the name as one word. Bash expands the words of a list, so a name such as `$(id)` would be run.
+/// Returns true if a shell takes the name as one word. Bash expands the words of a list, so bash would run a
+/// name such as `$(id)`.
 fn is_plain(name: &str) -> bool {
     !name.starts_with('-') && name.chars().all(|letter| letter.is_alphanumeric() || "_-.@+/".contains(letter))
 }
@@ -91,7 +93,7 @@ fn list_names(kind: Kind) -> Vec<String> {
                 Kind::Banks => names.extend(page.banks.into_iter().map(|bank| bank.name)),
                 _ => names.extend(page.leaves.into_iter().map(|leaf| leaf.name)),
             }),
-            // The site does not show its tree to users, or the plugin has none.
+            // The site does not show its tree to users, or the plugin has no tree.
             Err(_) => {
                 let answer = standing::fetch(&flux, &Map::new(), usize::MAX).unwrap_or_default();
                 let associations =

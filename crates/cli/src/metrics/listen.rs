@@ -69,7 +69,7 @@ pub(crate) fn serve(listener: &TcpListener, mut metrics: impl FnMut() -> Collect
     })
 }
 
-/// Returns whether an error of accept(2) concerns only one client.
+/// Returns true if an error of accept(2) concerns only one client.
 fn is_client_error(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted)
 }

@@ -23,7 +23,7 @@ pub(crate) struct Window {
 #[derive(Clone, Debug)]
 struct Observation {
     when: f64,
-    /// By bank, including the banks below it.
+    /// The state of each bank, including the banks below it.
     banks: BTreeMap<String, BankState>,
 }
 
@@ -42,7 +42,7 @@ struct BankState {
 pub(crate) struct BankShares {
     pub(crate) bank: String,
     pub(crate) promised: f64,
-    /// `None` without demand in the window.
+    /// `None` if the bank had no demand in the window.
     pub(crate) delivered: Option<f64>,
     /// The part of the window in which the bank had demand.
     pub(crate) demand: f64,
@@ -65,7 +65,8 @@ impl Window {
         if self.observations.back().is_some_and(|last| last.when > stats.heading.now) {
             self.observations.clear();
         }
-        // If requests come more often than this, the last observation is replaced.
+        // If the observation before the last is less than `finest` seconds old, the new observation replaces
+        // the last.
         let finest = self.seconds / MOST_OBSERVATIONS;
         if self.observations.iter().nth_back(1).is_some_and(|before| stats.heading.now - before.when < finest)
         {

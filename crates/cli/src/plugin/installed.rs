@@ -9,13 +9,15 @@ use fairshare_accounting::store::quote_for_shell;
 
 /// The file name of every multi-factor priority plugin.
 const NAME: &str = "mf_priority.so";
-/// The sample configuration below the prefix. The installation wrote into it how the plugin is loaded.
+/// The path of the sample configuration below the prefix. The installation writes into this file how Flux
+/// loads the plugin.
 const SAMPLE: &str = "share/flux-fairshare/flux-fairshare.toml";
 
-/// Returns the argument of "flux jobtap load". It is a path if flux-accounting's plugin, which has the same name, is installed too.
+/// Returns the argument of "flux jobtap load" for the plugin. The argument is a path if flux-accounting's
+/// plugin, which has the same file name, is installed too.
 fn plugin_to_load() -> String {
     let directories = command_directories();
-    // PREFIX/libexec/flux/cmd
+    // Commands are in PREFIX/libexec/flux/cmd.
     let prefixes = directories.iter().filter_map(|directory| directory.ancestors().nth(3));
     prefixes.filter_map(read_sample).next().unwrap_or_else(|| NAME.to_owned())
 }

@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use super::ask::{Refusal, ask};
 use fairshare_client::Flux;
 
-/// Fetches pages until there are at least `most` associations or no more pages, and joins them into one document.
+/// Fetches pages until `most` associations are fetched or no page is left, and joins the pages into one
+/// document. The result may have more than `most` associations, because pages are fetched whole.
 pub(crate) fn fetch(flux: &Flux, wanted: &Map<String, Value>, most: usize) -> Result<Value, Refusal> {
     let mut wanted = wanted.clone();
     wanted.insert("limit".to_owned(), json!(100));

@@ -8,7 +8,8 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::ui::figures::number;
 
-/// The data that `top` shows, from the plugin's last answers. Names that users chose are escaped when it is built.
+/// The data that `top` shows, from the plugin's last answers. Names that users chose are escaped when a
+/// snapshot is built.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Snapshot {
     /// Lines at the top, about the plugin's data and the jobs.
@@ -36,7 +37,7 @@ pub(crate) struct BankLine {
     pub(crate) share: f64,
     pub(crate) usage: f64,
     pub(crate) level_fs: Option<f64>,
-    /// Jobs, including those of the banks below; `None` if the caller may not see them.
+    /// Jobs, including jobs of the banks below; `None` if the caller may not see them.
     pub(crate) running: Option<u64>,
     pub(crate) pending: Option<u64>,
     pub(crate) held: Option<u64>,
@@ -87,7 +88,7 @@ impl TopPage {
         [(TopPage::Overview, "Banks"), (TopPage::Standings, "Standings"), (TopPage::Jobs, "Jobs")];
 }
 
-/// The action that a key asks for and that the model can't do itself.
+/// The action that a key asks for, if the model can't do the action itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Nothing,
@@ -122,7 +123,7 @@ pub(crate) struct Model {
     pub(crate) shown: Range<usize>,
     /// Whether the screen is printed once, so that no key has an effect.
     pub(crate) is_printed: bool,
-    /// The sentence that the plugin has not answered, while it does not answer.
+    /// While the plugin does not answer: a sentence that says so.
     pub(crate) silence: Option<String>,
 }
 
@@ -346,7 +347,7 @@ impl Model {
         }
     }
 
-    /// Turns to the page that is `by` pages further.
+    /// Shows the page that is `by` pages after this page.
     fn turn(&mut self, by: usize) {
         let next = (self.page_index() + by) % TopPage::ALL.len();
         self.page = TopPage::ALL.get(next).map_or(TopPage::Overview, |(page, _)| *page);

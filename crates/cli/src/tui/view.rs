@@ -200,10 +200,11 @@ pub(crate) fn height_of_banks(model: &Model, width: u16) -> u16 {
     u16::try_from(facts.len().min(2) + 1 + body).unwrap_or(u16::MAX)
 }
 
-/// The width from which the figures stand to the right of the banks, and their width then.
+/// If the screen has at least the first number of columns, the figures are to the right of the banks. The
+/// second number is the width of the figures there.
 const SIDE: (u16, u16) = (150, 44);
 
-/// The most rows of figures below the banks on a screen. A printed page has no other place for the rest.
+/// The most rows of figures below the banks on a screen. A printed page shows all figures.
 const MOST_FIGURES: usize = 7;
 
 /// Draws the banks, and below or beside them the held jobs by limit, and the time of refreshes and pushes.
@@ -255,7 +256,8 @@ fn list_pairs(title: &str, pairs: &[(String, String)], area: Rect, look: Termina
     lines
 }
 
-/// The title of the bars. They show the same numbers as other columns.
+/// The title of the column of bars. If this column is left out, the screen does not say so, because other
+/// columns show the same numbers.
 const BAR_TITLE: &str = "Used|Share";
 /// The greatest width of a bar, in cells.
 const WIDEST_BAR: usize = 60;
@@ -364,7 +366,7 @@ fn tabulate_jobs(model: &Model) -> (Vec<ScreenColumn>, Vec<ScreenRow>) {
     (columns, rows.collect())
 }
 
-/// Draws a table: leaves out columns until the others fit, and widens those with longer texts.
+/// Draws a table. Leaves out columns until the remaining columns fit, and widens columns with longer texts.
 fn draw_table(
     model: &mut Model,
     look: TerminalLook,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Suggests a known name that is similar to the typed name.
 
-/// The least similarity of a suggestion, from 0 to 1, as in clap. A short name with two swapped letters is less similar.
+/// The least similarity of a suggestion, from 0 to 1, as in clap. Names that differ by one slip are suggested
+/// too, because two swapped letters make short names less similar.
 const ALIKE: f64 = 0.7;
 
 /// Returns `; did you mean "..."?`, or an empty text if no known name is similar.

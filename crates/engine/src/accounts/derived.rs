@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! The fair-shares of associations, in a table that is parallel to the associations of the book.
 //!
-//! [`AssociationId`] is a dense index that is never reused, so the table needs no lookup by name. The fair-share of a removed association
-//! is kept for its live jobs.
+//! [`AssociationId`] is a dense index that is never reused, so the table needs no lookup by name. The
+//! fair-share of a removed association stays in the table, because its live jobs still need it.
 
 use super::AssociationId;
 use super::versions::{Epochs, Versioned};
@@ -12,7 +12,8 @@ use super::versions::{Epochs, Versioned};
 pub(super) struct FairShares(Vec<Versioned<f64>>);
 
 impl FairShares {
-    /// Returns the fair-share of association `id` in force, or the last one of a removed association. Returns `None` if it never had one.
+    /// Returns the fair-share of association `id`; for a removed association, its last fair-share in force.
+    /// Returns `None` if the association never had a fair-share in force.
     pub fn last_in_force(&self, epochs: &Epochs, id: AssociationId) -> Option<f64> {
         self.0.get(id.index())?.last_in_force(epochs).copied()
     }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The rules for the limits on running jobs. They define the time from which on a job counts.
+//! The rules that define when a job begins to count under the limits on running jobs.
 
 use crate::ids::QueueName;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// A rule that defines from when on a job counts under the limits on running jobs.
+/// A rule that defines when a job begins to count under the limits on running jobs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunningLimits {

@@ -14,7 +14,7 @@ pub(super) struct Epochs {
     current: u64,
     latest: u64,
     open: Option<u64>,
-    /// The epochs of aborted pushes, whose values never count.
+    /// The epochs of aborted pushes, whose values are never in force.
     aborted: BTreeSet<u64>,
 }
 
@@ -64,7 +64,8 @@ impl Epochs {
 /// A value with the version in force and the last pushed version.
 #[derive(Clone, Debug)]
 pub(super) struct Versioned<T> {
-    /// The version in force, with its epoch. A newer version in force may still be in `pushed`.
+    /// A value that was or is in force, with its epoch. After a commit, the value in force may be in `pushed`
+    /// until the next push.
     settled: Option<(u64, T)>,
     /// The epoch of the last push with the same value as `settled`; 0 if there is none.
     same: u64,

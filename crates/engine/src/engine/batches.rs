@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Limits on the work of one reactor turn and of one refresh, and on the number of subscriptions.
 
-/// The sizes of batches. No site has a reason to change them, so they are not settings. Tests use smaller batches.
+/// The sizes of batches. No site has a reason to change the sizes, so they are not settings. Tests use
+/// smaller batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Batches {
     /// The largest number of jobs in PRIORITY that get their first priority in Flux's loop. If there are more, the engine posts the
@@ -13,13 +14,15 @@ pub struct Batches {
     pub sought: usize,
     /// The number of jobs whose annotations one turn checks.
     pub annotated: usize,
-    /// The largest number of subscriptions. Flux takes 0.3 us to skip one in its list, so ending a subscription takes at most 150 us. With
-    /// 20,000 subscriptions, each end took 6 ms.
+    /// The largest number of subscriptions. Flux takes 0.3 us to skip a subscription in its list, so ending a
+    /// subscription takes at most 150 us. With 20,000 subscriptions, each end took 6 ms.
     pub subscribed: usize,
-    /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current priorities. Schedulers look
-    /// at fewer: Fluxion at 32 in a cycle by default (`queue-depth`, flux-config-sched-fluxion-qmanager(5)). Each post lengthens an
-    /// eventlog for good (K21): posting the order of all 20,000 jobs takes 5 to 8 times the posts (docs/evidence/posting.md). With
-    /// `interleave`, this many jobs of each association have turns.
+    /// Pending jobs at the head of each scheduler queue that a refresh keeps in the order of their current
+    /// priorities. Schedulers look at fewer: Fluxion at 32 in a cycle by default (`queue-depth`,
+    /// flux-config-sched-fluxion-qmanager(5)). Each post lengthens an eventlog permanently (K21): posting the
+    /// order of all 20,000 jobs takes 5 to 8 times as many posts (docs/evidence/posting.md). With
+    /// `interleave`, this is also the number of jobs of each association that have turns
+    /// (`refresh/turns.rs`).
     pub ordered: usize,
     /// The largest number of priorities that a refresh posts; the next refresh continues. Usually a refresh posts at most 800
     /// (docs/evidence/posting.md, "Growth of eventlogs").

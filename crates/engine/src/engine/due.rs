@@ -17,10 +17,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 pub(super) enum Scan {
     /// A scan of one association.
     One(AssociationId),
-    /// Scans of several associations, one after another. A scan decides nothing before the effects of the scan before it were carried
-    /// out.
+    /// Scans of several associations, one after another. Each scan begins after the effects of the previous
+    /// scan were carried out.
     Several(Vec<(AssociationId, Line)>),
-    /// Holds the replayed jobs of the association that carry no name of this plugin and exceed a limit.
+    /// Holds the replayed jobs of the association that exceed a limit and have no dependency of this plugin.
     HoldReplayed(AssociationId),
 }
 
@@ -29,9 +29,9 @@ pub(super) enum Scan {
 pub(super) enum Task {
     /// Ends the job, because it can never have a priority.
     End,
-    /// Adds the bank or project that the jobspec of a job with an association lacks.
+    /// Adds a missing bank or project to the jobspec of a job that has an association.
     CompleteJobspec,
-    /// Subscribes to a job that came to DEPEND without a name of this plugin.
+    /// Subscribes to a job that entered DEPEND without a dependency of this plugin.
     WatchBlocked,
 }
 
@@ -42,13 +42,13 @@ pub(super) struct Due {
     /// Jobs that wait for the record of the instance owner, each with the time when its wait began. A job ends if the record does not come
     /// in time.
     expected: BTreeMap<JobId, f64>,
-    /// Release scans for the end of this event, in the order in which they were called for.
+    /// Release scans for the end of this event, in the order in which they were noted.
     scans: VecDeque<Scan>,
     /// Release scans for the next reactor turn.
     later_scans: BTreeMap<AssociationId, Line>,
-    /// Whether a reprioritize ended the last push and no part of another push has come since.
+    /// True if a reprioritize ended the last push and no part of another push has come since.
     has_push_ended: bool,
-    /// Whether settings that all priorities depend on were replaced.
+    /// True if settings that all priorities depend on were replaced.
     has_new_terms: bool,
 }
 
@@ -102,8 +102,8 @@ impl Due {
         self.expected.entry(id).or_insert(now);
     }
 
-    /// Notes jobs for [`Task::End`] that have waited too long for the record of the instance owner. `is_over` returns true for the start of
-    /// a wait that is too long.
+    /// Notes jobs for [`Task::End`] that have waited too long for the record of the instance owner. `is_over`
+    /// gets the time when a wait began, and returns true if the wait is too long.
     pub fn end_expected(&mut self, is_over: impl Fn(f64) -> bool) {
         let over = self.expected.extract_if(.., |_, since| is_over(*since)).map(|(id, _)| id);
         self.jobs.entry(Task::End).or_default().extend(over);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Expirations that Flux changes without calling the plugin.
 //!
-//! If the time limit of the instance changes, Flux posts the event `resource-update` for each running job that has no time limit of its
-//! own. Flux reports the events of a job only to plugins that subscribed to the job. The engine subscribes to one of these jobs; when its
-//! event comes, the engine looks all of them up in later reactor turns. A lookup inside the callback would make Flux lose its position in
-//! its list of jobs.
+//! If the time limit of the instance changes, Flux posts the event `resource-update` for each running job
+//! that has no time limit of its own. Flux reports the events of a job only to plugins that subscribed to the
+//! job. The engine subscribes to one of these jobs. When the event of that job comes, the engine looks up all
+//! these jobs in later reactor turns. A lookup inside the callback would make Flux lose its position in its
+//! list of jobs.
 
 use super::{Effect, Timer};
 use crate::ids::JobId;

@@ -7,25 +7,27 @@ use std::collections::{BTreeMap, btree_map::Entry};
 #[derive(Clone, Debug)]
 pub(super) struct ForeignNames {
     names: BTreeMap<String, bool>,
-    /// The number of outstanding names. It is counted, because a job may have thousands of names and each removal needs the number.
+    /// The number of outstanding names. It is stored, because a job may have thousands of names and each
+    /// removal needs the number.
     outstanding: usize,
     /// Whether all names are known. If not, an unknown name may block the job.
     is_complete: bool,
 }
 
 impl ForeignNames {
-    /// Returns the names of a job in NEW: Flux reports each name that is added.
+    /// Returns an empty set of names for a job in NEW. The set is complete, because Flux reports each name
+    /// that is added.
     pub fn for_new_job() -> ForeignNames {
         ForeignNames { is_complete: true, ..ForeignNames::with_unknown_names() }
     }
 
-    /// Returns the names of a job that may have names from before the subscription.
+    /// Returns an empty set of names for a job that may have names from before the subscription.
     pub fn with_unknown_names() -> ForeignNames {
         ForeignNames { names: BTreeMap::new(), outstanding: 0, is_complete: false }
     }
 
-    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the job again: Flux's own plugins
-    /// add such names again at a restart, and Flux ignores them.
+    /// Notes that another plugin has added or removed a name. A name that was removed once never blocks the
+    /// job again: Flux's own plugins add such names again at a restart, and Flux ignores these additions.
     pub fn note_name(&mut self, name: &str, added: bool) {
         if !added {
             let was_outstanding = self.names.insert(name.to_owned(), false) == Some(true);
@@ -51,7 +53,8 @@ impl ForeignNames {
         self.outstanding
     }
 
-    /// Returns true if a name may block the job: a known one, or one that was added before the subscription.
+    /// Returns true if a name may block the job: a known name, or a name that was added before the
+    /// subscription.
     pub fn may_block_job(&self) -> bool {
         !(self.is_complete && self.has_no_outstanding_name())
     }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which queues the engine asks about, and which are scheduled together. The ledger has the stopped queues.
+//! Stores which queues the engine asks about, and which queues are scheduled together. The ledger has the
+//! stopped queues.
 //!
-//! A job in a stopped queue is not scheduled, so its reservation in RUN is suspended, and no scope keeps headroom for it. Flux calls no
-//! plugin when a queue is stopped or started: the plugin asks, as long as jobs are held or a queue is known to be stopped.
+//! A job in a stopped queue is not scheduled, so its reservation under limits on running jobs is suspended,
+//! and no scope reserves headroom for it. Flux calls no plugin when a queue is stopped or started. So the
+//! plugin asks for the states of queues while jobs are held or a queue is known to be stopped.
 //!
 //! The jobs of one **scheduler queue** form one order. A virtual queue (`[queues.NAME] parent = "P"`, RFC 33) is scheduled with its
 //! parent, and sched-simple keeps the jobs of all queues in one list (live 4 #2). Parents come from the configuration, and from the state
@@ -14,21 +16,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The largest number of queues that the engine asks about. Queue names come from Flux's configuration.
 const MOST_QUEUES: usize = 100;
-/// Seconds until the next question if no question was answered.
+/// Seconds until the engine asks again if it got no answer.
 pub(super) const UNANSWERED: f64 = 30.0;
 
 /// The known queues; `None` is the queue without a name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Queues {
-    /// Queues of jobs that came since the plugin was loaded.
+    /// The queues of all jobs since the plugin was loaded.
     seen: BTreeSet<Option<QueueName>>,
-    /// Whether a question or its timer is under way.
+    /// True while the engine waits for an answer, or for the timer of the next request.
     is_asking: bool,
-    /// Seconds until the first question.
+    /// Seconds until the first request.
     delay: f64,
     /// Queues of the configuration.
     configured: BTreeSet<QueueName>,
-    /// Whether a queue was seen that is not in the configuration and whose state the engine has not asked for.
+    /// True if `seen` has a queue that is not configured, and whose state the engine has not requested yet.
     has_unasked: bool,
     /// The parent of each virtual queue.
     parents: BTreeMap<QueueName, QueueName>,
@@ -47,7 +49,8 @@ impl Queues {
         }
     }
 
-    /// Returns the scheduler queue of a queue. `None`: the list of all jobs, or that of jobs without a queue.
+    /// Returns the scheduler queue of a queue. Returns `None` if there is one list of all jobs, and for jobs
+    /// without a queue.
     pub fn scheduler_queue<'a>(&'a self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
         let parent = || queue.map(|queue| self.parents.get(queue).unwrap_or(queue));
         if self.is_one_list == Some(true) { None } else { parent() }
@@ -63,28 +66,30 @@ impl Queues {
         self.parents.get(queue)
     }
 
-    /// Asks again after a panic lost the question or its timer. The delay bounds the rate of a timer that panics each time.
+    /// Makes the engine ask again after a panic, which may have lost the request or its timer. If each
+    /// request panics, the delay limits the number of panics.
     pub fn ask_again(&mut self) {
         (self.is_asking, self.delay) = (false, UNANSWERED);
     }
 
-    /// Returns true if a queue was seen whose state the engine has not asked for.
+    /// Returns true if a queue is not configured and the engine has not requested its state yet.
     pub fn has_unasked(&self) -> bool {
         self.has_unasked
     }
 
-    /// Returns true while a question or its timer is under way.
+    /// Returns true while the engine waits for an answer, or for the timer of the next request.
     pub fn is_asking(&self) -> bool {
         self.is_asking
     }
 
-    /// Begins to ask. Returns the seconds until the first question.
+    /// Begins to ask. Returns the seconds until the first request.
     pub fn begin_asking(&mut self) -> f64 {
         self.is_asking = true;
         std::mem::take(&mut self.delay)
     }
 
-    /// Returns the question about all queues, or ends the questions if `is_needed` is false.
+    /// Returns the request for the states of all queues. If `is_needed` is false, ends the requests and
+    /// returns `None`.
     pub fn make_question(&mut self, is_needed: bool) -> Option<Effect> {
         (self.is_asking, self.has_unasked) = (is_needed, false);
         is_needed.then(|| Effect::AskQueues(self.seen.iter().cloned().collect()))
@@ -95,7 +100,8 @@ impl Queues {
         self.configured = queues.collect();
     }
 
-    /// Stores the parents of these queues; `None` if the queue is not virtual. Returns the parents of all virtual queues if one changed.
+    /// Stores the parent of each queue, or `None` for a queue that is not virtual. Returns the parents of all
+    /// virtual queues if a parent changed.
     pub fn set_parents(
         &mut self,
         queues: impl Iterator<Item = (QueueName, Option<QueueName>)>,

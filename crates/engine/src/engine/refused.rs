@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Effects that Flux refused.
+//! Handles effects that Flux refused.
 
 use super::{Effect, Engine, Level, Refusal, keepers, priority_answers};
 use crate::limits::Grant;
@@ -25,7 +25,8 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to add dependency {name}"))
             }
-            // The job reserves headroom in RUN as if it would be scheduled. Most likely it has ended.
+            // Most likely the job has ended. If not, it reserves headroom of limits on running jobs, as if
+            // Flux would schedule it.
             Effect::AskUrgency(_) if why == Refusal::Absent => Vec::new(),
             Effect::AskUrgency(id) => {
                 let mut effects = log_refusal(format!("job {id}: failed to look up its urgency"));
@@ -51,7 +52,7 @@ impl Engine {
                 }
                 log_refusal(format!("job {id}: failed to subscribe to its events"))
             }
-            // Either the name is gone, or the job has left DEPEND: this name does not hold it.
+            // Either the name is gone, or the job has left DEPEND: this name does not hold the job.
             Effect::RemoveDependency(..) if matches!(why, Refusal::Absent | Refusal::TooLate) => Vec::new(),
             Effect::RemoveDependency(id, name) => {
                 self.shared.ledger.change(id, |job| {

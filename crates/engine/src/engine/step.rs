@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Steps with which the engine continues its own work. A step is carried out after the effects before it, and is no event.
+//! Steps with which the engine continues its own work. A step is carried out after the effects before it, and
+//! is not an event.
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
@@ -8,7 +9,7 @@ use crate::limits::ScanCursor;
 /// The continuation of an effect [`Then`](super::Effect::Then).
 #[derive(Clone, Debug)]
 pub enum Step {
-    /// A release scan continues: its effects so far were carried out.
+    /// Continues a release scan, because its effects so far were carried out.
     Scan(Box<ScanInProgress>),
     /// Begins a release scan for each association with held jobs.
     ReleaseAll,
@@ -20,8 +21,9 @@ pub enum Step {
     LoopEnded,
 }
 
-/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next one. Only then is it known whether the
-/// job reserves headroom in RUN (its urgency may be 0 by now), and which changes its callbacks made.
+/// A release scan in progress. A released job leaves DEPEND before the scan decides on the next job. Only
+/// then the engine knows which changes the callbacks of the job made, and whether the job reserves headroom
+/// of limits on running jobs. It does not if its urgency is 0 by then.
 #[derive(Clone, Debug)]
 pub struct ScanInProgress {
     pub(super) cursor: ScanCursor,

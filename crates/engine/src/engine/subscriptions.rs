@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins block in DEPEND, and overtaken jobs whose urgency
-//! may change there.
+//! The jobs whose events Flux reports to the plugin, and why: jobs that other plugins block in DEPEND, and
+//! overtaken jobs whose urgency may change in DEPEND or PRIORITY.
 //!
-//! Flux searches its list of subscriptions from the front, so their number is bounded. A job beyond the bound is unwatched: no event
-//! reports when other plugins release it.
+//! Flux searches its list of subscriptions from the front, so the number of subscriptions is bounded. A job
+//! beyond the bound is unwatched: no event reports when other plugins release it.
 
 use super::{Effect, foreign::ForeignNames};
 use crate::ids::JobId;
@@ -24,7 +24,8 @@ pub(super) enum Subscribed {
 /// The jobs to which the plugin subscribes in DEPEND.
 #[derive(Clone, Debug)]
 pub(super) struct Subscriptions {
-    /// The dependencies of other plugins, of each job to which the plugin subscribed for them.
+    /// The jobs to which the plugin subscribed because other plugins may block them, with the dependencies of
+    /// these plugins.
     foreign: BTreeMap<JobId, ForeignNames>,
     /// Overtaken jobs to which the plugin subscribed for their urgency.
     heard: BTreeSet<JobId>,
@@ -39,7 +40,7 @@ impl Subscriptions {
         Subscriptions { foreign: BTreeMap::new(), heard: BTreeSet::new(), unwatched: BTreeSet::new(), most }
     }
 
-    /// Subscribes to a job with the dependencies of other plugins that are known.
+    /// Subscribes to a job. `names` are the known dependencies of other plugins.
     pub fn add(&mut self, id: JobId, names: ForeignNames) -> Subscribed {
         if self.foreign.len() >= self.most {
             self.unwatched.insert(id);
@@ -70,12 +71,13 @@ impl Subscriptions {
         self.unwatched.contains(&id)
     }
 
-    /// Returns the dependencies that other plugins gave job `id`, or `None` if the plugin is not subscribed to the job for them.
+    /// Returns the dependencies that other plugins gave job `id`, or `None` if the plugin did not subscribe
+    /// to the job because of them.
     pub fn names(&self, id: JobId) -> Option<&ForeignNames> {
         self.foreign.get(&id)
     }
 
-    /// Returns the names that [`Subscriptions::names`] returns, for changes.
+    /// Returns a mutable reference to the names that [`Subscriptions::names`] returns.
     pub fn names_mut(&mut self, id: JobId) -> Option<&mut ForeignNames> {
         self.foreign.get_mut(&id)
     }
@@ -120,7 +122,7 @@ impl Subscriptions {
         self.foreign.insert(id, names);
     }
 
-    /// Notes that the job is past DEPEND, or subscribed to.
+    /// Notes that the job has left DEPEND, or that the plugin has subscribed to it.
     pub fn mark_watched(&mut self, id: JobId) {
         self.unwatched.remove(&id);
     }

@@ -6,7 +6,8 @@
 pub enum Timer {
     /// The next reactor turn, for work that must not be done inside the callback that calls for it.
     Turn,
-    /// The next try to read data that could not be read, and the time limit for the record of the instance owner, which comes last.
+    /// The next retry of a failed read. Also the time limit for the record of the instance owner, which
+    /// flux-accounting pushes after all other records.
     Retry,
     /// The next refresh of live fair-share. Its period is a setting.
     Refresh,
@@ -16,7 +17,7 @@ pub enum Timer {
     Remember,
     /// The staged push has had no part for too long, and is dropped. Only the plugin uses it.
     Expire,
-    /// The next question for the states of queues.
+    /// The next request for the states of queues.
     Queues,
     /// The next waiting request is answered. Only the plugin uses it.
     Answer,
@@ -38,7 +39,7 @@ impl Timer {
         (Timer::TimeLeft, "time-left", 30.0),
     ];
 
-    /// The names of all timers.
+    /// The names of the timers, in the order of [`Timer::ALL`].
     #[allow(clippy::indexing_slicing, reason = "the compiler works it out")]
     pub const NAMES: [&'static str; Timer::ALL.len()] = {
         let mut names = [""; Timer::ALL.len()];

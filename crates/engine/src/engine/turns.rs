@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The turns of pending jobs, if the jobs of an association interleave. `refresh/turns.rs` has the rules.
+//! The turns of pending jobs, if jobs of different associations are interleaved. `refresh/turns.rs` has the
+//! rules.
 
 use crate::accounts::AssociationId;
 use crate::ids::JobId;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 
-/// The turn of a job among the jobs of its association.
+/// The position of a job among the pending jobs of its association, and the fair-share that follows from it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Turn {

@@ -156,7 +156,8 @@ impl<T> Pending<T> {
         });
     }
 
-    /// Marks all posted priorities as incomparable with current ones, after a change of weights or of the reference of ages.
+    /// Marks all posted priorities as incomparable with current priorities, after a change of weights or of
+    /// the reference of ages.
     pub fn mark_incomparable(&mut self) {
         let all = self.queues.iter_mut().flat_map(|queue| &mut queue.jobs);
         all.for_each(|job| job.is_incomparable = true);

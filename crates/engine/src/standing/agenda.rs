@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Which associations the next refresh updates.
+//! Stores which associations the next refresh updates.
 
 use super::Index;
 use super::refresh::Changed;
@@ -90,7 +90,7 @@ impl Agenda {
         }
     }
 
-    /// Returns the numbers of associations that are stored as running jobs and as becoming negligible.
+    /// Returns the numbers of associations in `live` and in `fading`.
     #[cfg(test)]
     pub fn count_stored(&self) -> (usize, usize) {
         (self.live.len(), self.fading.len())

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The charge factors by which the plugin charges jobs: those of the last push, continued by the configurations that the plugin
-//! has read since it was loaded.
+//! The charge factors by which the plugin charges jobs: the factors of the last push, continued by the
+//! configurations that the plugin has read since it was loaded.
 
 use crate::ids::QueueName;
 use fairshare::charging::{ChargeByChange, ChargeChange, ChargeHistory};
@@ -56,7 +56,8 @@ impl ChargeFactors {
         has_changed
     }
 
-    /// Returns the number of a queue; 0 without a queue, or for a further queue if there are 65,535.
+    /// Returns the number of a queue. Returns 0 without a queue, and for a new queue if 65,535 queues have
+    /// numbers.
     pub(super) fn number_of(&mut self, queue: Option<&QueueName>) -> u16 {
         let Some(queue) = queue else { return 0 };
         let known = self.queues.iter().position(|known| known == queue);
@@ -73,7 +74,8 @@ impl ChargeFactors {
         self.queues.get(usize::from(number).checked_sub(1)?)
     }
 
-    /// Returns the queue, if the usage of its jobs depends on it. The snapshot stores the queues of such jobs only.
+    /// Returns the queue if its charge factors affect the usage of its jobs, or `None`. The snapshot stores
+    /// only such queues.
     pub fn charged_queue<'a>(&self, queue: Option<&'a QueueName>) -> Option<&'a QueueName> {
         queue.filter(|queue| self.history.has_queue(queue.as_str()))
     }

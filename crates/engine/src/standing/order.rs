@@ -2,14 +2,16 @@
 //! Fair-shares for jobs that start in turns ([`super::Turns`]): numbers that fall in the order of the turns and stay close to the
 //! real fair-shares.
 //!
-//! The k-th association that gets its first turn gets the k-th highest fair-share; under a rank policy that is its own. Repeated
-//! turns in between get numbers that are evenly spaced down to the next lower fair-share. If each association has one job, each
-//! job therefore gets the fair-share of its association. Priorities are whole numbers. If two fair-shares are too close to give
-//! different priorities, the higher one is raised by the smallest sufficient step.
+//! The k-th association that gets its first turn gets the k-th highest fair-share; under a policy of ranks,
+//! this is its own fair-share. Repeated turns in between get numbers that are evenly spaced down to the next
+//! lower fair-share. If each association has one job, each job therefore gets the fair-share of its
+//! association. Priorities are whole numbers. If two fair-shares are too close to give different priorities,
+//! the higher one is raised by the smallest sufficient step.
 
-/// Returns one number for each of `turns`, which are associations with their fair-shares in the order of their turns. The numbers
-/// never rise. Two numbers are equal only for the first turns of associations with the same fair-share, before any repeated turn.
-/// Other numbers differ by at least `least`, or by less if `least` times the number of turns exceeds 1.
+/// Returns one number for each turn in `turns`. A turn is an association with its fair-share. The numbers
+/// never rise. Two numbers are equal only for the first turns of associations with the same fair-share,
+/// before any repeated turn. Other numbers differ by at least `least`, or by less if `least` times the number
+/// of turns exceeds 1.
 pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> Vec<f64> {
     let mut seen = std::collections::BTreeSet::new();
     let is_first: Vec<bool> = turns.iter().map(|(association, _)| seen.insert(*association)).collect();
@@ -23,7 +25,8 @@ pub(super) fn assign_numbers<A: Copy + Ord>(turns: &[(A, f64)], least: f64) -> V
     let mut numbers = Vec::with_capacity(turns.len());
     let mut levels = levels.into_iter().peekable();
     let mut level = 0.0;
-    // The number of turns since the first repeated turn on this level. They are spaced once the next level is known.
+    // The number of turns since the first repeated turn on this level. Their numbers are computed when the
+    // next level is known.
     let mut between = 0usize;
     let spread = |numbers: &mut Vec<f64>, level: f64, next: f64, between: usize| {
         let step = (level - next) / (between + 1) as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The live tree as values, page by page: for commands that rank it or explain it themselves.
+//! The live tree as values, in pages, for commands that rank or explain the tree themselves.
 
 use super::Standing;
 use crate::ids::{UserId, Word, shares};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub struct TreePage {
     /// The time of the usages, in seconds since the epoch.
     pub now: f64,
-    /// Changes with each push and each refresh that moved a fair-share.
+    /// Changes with each push and each refresh that changed a fair-share.
     pub generation: u64,
     /// The name of the ranking policy.
     pub policy: Word,
@@ -33,7 +33,7 @@ pub struct TreePage {
     /// The leaves of this page.
     #[serde(rename = "associations")]
     pub leaves: Vec<LeafRow>,
-    /// The place at which the next page begins; `None` on the last one.
+    /// The place at which the next page begins; `None` on the last page.
     pub next: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ pub struct BankRow {
     pub shares: Shares,
     /// Whether the bank is active.
     pub active: bool,
-    /// Usage of the bank itself, without that of its leaves.
+    /// Usage of the bank itself, without the usage of its leaves.
     pub usage: Option<f64>,
 }
 

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The order in which jobs would start if each start charged the requested usage to its association at once.
+//! Computes the order in which jobs would start if each start charged the requested usage to its association
+//! at once.
 //!
-//! OpenPBS does this within its cycle: the most deserving association starts a job. Its usage and that of all banks above
-//! increase by the request, and the search starts again. Siblings are compared by usage / target, the smaller first, level by
-//! level from the root; the rank policies compare their siblings by the same quotient, with shares as the target. A charge moves
-//! the nodes of one path among their siblings: O(depth * log siblings).
+//! OpenPBS does this within its cycle: the most deserving association starts a job. The usage of the
+//! association and of all banks above it increases by the request, and the search starts again. Siblings are
+//! compared by usage / target, the smaller first, level by level from the root; the rank policies compare
+//! their siblings by the same quotient, with shares as the target. A charge moves the nodes of one path among
+//! their siblings, in O(depth * log siblings).
 //!
-//! Slurm's formulas do not compare levels ([`fairshare::Policy::compares_quotients`]). For them [`fairshare::Charged`] computes
-//! the fair-share of an association after its own earlier jobs, with all others unchanged.
+//! Slurm's formulas do not compare levels ([`fairshare::Policy::compares_quotients`]). For them
+//! [`fairshare::Charged`] computes the fair-share of an association after its own earlier jobs, with all
+//! other associations unchanged.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -152,8 +155,9 @@ impl Turns {
         }
     }
 
-    /// Returns the siblings whose quotient equals that of the first. If the first is an association, it is the only one: in the
-    /// tree all associations precede all banks, so it wins each tie. Most users of a site may have the same usage, 0.
+    /// Returns the siblings whose quotient equals the quotient of the first sibling. If the first sibling is
+    /// an association, returns only that association: in the tree all associations precede all banks, so it
+    /// wins each tie. Most users of a site may have the same usage, 0.
     fn ties<'a>(&self, siblings: &'a BTreeSet<Sibling>) -> impl Iterator<Item = NodeId> + use<'a> {
         let first = siblings.first().copied();
         let is_bank = first.is_some_and(|(_, node)| self.waiting.contains_key(&node));
@@ -224,8 +228,8 @@ impl Charging {
         Some(Charging { now, asked, turns, by_leaf, taken, order: Vec::new(), fairshares: Vec::new() })
     }
 
-    /// Charges at most `budget` more jobs, or fewer if banks are equal; under a formula policy at least one association. Returns
-    /// true if all jobs are charged.
+    /// Charges at most `budget` more jobs, or fewer if banks are equal; under a policy with a formula, at
+    /// least the jobs of one association. Returns true if all jobs are charged.
     pub fn charge(&mut self, standing: &Standing, budget: usize) -> bool {
         let Charging { now, asked, turns, by_leaf, taken, order, fairshares } = self;
         let factor = standing.scale().map_or(1.0, |scale| scale.factor(*now));
@@ -261,9 +265,9 @@ impl Charging {
         true
     }
 
-    /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all others is close to 0,
-    /// a formula returns the same fair-share for every further job. Each then falls by `least`, so that the associations
-    /// alternate.
+    /// Returns the fair-shares of the charged jobs of each association, in their order. If the usage of all
+    /// other associations is close to 0, a formula returns the same fair-share for every further job. Each of
+    /// these fair-shares then falls by `least`, so that the associations alternate.
     pub fn list_fairshares(self, standing: &Standing, least: f64) -> Vec<(Index, Vec<f64>)> {
         let Charging { asked, turns, order, fairshares, .. } = self;
         let indices = asked.into_iter().map(|(index, _)| index);
@@ -292,9 +296,10 @@ impl Charging {
     }
 }
 
-/// Returns one fair-share for each pending job of an association, as if the earlier ones had been charged and all other
-/// associations were unchanged. `costs` has their requests in order, in seconds times weight, of which one is `factor` in the units
-/// of the tree. The first job gets the association's own fair-share. Calls for siblings share one `charged`.
+/// Returns one fair-share for each pending job of an association, as if the earlier jobs had been charged and
+/// all other associations were unchanged. `costs` has the requests of the jobs in order, in seconds times
+/// weight. `factor` is one second times weight in the units of the tree. The first job gets the association's
+/// own fair-share. Calls for siblings share one `charged`.
 pub(super) fn compute_fairshares_in_turn(
     charged: &mut Charged<'_>,
     leaf: NodeId,

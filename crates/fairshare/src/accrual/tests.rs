@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Usage at an instant, compared with sums over the seconds of a run.
+//! Tests of the usage at a given time, compared with sums over the seconds of a run.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,8 @@ fn half_lives_must_be_positive_or_none() {
     }
 }
 
-/// After 0 seconds no usage has decayed. Usage is negligible below the limit, not at the limit.
+/// After 0 seconds no usage has decayed. A usage is negligible only if it is below the limit, and not if it
+/// equals the limit.
 #[test]
 fn limits_are_exact_at_their_edges() {
     let half_life = make_half_life(10.0);
@@ -68,7 +69,8 @@ fn runs_with_invalid_numbers_are_rejected() {
     assert_eq!(run.limited_to(-3.0), run);
 }
 
-/// Computed by hand: (end, limit, now) of a job that starts at 100 with rate 4.
+/// The job starts at 100 and has the rate 4. Each row has the end, the time limit, the present time, and the
+/// usage in both modes.
 #[test]
 fn the_usage_of_a_job_equals_values_computed_by_hand() {
     for (what, end, limit, now, elapsed, committed) in [
@@ -86,12 +88,12 @@ fn the_usage_of_a_job_equals_values_computed_by_hand() {
         assert_eq!(run.usage(now, Mode::Elapsed, HalfLife::NONE), elapsed, "{what}");
         assert_eq!(run.usage(now, Mode::Committed, HalfLife::NONE), committed, "{what}");
     }
-    // After one half-life usage is half of the steady state: w * h/ln2 / 2.
+    // After one half-life, usage is half of its final value: w * h/ln2 / 2.
     let usage = make_run(4.0, 100.0, None, 0.0).usage(120.0, Mode::Elapsed, make_half_life(20.0));
     assert!(is_near(usage, 40.0 / LN_2), "{usage}");
 }
 
-/// The usage that is counted in advance is scaled too.
+/// In committed mode, the usage that is counted in advance must be scaled too.
 #[test]
 fn scaled_usage_converts_back_to_plain_usage() {
     let (scale, run) = (Scale::new(0.0, make_half_life(100.0)), make_run(4.0, 100.0, None, 300.0));
@@ -121,7 +123,7 @@ fn any_half_life() -> impl Strategy<Value = f64> {
 }
 
 fn any_instant() -> impl Strategy<Value = f64> {
-    // A present-day time, times more than a year around it, and times close to it.
+    // Times in a range of 12 days, times in a range of six years around these 12 days, and the time 0.
     prop_oneof![4 => 1.7e9..1.7e9 + 1e6, 1 => 1.6e9..1.8e9, 1 => Just(0.0)]
 }
 
@@ -139,8 +141,8 @@ proptest! {
         let until = end.map_or(now, |end| end.min(now));
         let used = rate * integral(start, until, now, decay.seconds());
         prop_assert!(is_near(job.usage(now, Mode::Elapsed, decay), used), "{} {used}", job.usage(now, Mode::Elapsed, decay));
-        // The usage in advance is that of the part of the time limit that lies in the future. The end is a time with
-        // the precision of times, so the time limit is computed as a difference.
+        // The usage in advance is the usage of the part of the time limit that lies in the future. The stored
+        // end of the job is rounded, so the time limit is computed as a difference.
         let expected = end.map_or(limit, |end| end - start);
         let running = end.is_none_or(|end| end > now);
         let ahead = if running && limit > 0.0 { rate * (expected - (now - start)).max(0.0).min(expected) } else { 0.0 };

@@ -10,7 +10,7 @@ use crate::{
     Association, Bank, InactiveUsage, NodeId, Options, Policy, Ranking, Shares, Site, Ties, Tree, Verdict,
 };
 
-/// Two kinds of sites.
+/// The policies whose fair-share is rank / N.
 const RANK_POLICIES: [Policy; 2] = [Policy::WeightedWalk, Policy::FairTree];
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -10,15 +10,16 @@ use std::collections::BTreeMap;
 pub struct LimitRecord {
     /// `association`, `bank`, `user` or `queue`.
     pub scope: String,
-    /// Name in the scope; `*` means each.
+    /// The name of the association, bank, user or queue; `*` means each of them.
     pub name: String,
     /// Name of the queue; empty means all queues.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub queue: String,
-    /// `given` if running jobs count with their allocated resources; else they count with those of their jobspec.
+    /// `given` if running jobs count with their allocated resources; otherwise they count with the resources
+    /// of their jobspec.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counts: Option<String>,
-    /// Limit by measure.
+    /// The limits by the name of the amount, such as `run-jobs`.
     #[serde(flatten)]
     pub caps: BTreeMap<String, i64>,
 }

@@ -22,10 +22,12 @@ pub struct QueueRecord {
     pub max_sched_jobs: i64,
     pub max_sched_nodes_per_assoc: i64,
     pub max_sched_cores_per_assoc: i64,
-    /// Cap on the nodes of all jobs in SCHED and RUN in this queue. It is sent as a limit on the root bank.
+    /// Cap on the nodes of all jobs in SCHED and RUN in this queue. A push contains this cap as a limit on
+    /// the root bank.
     #[serde(skip_serializing)]
     pub max_nodes: Option<i64>,
-    /// Cap on the cores of all jobs in SCHED and RUN in this queue. It is sent as a limit on the root bank.
+    /// Cap on the cores of all jobs in SCHED and RUN in this queue. A push contains this cap as a limit on
+    /// the root bank.
     #[serde(skip_serializing)]
     pub max_cores: Option<i64>,
 }

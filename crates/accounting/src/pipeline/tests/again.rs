@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Records that appear a second time: removed records, records without an association, returning users.
+//! Tests of records that appear again after their removal, of records without an association, and of users
+//! who return.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::{Access, Database, END, H, Rule, Site};
 /// A time in the first period.
 const FIRST: f64 = END - H + 100.0;
 
-/// Stores a fetch with `new` new jobs. Returns the range of removed records before it.
+/// Stores a fetch with `new` new jobs. Returns the range of removed records before the fetch.
 fn record_fetch(site: &Site, now: f64, new: u64) -> Range<f64> {
     let mut database = Database::open(&site.path, Access::Write, Duration::ZERO).expect("a database");
     let snapshot = database.snapshot().expect("a snapshot");
@@ -32,10 +33,11 @@ fn the_removed_range_ends_at_the_oldest_record() {
     site.run_sql("DELETE FROM jobs WHERE id = '1'");
     assert_eq!(record_fetch(&site, later + 2.0, 0), FIRST..FIRST + 5000.0);
     site.run_sql("DELETE FROM jobs");
-    // The records of jobs that ended in the last minutes may be late.
+    // Records of jobs that ended in the last minutes may still come, so the removed range ends before these
+    // minutes.
     assert_eq!(record_fetch(&site, later + 3.0, 0), FIRST..later - fetch::OVERLAP);
     assert_eq!(record_fetch(&site, later - 2.0, 0), FIRST..later - 2.0 - fetch::OVERLAP);
-    // The clock was far behind: no record was ever this old.
+    // Job 4 has the oldest end of all records, because the clock was far behind.
     site.add_job(4, 1, "A", FIRST - 500.0, 1.0);
     assert!(record_fetch(&site, later + 4.0, 1).is_empty());
     site.run_sql("DELETE FROM jobs");
@@ -136,7 +138,7 @@ fn usage_of_a_removed_user_decays_in_a_recount() {
     }
 }
 
-/// flux-accounting has counted before, and there are no marks.
+/// flux-accounting has counted before. Our program has not, so there are no marks.
 #[test]
 fn usage_of_a_removed_user_decays_in_a_first_recount() {
     let site = Site::new("away_first");

@@ -42,7 +42,7 @@ fn a_recount_repairs_the_usage_after_a_clock_was_far_ahead() {
     site.add_job(3, 1, "A", FIRST + 4.0, 2.0);
     assert_eq!(site.run(FIRST + 5.0).expect("a run").counted, 1);
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
-    // The boundaries are unchanged, also for flux-accounting.
+    // The boundaries of periods are unchanged, also for flux-accounting.
     site.run(END - 1.0).expect("a run");
     assert_eq!(site.usages(), [16.0, 0.0, 0.0]);
     site.run(END + 1.0).expect("a run");
@@ -59,7 +59,8 @@ fn a_recount_resets_the_newest_job_after_a_clock_was_ahead() {
     site.add_job(1, 1, "A", FIRST + 500.0, 10.0);
     site.add_job(2, 1, "A", FIRST + 1.0, 5.0);
     site.run(FIRST + 501.0).expect("a run");
-    // The clock is corrected. A record that is slightly ahead comes from another clock.
+    // The clock is corrected. A recorded end that is only slightly in the future may come from another host's
+    // clock, and stays.
     site.recount(FIRST + 460.0).expect("a recount");
     assert_eq!(newest(), FIRST + 500.0);
     site.recount(FIRST + 10.0).expect("a recount");
@@ -88,17 +89,17 @@ fn a_push_does_not_claim_that_future_jobs_are_counted() {
         ));
     };
     let day = 86_400.0;
-    // A time that is slightly ahead may be right and is used.
+    // A recorded time that is only slightly in the future may be right, so the push uses it.
     newest(FIRST + 30.0);
     assert_eq!(counted_until(FIRST), FIRST + 30.0);
     newest(FIRST + day);
     assert_eq!([FIRST, FIRST + 5.0, FIRST + day].map(counted_until), [FIRST, FIRST + 5.0, FIRST + day]);
-    // After our own count, jobs that ended later are not counted.
+    // Our program counted at FIRST, so no later job is counted.
     newest(0.0);
     site.add_job(1, 1, "A", FIRST + day, 10.0);
     site.run(FIRST).expect("a run");
     assert_eq!([FIRST + 1.0, FIRST + 500.0].map(counted_until), [FIRST; 2]);
-    // flux-accounting has counted since.
+    // flux-accounting has counted later jobs since.
     newest(FIRST + 400.0);
     assert_eq!(counted_until(FIRST + 500.0), FIRST + 400.0);
 }
@@ -119,7 +120,8 @@ fn a_record_with_invalid_times_is_reported_and_not_counted() {
     assert_eq!(tally.unreadable, ["2", "3", "4", "5"]);
 }
 
-/// With an end this large, the start of a period lies outside the period, so each run saw the last run in the future.
+/// With so large an end, the start of the period would lie outside the period. Each run would then see the
+/// last run in the future.
 #[test]
 fn an_end_too_large_for_the_half_life_is_rejected() {
     let site = Site::new("no_period");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! The usage in a push decays continuously (live 2), for each program that counted it.
+//! The usage in a push decays continuously (live 2), whichever program counted it.
 
 use std::time::Duration;
 
@@ -74,7 +74,8 @@ fn the_usage_of_idle_users_decays_continuously_over_any_number_of_runs() {
     assert_eq!(pushed_usages(&site, BEGIN + 5.0 * H), [0.0; 3]);
 }
 
-/// Databases that an older version counted, in which usage was edited, and that were recounted.
+/// The stored usage has no continuous decay if an older version counted it or an administrator edited it. A
+/// recount adds the continuous decay.
 #[test]
 fn usage_without_continuous_decay_is_taken_as_of_its_newest_job() {
     let site = make_site("older");
@@ -109,7 +110,8 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
     site.add_job(1, 1, "A", BEGIN + 100.0, 64.0);
     site.add_job(2, 2, "A", BEGIN + 900.0, 64.0);
     site.run_by(Rule::FluxAccounting, BEGIN + 950.0).expect("a run");
-    // The first decay is one half-life late (fault U5 of `docs/design/usage.md`); then usage decays at each boundary.
+    // flux-accounting decays the usage one half-life too late for the first time (fault U5 of
+    // `docs/design/usage.md`), and then at each boundary.
     site.add_job(3, 3, "B", END + 2.0 * H, 1.0);
     for step in 0..6 {
         site.run_by(Rule::FluxAccounting, END + H + 1.0 + f64::from(step)).expect("a run");
@@ -135,7 +137,8 @@ fn usage_counted_by_flux_accounting_never_rises_while_its_user_is_idle() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// At any times of runs and records, the pushed usage is that of the counted jobs in stored periods.
+    /// Whenever runs and records come, the pushed usage must be that of the counted jobs in the stored
+    /// periods.
     #[test]
     fn the_pushed_usage_is_that_of_the_counted_jobs_for_any_history(
         jobs in proptest::collection::vec((1..=3_i64, 0.0..5.5_f64, 1..=1900_u32, 0.0..1.5_f64), 0..20),

@@ -86,7 +86,8 @@ fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
         pushed.iter().zip([500.0, 0.0, 7.0]).all(|(found, wanted)| is_close(*found, wanted)),
         "{pushed:?}"
     );
-    // A job that ended before and is recorded later is added. A second set replaces all of that.
+    // A job that ended before the set usage and is recorded afterwards is added. A second set usage replaces
+    // all of it.
     site.add_job(3, 1, "A", END + 300.0, 10.0);
     site.run(now + 1.0).expect("a run");
     assert_eq!(site.usages()[0], 510.0);
@@ -98,7 +99,8 @@ fn a_set_usage_is_the_stored_and_the_pushed_usage_of_its_time() {
     assert_eq!(site.usages(), [10.0, 0.0, 3.5]);
 }
 
-/// The usage was edited in the database before, which is what a site without credits does.
+/// Administrators of a site without credits edit the usage in the database. A later set usage must replace
+/// the edited usage.
 #[test]
 fn a_set_usage_replaces_a_usage_that_an_administrator_wrote() {
     let site = make_site("set_edited");

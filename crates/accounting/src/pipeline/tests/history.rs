@@ -25,7 +25,8 @@ fn any_jobs() -> impl Strategy<Value = Vec<Job>> {
     proptest::collection::vec(job, 0..25)
 }
 
-/// Generates times of runs in half-lives since the start. Some are close together, some far apart.
+/// Generates times of runs in half-lives since the start. Some runs are close together, and some are far
+/// apart.
 fn any_runs() -> impl Strategy<Value = Vec<f64>> {
     proptest::collection::vec(0.0..6.0_f64, 0..8).prop_map(|mut runs| {
         runs.sort_by(f64::total_cmp);

@@ -23,7 +23,7 @@ pub struct Done {
     pub problem: Option<String>,
 }
 
-/// What a watch observes and controls. Tests replace it.
+/// The surroundings that a watch observes and controls. Tests use simulated surroundings.
 pub trait World {
     /// A value that differs if the database has changed.
     type Stamp: Clone + PartialEq;

@@ -50,7 +50,7 @@ const MAX_RETRY_PAUSE: Duration = Duration::from_secs(60);
 /// The state at the beginning of the last step, and the result of that step.
 #[derive(Debug)]
 pub(super) struct Schedule<S> {
-    /// Shortest time between two steps that ended jobs cause.
+    /// The shortest time between two steps of which ended jobs are the cause.
     jobs_every: Duration,
     /// `None` before the first step.
     last: Option<LastStep<S>>,
@@ -75,8 +75,9 @@ impl<S: Clone + PartialEq> Schedule<S> {
         Schedule { jobs_every, last: None, flux_was_gone: false, asked: false }
     }
 
-    /// Returns the reason for a step, if one is due at `now`, and records that the step begins. Changes during the
-    /// step cause another step, including those that the step itself makes; that step then finds nothing to do.
+    /// Returns the reason for a step, if one is due at `now`, and records that the step begins. A change
+    /// during the step causes another step, also if the step itself made the change. In that case, the other
+    /// step finds nothing to do.
     pub(super) fn begin_step_if_due(&mut self, now: Duration, seen: &Observation<S>) -> Option<Cause> {
         self.asked |= seen.asked;
         self.flux_was_gone |= seen.flux.is_err();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Runs a watch in scripted surroundings.
+//! Runs a watch against scripted events, with a simulated clock.
 
 use std::collections::BTreeMap;
 
@@ -40,9 +40,9 @@ struct Script {
     failure: Option<&'static str>,
     partial_problem: Option<&'static str>,
     takes: u64,
-    /// The observations at the last successful step.
+    /// The database and the newest job that the last successful step saw.
     known: (Option<u32>, Option<f64>),
-    /// Printed lines and steps, with their second.
+    /// The printed lines and the steps, each with the second at which it came.
     lines: Vec<(u64, String)>,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn find_outlook(
     forgetting: Forgetting,
     now: f64,
 ) -> Option<Outlook> {
-    // Under other policies usage is not compared with a share, and an explanation would visit all siblings.
+    // Formula policies do not compare usage with a share, and an explanation would visit all siblings.
     if !ranking.policy().is_rank() {
         return None;
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Compares the document with figures computed by hand and with sums by SQL, and checks names and files.
+//! Compares the document with values that were computed by hand and with sums by SQL, and checks names and
+//! files.
 
 use std::path::Path;
 
@@ -17,7 +18,8 @@ use fairshare_engine::engine::answers::{JobsPage, Stats};
 
 const WEEK: i64 = 604_800;
 
-/// Creates a database. Users are (name, bank, shares, current usage by period); usage halves each week, next in one day.
+/// Creates a database. Each user has a name, a bank, shares, and the usage of each period as it counts now.
+/// Usage halves each week, next in one day.
 fn make_site(
     directory: &Path,
     banks: &[(&str, &str, i64)],
@@ -46,7 +48,7 @@ fn make_site(
     for (user, bank, shares, bins) in users {
         let sql = "INSERT INTO association_table (username, bank, shares, job_usage) VALUES (?1, ?2, ?3, ?4)";
         database.execute(sql, (user, bank, shares, bins.iter().sum::<f64>())).expect("an association");
-        // flux-accounting makes a row for each period that is kept.
+        // flux-accounting stores a row for each period that it keeps.
         for period in 0..bins.len().max(4) {
             let usage = bins.get(period).unwrap_or(&0.0);
             let sql = "INSERT INTO job_usage_per_association_table (username, bank, period, value) VALUES (?1, ?2, ?3, ?4)";
@@ -117,12 +119,12 @@ fn the_level_that_lost_most_may_be_a_bank() {
     let banks = [("root", "", 1), ("A", "root", 1), ("B", "root", 3)];
     make_site(directory.path(), &banks, &[("ann", "A", 1, &[0.0, 900.0]), ("cat", "B", 1, &[300.0])]);
     let data = report_data(directory.path(), &[]);
-    // Bank A has a quarter of the shares and its sibling has used 300, so the share of A is 100. The usage of 900 is 450, 225 and 112.5
-    // after the next boundaries; the fourth boundary drops all usage.
+    // Bank A has a quarter of the shares and its sibling has used 300, so the share of A is 100. The usage of
+    // 900 becomes 450, 225 and 112.5 at the next three boundaries. The fourth boundary drops all usage.
     assert_eq!(data["users"]["lost"], json!([1, null]));
     assert_eq!(data["users"]["even_usage"], json!([100, null]));
     assert_eq!(data["users"]["even_in"], json!([86_400 + 3 * WEEK, null]));
-    // With a half-life of a day, the usage is back at the share after log2(9) days.
+    // With a half-life of a day, the usage of bank A is back at its share after log2(9) days.
     let data = report_data(directory.path(), &["--half-life", "1d"]);
     assert_eq!(data["users"]["even_in"][0], json!((9f64.log2() * 86_400.0).ceil() as i64));
     assert_eq!(data["forgetting"]["half_life"], json!(86_400));
@@ -171,12 +173,12 @@ fn the_present_period_is_that_of_the_next_count() {
     let database = make_three_user_site(directory.path());
     let (week, next) = (WEEK as f64, NOW + 86_400.0);
     let began = || report_data(directory.path(), &[])["usage"]["from"][0].as_f64().expect("a time");
-    // flux-accounting has crossed a boundary since, so the stored period is outdated.
+    // flux-accounting has crossed a boundary since the run, so the stored period is outdated.
     store_run(&database, next - 3.0 * week, next - week);
     assert_eq!(began(), next - week);
     store_run(&database, next - 2.0 * week, next);
     assert_eq!(began(), next - 2.0 * week);
-    // No period is stored, and the boundaries of two half-lives are not counted.
+    // No period is stored, and the usage has not been decayed at the last two boundaries.
     database.execute_batch("DROP TABLE fairshare_usage_marks").expect("gone");
     let end = next - 3.0 * week;
     database.execute("UPDATE t_half_life_period_table SET end_half_life_period = ?1", [end]).expect("a time");
@@ -289,7 +291,8 @@ fn places_under_other_policies_are_listed() {
     assert_eq!(policies, ["classic", "weighted-walk", "fair-tree", "depth-oblivious", "pbs"]);
     assert_eq!(data["users"]["places"], json!(vec![json!([2, 1, 0]); 5]), "ben, then ann; cat is not ranked");
     assert_eq!((&data["by_rank"], &data["users"]["lost"]), (&json!(false), &json!([null, null, null])));
-    // The fair-share is 2^-(usage / shares), both as fractions of the whole site: ben has 0.125 of the usage and a quarter of the shares.
+    // The fair-share is 2^-(usage / shares), with usage and shares as fractions of the whole site. Ben has
+    // 0.125 of the usage and a quarter of the shares.
     assert_eq!(data["users"]["fairshare"][2], Value::Null);
     assert_eq!(data["stale"], json!(2), "none is stored as it is computed");
 }
@@ -334,7 +337,7 @@ fn numbers_are_short_and_json() {
         (-2.0, "-2"),
         (1.0 / 3.0, "0.3333333"),
         (12_345_678.9, "12345679"),
-        // A time keeps full seconds.
+        // A time has all digits of its seconds.
         (1_763_862_401.4, "1763862401"),
         (1e-9 / 3.0, "3.333333e-10"),
         (5e-324, "5e-324"),

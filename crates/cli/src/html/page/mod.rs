@@ -64,7 +64,8 @@ impl Page<'_> {
     }
 }
 
-/// Escapes JSON for a script element. Without `<` the text can't end the element, and its value stays the same.
+/// Escapes JSON for a script element. A text without `<` can't end the element. The escapes do not change the
+/// value of the JSON text.
 fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
 }

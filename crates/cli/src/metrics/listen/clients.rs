@@ -25,7 +25,7 @@ struct ClientLists {
     came: u64,
 }
 
-/// The seat of a client, which is free again when it is dropped.
+/// The seat of a client. Dropping the seat makes it free again.
 pub(crate) struct Seat<'a> {
     clients: &'a Clients,
     number: u64,

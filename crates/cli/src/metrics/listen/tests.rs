@@ -61,7 +61,7 @@ fn silent_clients_do_not_delay_the_others() {
         assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
     }
     assert!(begun.elapsed() < Duration::from_secs(2), "after {:?}", begun.elapsed());
-    // The first client was disconnected, and the last client may still send its request.
+    // The server has disconnected the first client. The last client may still send its request.
     let (mut first, mut last) = (&silent[0], &silent[39]);
     first.set_read_timeout(Some(PATIENCE)).expect("set");
     assert_eq!(first.read(&mut [0; 1]).expect("it ends"), 0);
@@ -82,7 +82,8 @@ fn a_client_that_is_being_answered_is_not_disconnected() {
     assert!(seats[0].protect());
     std::thread::scope(|scope| {
         let comes = scope.spawn(|| drop(clients.seat(&connect())));
-        // The second client has sent no request. It is disconnected, and its seat goes to the new client.
+        // The second client has sent no request. The server disconnects the second client and gives its seat
+        // to the new client.
         assert_eq!((&*came[1]).read(&mut [0; 1]).expect("it is disconnected"), 0);
         assert!(!seats[1].protect(), "a request now comes too late");
         drop(seats.remove(1));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Recounts from scratch, and compares the result with the counters in use.
+//! Recounts all live jobs, and compares the result with the counters in use.
 
 use super::super::View;
 use super::heading::Overruled;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub struct Check {
     /// Live jobs.
     pub jobs: usize,
-    /// Of these, jobs without an association.
+    /// Live jobs without an association.
     pub waiting: usize,
     /// The number of associations.
     pub associations: usize,
@@ -22,7 +22,7 @@ pub struct Check {
     pub running: Running,
     /// Associations whose counters differ from the recount. If there are any, the plugin has a bug.
     pub drift: Vec<Drift>,
-    /// Set while another priority plugin decides.
+    /// Set while another priority plugin sets the priorities of jobs.
     pub overruled: Option<Overruled>,
 }
 
@@ -44,7 +44,7 @@ pub struct Drift {
 pub struct Running {
     /// Running jobs.
     pub jobs: usize,
-    /// Of these, jobs whose R cannot be read.
+    /// Running jobs whose R cannot be read.
     pub unread: usize,
     /// Nodes.
     pub nodes: u64,

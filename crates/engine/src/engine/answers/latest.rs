@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Computes when limits release a held job at the latest, for every order and time in which other jobs may start.
+//! Computes the latest time at which limits release a held job, for all orders and times in which other jobs
+//! may start.
 //!
-//! More headroom does not always release a job sooner: another job that comes before it may then fit, and take more
-//! than was added. So the computation bounds the possible courses by two ledgers. In the fullest ledger, every
-//! counted job that does not run yet counts as running and never ends, and so does each held job as soon as it may
-//! have been released before the wanted one. In the emptiest ledger, none of these jobs counts. A job that exceeds a
-//! limit in the emptiest ledger exceeds it in every course. In both ledgers, running jobs end at their time limit.
+//! More headroom does not always release a job sooner: another job that comes before it may then fit, and
+//! take more headroom than was added. So the computation uses two ledgers as bounds. In the fullest ledger,
+//! each counted job that does not run yet counts as running and never ends. The same holds for each held job
+//! from the time when it may have been released before the wanted job. In the emptiest ledger, none of these
+//! jobs counts. A job that exceeds a limit in the emptiest ledger exceeds the limit in every possible course
+//! of events. In both ledgers, running jobs end at their time limit.
 
 use crate::accounts::{AssociationId, Book};
 use crate::ids::JobId;
@@ -15,21 +17,21 @@ use std::collections::BTreeSet;
 pub(super) struct Bounds<'a> {
     book: &'a Book,
     association: AssociationId,
-    /// The job whose release is wanted.
+    /// The job whose release time is computed.
     wanted: JobId,
     fullest: Ledger,
     emptiest: Ledger,
     /// Held jobs that fit in the emptiest ledger and come after the wanted job. If the wanted job fits, it is
-    /// released before them.
+    /// released before these jobs.
     behind: Vec<JobId>,
-    /// Jobs that end, by the bits of the time in seconds since the epoch.
+    /// The ends of jobs: the bits of the time in seconds since the epoch, and the job.
     ends: BTreeSet<(u64, JobId)>,
     now: f64,
 }
 
 impl<'a> Bounds<'a> {
-    /// `excerpt` contains the jobs of `counted`, each with the latest time of its end, and the jobs that may be
-    /// released before `wanted`.
+    /// Builds the two ledgers from `excerpt`, which contains the jobs in `counted` and the jobs that may be
+    /// released before `wanted`. `counted` contains each counted job with the latest time of its end.
     pub fn new(
         book: &'a Book,
         association: AssociationId,
@@ -57,8 +59,8 @@ impl<'a> Bounds<'a> {
         Bounds { book, association, wanted, fullest, emptiest, behind: Vec::new(), ends, now }
     }
 
-    /// Returns the latest time of the release, in seconds since the epoch, or `None` if it is unknown. Subtracts the
-    /// visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
+    /// Returns the latest time of the release, in seconds since the epoch, or `None` if it is unknown.
+    /// Subtracts the number of visits of held jobs from `visits`, and returns `None` when `visits` reaches 0.
     pub fn latest_release(mut self, visits: &mut usize) -> Option<f64> {
         let mut at = self.now;
         loop {
@@ -73,8 +75,8 @@ impl<'a> Bounds<'a> {
                 self.emptiest.remove(*id);
             }
             if ended.len() > 1 {
-                // These jobs may end in any order. Between two of their ends, other jobs may fit while the wanted one
-                // does not.
+                // These jobs may end in any order. Between two of their ends, other jobs may fit while the
+                // wanted job does not fit.
                 *visits = visits.saturating_sub(self.note_fitting_jobs());
                 *visits = visits.saturating_sub(self.count_overtaking_jobs(blocking));
             }
@@ -100,8 +102,8 @@ impl<'a> Bounds<'a> {
         Some(ended)
     }
 
-    /// Finds held jobs that may have been released by now. Those that come before the wanted job count as running
-    /// from now on. Returns the number of visits.
+    /// Finds held jobs that may have been released by now. The jobs that come before the wanted job count as
+    /// running from now on. Returns the number of visits.
     fn note_fitting_jobs(&mut self) -> usize {
         let mut walk = ScanCursor::new(self.association, Line::All);
         let order = |ledger: &Ledger, id| ledger.job(id).map(|job| (job.keepers, id));
@@ -123,8 +125,8 @@ impl<'a> Bounds<'a> {
         walk.comparisons()
     }
 
-    /// Counts jobs behind the wanted one as running, unless each limit that may hold the wanted job also holds them.
-    /// Returns the number of visits.
+    /// Counts jobs behind the wanted job as running, except jobs that are held by each limit that may hold
+    /// the wanted job. Returns the number of visits.
     fn count_overtaking_jobs(&mut self, blocking: HoldSet) -> usize {
         let Some(wanted) = self.fullest.job(self.wanted) else { return 0 };
         let (queue, size) = (wanted.queue.clone(), wanted.size);

@@ -28,20 +28,20 @@ pub struct Preview {
     pub changes: PushChanges,
     /// The number of pending jobs that have a priority.
     pub pending: usize,
-    /// The number of these that would get another priority.
+    /// The number of these pending jobs that would get another priority.
     pub repriced: usize,
-    /// The number of these whose position in their scheduler queue would change.
+    /// The number of these pending jobs whose position in their scheduler queue would change.
     pub moved: usize,
     /// The jobs that move furthest.
     pub moves: Vec<Move>,
-    /// The first jobs that would end: they were accepted before there were data, and the pushed data do not admit them. Jobs from before
-    /// the plugin was loaded do not end.
+    /// The first jobs that would end. The plugin accepted these jobs before it had data, and the pushed data
+    /// do not permit them. Jobs from before the plugin was loaded do not end.
     pub rejected: Vec<RejectedJob>,
     /// The number of all jobs that would end.
     pub rejected_count: usize,
     /// The first associations with live jobs that would be removed.
     pub removed_with_jobs: Vec<RemovedAssociation>,
-    /// The number of all such associations.
+    /// The number of all associations with live jobs that would be removed.
     pub removed_with_jobs_count: usize,
     /// The users whose default bank would change.
     #[serde(default)]

@@ -16,9 +16,10 @@ pub struct Used {
     pub user: UserId,
     /// The bank.
     pub bank: BankName,
-    /// The usage at the time asked for; `None` if the tree does not have the association, or without a tree.
+    /// The usage at the requested time; `None` if there is no tree, or if the tree does not contain the
+    /// association.
     pub usage: Option<f64>,
-    /// The fair-share as of the last refresh, or the pushed one.
+    /// The fair-share as of the last refresh, or the pushed fair-share.
     pub fairshare: f64,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Facts that are unknown about jobs from before a load, a restart or a panic: their dependencies, and whether the records agree with
-//! Flux.
+//! Finds out facts about jobs from before a load, a restart or a panic: the dependencies of the jobs, and
+//! whether the engine's records agree with Flux.
 //!
 //! ```text
 //! replay.rs    jobs that Flux shows at a load or a restart: counted at once, eventlogs read in the next reactor turn
@@ -27,16 +27,16 @@ pub(super) struct Recovery {
     /// Jobs in DEPEND whose eventlogs cannot be read.
     unreadable: BTreeSet<JobId>,
     resync: Resync,
-    /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at its end, no job of these
-    /// associations is released, and no replayed job is held.
+    /// Associations to which an incomplete push has assigned replayed jobs. Until the reprioritize at the end
+    /// of the push, no job of these associations is released, and no replayed job is held.
     half_pushed: BTreeSet<AssociationId>,
     /// Associations with replayed jobs in DEPEND for which the engine has not decided which jobs to hold. It decides once, when all
-    /// eventlogs of the association are read.
+    /// eventlogs of the association are read, and those of jobs under the same limits.
     undecided: BTreeSet<AssociationId>,
     /// Associations that a job with an unread eventlog has left, or in which it can no longer be released. Scans that waited for this
     /// eventlog may run.
     unread_left: BTreeSet<AssociationId>,
-    /// Whether limits may have changed since the engine last checked which unasked eventlogs it has to read.
+    /// True if limits may have changed since the engine last decided which unasked eventlogs it must read.
     limits_moved: bool,
 }
 

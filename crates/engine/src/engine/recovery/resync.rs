@@ -12,8 +12,8 @@ use std::collections::BTreeSet;
 
 /// The number of jobs that one reactor turn looks up.
 const SLICE: usize = 250;
-/// The largest number of panics in a row that begin a comparison. A panic that comes each time must not keep the reactor busy
-/// indefinitely.
+/// The largest number of panics in a row that begin a comparison. A panic that recurs each time must not keep
+/// the reactor busy indefinitely.
 const TRIES: u8 = 3;
 
 /// The progress of the comparison.
@@ -113,8 +113,9 @@ impl Recovery {
         self.resync.in_hand.retain(|other| *other != id);
     }
 
-    /// Ends the comparison if all jobs were looked up and all eventlogs are known. While a job with an unreadable eventlog is being asked
-    /// about, the comparison does not end: if the answer caused a panic each time, each would begin a new series of comparisons.
+    /// Ends the comparison if all jobs were looked up and all eventlogs are known. The comparison does not
+    /// end while the engine asks Flux for the dependencies of a job with an unreadable eventlog. Otherwise,
+    /// if each answer caused a panic, each panic would begin a new series of comparisons.
     pub fn end_comparison_if_known(&mut self, shared: &Shared) {
         if self.resync.is_over() && !shared.ledger.has_unread() && self.unreadable.is_empty() {
             self.resync = Resync::default();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Live fair-share: usage accrues while jobs run, and the priorities of pending jobs follow.
+//! Live fair-share: usage accrues while jobs run, and the priorities of pending jobs are updated.
 //!
 //! ```text
 //! job.state.run, inactive, replay ──> accrual.rs ──> standing
@@ -8,21 +8,25 @@
 //! ```
 //!
 //! # Rules
-//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted priority** is the
-//!   last value given to Flux, by which Flux schedules. It was the current priority when it was posted, and its terms are stored.
-//! - If Flux asks for a priority, the answer is the current one, except in a loop over all jobs. In a loop that a refresh began, a
-//!   job keeps its posted priority unless the plan names the job. In any other loop, a job keeps a stale priority for up to an hour.
-//! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or expedited
-//!   ([`crate::priority::order`]). A stale priority in the right place stays, because Flux keeps each posted priority in the job's
-//!   eventlog. A push, a reload of the configuration and a request post stale priorities too, at most once an hour.
-//! - While fair-share is live, [`Standing`](crate::standing::Standing) computes that of an association in the pushed tree. An
-//!   association outside the tree has its pushed fair-share. flux-accounting's own pushes leave the tree in force; a site document
-//!   without a tree ends it.
+//! - The **current priority** of a job is [`Shared::explain`]: its terms as they are now. The **posted
+//!   priority** is the last value given to Flux, by which Flux schedules. The posted priority was the current
+//!   priority when it was posted, and its terms are stored.
+//! - If Flux asks for a priority, the answer is the current priority, except in a loop over all jobs. In a
+//!   loop that a refresh began, a job keeps its posted priority unless the plan names the job. In any other
+//!   loop, a job keeps a stale priority for up to an hour.
+//! - A refresh posts a priority only where the order of a scheduler queue needs it, or where a job is held or
+//!   expedited ([`crate::priority::order`]). A stale priority that leaves the order correct is not posted
+//!   again, because Flux keeps each posted priority in the job's eventlog. A push, a reload of the
+//!   configuration and a request post stale priorities too, at most once an hour.
+//! - While fair-share is live, [`Standing`](crate::standing::Standing) computes the fair-share of each
+//!   association in the pushed tree. An association outside the tree has its pushed fair-share.
+//!   flux-accounting's own pushes leave the tree in force; a site document without a tree removes the tree.
 //! - A push or a change of settings begins a refresh; if one is in progress, it begins again. On a small site the refresh ends before
 //!   the push is answered.
-//! - A job accrues under the association in which it counts when it starts, for as long as it runs. A job without an association accrues
-//!   from its start when its association comes. If the job ends before its association comes, its usage counts in the bank that the job
-//!   names. If it names no bank, or if its R cannot be read, the usage counts when the accounting database has the job.
+//! - A job accrues under the association in which it counts when it starts, for as long as it runs. If a job
+//!   starts without an association, and a push contains the association later, the job accrues from its
+//!   start. If the job ends before such a push, its usage counts in the bank that the job names. If the job
+//!   names no bank, or if its R cannot be read, the usage counts when the accounting database has the job.
 
 mod cost;
 mod outline;
@@ -43,7 +47,7 @@ use stale::StaleRefresh;
 use std::collections::HashSet;
 use terms::Terms;
 
-/// The progress of a refresh, and the time of the next one.
+/// The progress of a refresh, and the time of the next refresh.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refresh {
     stage: Stage,
@@ -51,7 +55,8 @@ pub(super) struct Refresh {
     recomputes_all: bool,
     /// The terms that all priorities share, as of the last refresh.
     terms: Option<Terms>,
-    /// Whether a push waits for its refresh. Then Flux is asked for jobs without a priority, and a release scan covers all associations.
+    /// True if a push waits for its refresh. After this refresh, jobs without a priority get one, and a
+    /// release scan covers all associations.
     pushed: bool,
     /// Set while Flux asks for priorities because of a refresh.
     touching: Option<LoopPosts>,
@@ -59,15 +64,16 @@ pub(super) struct Refresh {
     is_misplaced: bool,
     /// Whether the present posts correct the order after the last refresh.
     is_correction: bool,
-    /// When priorities that are merely stale are posted too.
+    /// Decides when a plan posts stale priorities too, although the order is correct.
     stale: StaleRefresh,
     /// Whether the timer of refreshes is armed.
     is_armed: bool,
-    /// The period with which that timer was armed, in seconds.
+    /// The period with which the timer of refreshes was armed, in seconds.
     period: f64,
-    /// When that timer fires, in seconds since the epoch.
+    /// When the timer of refreshes fires, in seconds since the epoch.
     due: f64,
-    /// Whether the first settings came. Before them no client carries out questions, so the engine then asks again.
+    /// True after the first settings. Before the first settings, requests to Flux are not carried out, so the
+    /// engine then repeats them.
     began: bool,
     last: Option<LastRefresh>,
     posting: LastRefresh,
@@ -87,7 +93,8 @@ struct LoopPosts {
 }
 
 impl Refresh {
-    /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this one.
+    /// Handles the refusal of Flux's loop: the next refresh tries again to post the priorities of this
+    /// refresh.
     pub fn handle_refused_loop(&mut self, shared: &mut Shared) {
         let Some(LoopPosts { jobs, is_of_push, refreshes_stale }) = self.touching.take() else { return };
         shared.posted.note_change();
@@ -114,7 +121,7 @@ impl Refresh {
         self.touching = None;
     }
 
-    /// Has the next refresh post stale priorities too, as after a push.
+    /// Makes the next refresh post stale priorities too, as after a push.
     #[cfg(test)]
     pub fn post_stale(&mut self) {
         self.stale.is_due = true;

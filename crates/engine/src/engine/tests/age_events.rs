@@ -225,7 +225,8 @@ fn a_job_keeps_its_age_while_its_urgency_is_0() {
     assert!((shown - (reference - host.now + 10.0 * HOUR)).abs() < 1e-3, "{shown}");
 }
 
-/// The eventlog of a replayed pending job shows how long the job was eligible. The engine reads it only if ages count.
+/// The eventlog of a replayed pending job shows how long the job was eligible. The engine reads the eventlog
+/// only if the weight of the age is not 0.
 #[test]
 fn eventlogs_are_read_when_an_age_weight_is_set() {
     let all = [State::Depend, State::Priority, State::Sched, State::Run];
@@ -264,7 +265,8 @@ fn eventlogs_are_read_when_an_age_weight_is_set() {
     assert_eq!(requested_eventlogs(&effects), [], "another age_max without a weight requests no eventlog");
 }
 
-/// A push may set the weight of the age, as the settings may.
+/// A push can set the weight of the age, as the settings can. The engine then needs the eventlogs of pending
+/// jobs.
 #[test]
 fn eventlogs_are_read_when_a_push_sets_an_age_weight() {
     let mut host = make_site(|_| ());
@@ -296,7 +298,8 @@ fn the_first_settings_repeat_the_requests_of_the_load_time_data() {
     }
 }
 
-/// The reference time has passed, so any new settings move it. Then all posted priorities are stale.
+/// The reference time has passed, so any new settings set a new reference time. All posted priorities are
+/// then stale.
 #[test]
 fn a_reference_that_new_settings_move_requests_all_priorities() {
     let settings = Settings { age_weight: 1_000_000, age_max: 100.0, ..Settings::default() };

@@ -171,7 +171,8 @@ fn a_job_older_than_max_wait_behind_outweighs_all_other_terms() {
     );
 }
 
-/// Submits a job, and asserts that its posted priority is current and lower than those of the first `depth` jobs of `jobs`.
+/// Submits a job. Asserts that its posted priority is current, and lower than the posted priorities of the
+/// first `depth` jobs of `jobs`.
 fn assert_new_job_is_last(host: &mut Host, jobs: &[JobId], depth: usize) {
     let late_job = host.submit(HostJob::new(8).bank("A")).unwrap();
     let priced = host.engine.view().priced(late_job).unwrap();
@@ -250,7 +251,8 @@ fn any_action() -> impl Strategy<Value = Action> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// A job could have run while it was not blocked and its urgency was above 0. Priorities must be in the order of these seconds.
+    /// A second counts for a job if the job is not blocked and its urgency is above 0. The priorities must be
+    /// in the order of the counted seconds.
     #[test]
     fn a_job_counts_only_the_seconds_in_which_it_could_have_run(acts in prop::collection::vec(any_action(), 1..40)) {
         let mut host = make_site(settings_with_age_weight(100_000_000));
@@ -274,7 +276,8 @@ proptest! {
         for action in acts {
             match action {
                 Action::Wait(seconds) => advance_time(&mut host, &mut counted, f64::from(seconds)),
-                // Flux does not report the urgency of a job in DEPEND to a plugin that is not subscribed, so the history changes none.
+                // Flux does not report the urgency of a job in DEPEND to a plugin that is not subscribed. So
+                // the history changes only urgencies of jobs in SCHED.
                 Action::Urgency(job, urgency) if host.state(jobs[job]) == Some(State::Sched) => {
                     host.set_urgency(jobs[job], urgency);
                 }

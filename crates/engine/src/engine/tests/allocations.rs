@@ -93,7 +93,8 @@ fn the_allocations_of_all_running_jobs_are_summed() {
     assert_eq!(shown, (2, 5, 66, 11, Some(NOW + 2.0)));
 }
 
-/// `why` predicts the latest time of a release from the time limit.
+/// `why` predicts releases from the time limits of running jobs, so an update must change the stored time
+/// limit.
 #[test]
 fn a_job_has_the_time_limit_of_its_last_update() {
     let mut host = make_site(|_| ());
@@ -103,7 +104,8 @@ fn a_job_has_the_time_limit_of_its_last_update() {
     assert_eq!(host.engine.ledger().job(id).unwrap().time_limit(), Some(7_200.0));
 }
 
-/// Flux reports an update of the jobspec when the plugin has added the missing bank and project. This update needs no second admission.
+/// The plugin adds the missing bank and project to a jobspec, and Flux reports this as an update. The engine
+/// must recognize the update and not admit the job a second time.
 #[test]
 fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     let mut engine = Engine::with_small_batches();
@@ -135,7 +137,8 @@ fn the_engine_recognizes_the_update_that_completes_a_jobspec() {
     assert_eq!(bank_of_repeat(&engine), None, "only for a job in NEW");
 }
 
-/// Returns an engine with data that a reload shows a job in `state` with `resources`, the id of the job, and the effects.
+/// Replays a job in `state` with `resources` to an engine with data. Returns the engine, the id of the job,
+/// and the effects.
 fn replay_job(state: State, resources: Resources) -> (Engine, JobId, Vec<Effect>) {
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
@@ -197,8 +200,9 @@ fn a_replayed_job_in_priority_that_has_its_resources_counts_as_running_and_gets_
     );
 }
 
-/// When the expiration of the instance changes, Flux changes that of each running job without a time limit. It reports the change of a job
-/// to subscribers only, so the engine subscribes to one such job.
+/// When the expiration of the instance changes, Flux also changes the expiration of each running job without
+/// a time limit. Flux reports this change only to plugins that are subscribed to the job, so the engine
+/// subscribes to one of these jobs.
 #[test]
 fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     let mut host = make_site(|_| ());
@@ -223,7 +227,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
         assert_eq!(end(&host, id), after(&host, id, 3600.0));
     }
     let before = end(&host, limited);
-    // The engine subscribes to another job when this job ends or gets a time limit of its own.
+    // When the subscribed job ends or gets a time limit of its own, the engine subscribes to another job.
     host.end_job(first_job);
     assert_eq!(host.subscribed.iter().collect::<Vec<_>>(), [&second]);
     let longer = HostJob { duration: 7200.0, ..host.jobs[&second].clone() };
@@ -235,7 +239,7 @@ fn the_expirations_of_running_jobs_follow_that_of_the_instance() {
     assert_eq!(end(&host, second), after(&host, second, 7200.0));
     assert_eq!(end(&host, third), after(&host, third, 9000.0));
     assert_eq!(end(&host, limited), before);
-    // A reload subscribes again.
+    // After a reload, the engine subscribes to a running job again.
     let mut engine = Engine::with_small_batches();
     engine.handle(NOW, Event::Associations(vec![record(association(7, "A"), "A")]));
     host.subscribed.clear();

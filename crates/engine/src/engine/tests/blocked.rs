@@ -265,8 +265,9 @@ fn a_job_is_judged_only_when_its_last_foreign_dependency_ends() {
     assert_no_drift(&host);
 }
 
-/// Flux queues the removal of a dependency from the job of the running callback. A later job of the same scan moves on first, and must not
-/// take the headroom that the updated job has reserved.
+/// While a callback of a job runs, Flux queues the removal of the job's dependencies. So a later job of the
+/// same scan leaves DEPEND before the updated job. The later job must not take the headroom that is reserved
+/// for the updated job.
 #[test]
 fn a_job_that_its_own_update_releases_reserves_before_later_jobs() {
     for (limit, released) in [(2, [true, true]), (1, [true, false])] {
@@ -309,7 +310,8 @@ fn a_job_with_an_unreadable_eventlog_gets_no_used_name_after_a_restart() {
         engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
         host.replay_jobs(false, engine);
         let running_job = submit(&mut host, 1);
-        // The running job has the headroom, so the blocked job gets a new name. The model host refuses a name that was removed once.
+        // The running job takes the headroom, so the blocked job is held and needs a new dependency name. The
+        // model host refuses a name that was removed once.
         host.remove_dependency(blocked_job, &format!("license {}", life - 1));
         host.run_until_idle();
         assert_eq!(host.names(blocked_job).len(), 1, "{:?}", host.names(blocked_job));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! Data that arrive in any order, priorities computed from the data of the moment, and jobs that Flux does not schedule.
+//! Data that arrive in any order, priorities from the data that have come so far, and jobs that Flux does not
+//! schedule.
 //! Rules: R17
 
 use super::examples::{assert_no_drift, make_site, restart_without_data, site_of_fairshare, submit};
@@ -9,8 +10,8 @@ use crate::accounts::AssociationRecord;
 use crate::engine::{Engine, Event, State, Timer};
 use crate::ids::{JobId, Limit};
 
-/// Returns a host where one job may run, and two jobs that were held behind a running job. The running job has ended, so the first of the
-/// two is released.
+/// Returns a host where one job may run, and two jobs that were held while another job ran. The other job has
+/// ended, so the first of the two jobs is released.
 fn release_first_of_two() -> (Host, [JobId; 2]) {
     let mut host = make_site(|a| a.max_running_jobs = Limit(1));
     let running_job = submit(&mut host, 1);
@@ -99,8 +100,9 @@ fn a_priority_uses_the_urgency_at_the_moment_when_it_is_set() {
     assert_eq!((host.state(id), host.jobs[&id].priority), (Some(State::Sched), Some(54_000)));
 }
 
-/// Reloads the plugin with data. Returns a job in SCHED, and a job that is held for the second time and so has a dependency with the suffix
-/// `.2`. Its eventlog cannot be read if `is_unreadable`.
+/// Reloads the plugin with data. Returns a job in SCHED and a held job. The held job is held for the second
+/// time, so its dependency has the suffix `.2`. If `is_unreadable`, the eventlog of the held job cannot be
+/// read.
 fn replay_job_held_twice(is_unreadable: bool, has_job_list: bool) -> (Host, JobId, JobId) {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
     let first_job = submit(&mut host, 1);
@@ -166,7 +168,7 @@ fn a_dependency_name_is_not_reused_if_only_the_present_names_are_known() {
     engine.handle(NOW, Event::Associations(vec![record(limited_association, "A")]));
     host.replay_jobs(true, engine);
     let second_job = submit(&mut host, 1);
-    // Only the present dependencies are known, so the engine must use a name that was never used.
+    // The engine has only the present dependencies of the job, so it must use a name that was never used.
     host.remove_dependency(held_job, "begin-time:1");
     assert_eq!(host.names(held_job).len(), 1, "{:?}", host.names(held_job));
     host.end_job(second_job);

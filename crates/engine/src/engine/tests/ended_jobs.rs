@@ -16,8 +16,8 @@ fn arms_retry(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Arm(Timer::Retry)))
 }
 
-/// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that it stores then, and the usage of the
-/// 100.
+/// Ends 100 jobs while the engine stores `others` ended jobs. Returns the number of ended jobs that the
+/// engine stores then, and the usage of the 100 jobs.
 fn end_jobs(others: u64, settings: Settings) -> (usize, f64) {
     end_jobs_on_host(live_host(Policy::Classic), others, settings)
 }
@@ -53,7 +53,7 @@ fn without_refreshes_the_engine_folds_ended_jobs_beyond_200_000_into_usage() {
     }
 }
 
-/// The engine gets the tree before its settings. The bound must apply all the same.
+/// The plugin passes the tree to the engine before the settings. The bound must still apply.
 #[test]
 fn the_bound_on_ended_jobs_holds_if_the_tree_came_at_load() {
     let mut host = Host::new();

@@ -249,8 +249,8 @@ fn a_replay_restores_names_and_reservations() {
     }
 }
 
-/// Restarts the job manager without data, so that the job is in PRIORITY without a priority. In the host the job keeps its posted priority.
-/// Flux's loop leaves a job in PRIORITY if the answer equals that priority.
+/// Restarts the job manager without data, so that the job is in PRIORITY without a priority. The host still
+/// stores the posted priority: Flux's loop leaves a job in PRIORITY if the answer equals the posted priority.
 pub(super) fn restart_without_data(host: &mut Host, id: JobId) {
     let posted = host.jobs[&id].priority;
     host.replay_jobs(false, Engine::with_small_batches());

@@ -40,7 +40,7 @@ fn a_job_waits_for_a_project_that_comes_later_in_the_push() {
     host.send_event(Event::Reprioritize);
     assert_eq!((host.state(id), host.exceptions.len()), (Some(Sched), 0));
     assert_no_drift(&host);
-    // If the push does not bring the project, the job ends at the reprioritize.
+    // If the push lacks the project of the job, the job ends at the reprioritize.
     let (mut host, id) = unblock_during_push(job, vec![p1_record("A")]);
     host.send_event(projects_event(&["p2"]));
     host.send_event(Event::Reprioritize);

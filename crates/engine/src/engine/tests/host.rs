@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-3.0-only
-//! A model of the job manager with the order of callbacks and the restrictions of the real one.
+//! A model of the job manager, with the callback order and the restrictions of Flux's job manager.
 //!
 //! - The removal of a job's last dependency runs the job's priority and sched callbacks before the removal returns.
 //! - Only subscribers get the events of a job.
@@ -66,12 +66,12 @@ pub struct Host {
     /// The error of each loop over all jobs.
     pub refuse_loops: Option<Refusal>,
     slices: usize,
-    /// Whether the armed queue timer is due; `None` if it is not armed.
-    /// `queues_asked` are the queues of the pending request.
+    /// Whether the queue timer is due, or `None` if the timer is not armed. `queues_asked` has the queues of
+    /// the pending request.
     queue_timer: Option<bool>,
     queues_asked: Option<Vec<Option<QueueName>>>,
     pub stopped: BTreeSet<String>,
-    /// The parents of virtual queues. They replace those of Flux's configuration.
+    /// The parents of virtual queues, which replace the parents in Flux's configuration.
     pub parents: BTreeMap<String, String>,
     /// The time at which the refresh timer fires.
     pub refresh_at: Option<f64>,
@@ -270,8 +270,8 @@ impl Host {
         self.set_priority(id, answer);
     }
 
-    /// Marks the hold candidates that the engine holds, and returns those in SCHED. Once all effects are carried out, each of them must
-    /// exceed a limit.
+    /// Marks the hold candidates that the engine holds, and returns those in SCHED. Once all effects are
+    /// carried out, each returned job must exceed a limit.
     pub(super) fn find_held_in_sched(&mut self) -> Vec<JobId> {
         self.hold_candidates.retain(|id| self.jobs.get(id).is_some_and(is_hold_candidate));
         if self.jobs.len() < 100 {

@@ -118,7 +118,8 @@ fn a_refresh_posts_no_priority_for_a_job_held_in_sched() {
     assert_settled(&host);
 }
 
-/// An epilog may keep a job in CLEANUP that never ran. Meanwhile the next held job is released.
+/// An epilog may keep a cancelled job in CLEANUP, although the job never ran. The next held job must be
+/// released meanwhile.
 #[test]
 fn a_cancelled_held_job_does_not_delay_the_next_held_job() {
     for is_in_priority in [false, true] {
@@ -215,7 +216,8 @@ fn a_job_that_leaves_sched_returns_there_whatever_its_urgency_and_the_cause() {
     }
 }
 
-/// Without data a job keeps its posted priority. A priority that Flux set at urgency 31 is not kept after that urgency.
+/// Without data, a job keeps its posted priority. But when its urgency changes from 31, the job must not keep
+/// the priority that Flux set at urgency 31.
 #[test]
 fn a_job_without_data_does_not_keep_the_priority_of_urgency_31() {
     let mut host = make_site(|_| {});
@@ -303,7 +305,8 @@ fn a_job_held_in_sched_stays_held_after_a_reload_and_a_restart() {
     }
 }
 
-/// Running limits are those of upstream. The headroom is reserved for a released job that does not run yet.
+/// Running limits are not strict. The only slot of bank B is reserved for a released job that does not run
+/// yet.
 #[test]
 fn a_job_that_moved_to_a_bank_with_a_reserved_slot_stays_held_after_a_reload() {
     let records = || vec![record(association(7, "A"), "A"), one_job_record(7, "B")];
@@ -366,8 +369,8 @@ fn a_job_with_the_score_0_is_not_held_after_a_reload() {
     }
 }
 
-/// Returns a host where bank B allows one running job, the running job of user 8 in B, and a job of user 7 that moved to B and is held in
-/// SCHED at priority 0.
+/// Returns a host and two jobs. Bank B allows one running job. The first job is the running job of user 8 in
+/// B. The second job is of user 7, has moved to B, and is held in SCHED at priority 0.
 fn host_with_job_held_by_bank(
     policy: impl Fn(Vec<AssociationRecord>, Option<i64>) -> Event<'static>,
 ) -> (Host, [JobId; 2]) {
@@ -386,8 +389,8 @@ fn records_of_three_associations() -> Vec<AssociationRecord> {
     [(7, "B"), (7, "A"), (8, "B")].map(|(user, bank)| record(association(user, bank), bank)).to_vec()
 }
 
-/// After a reload or a restart, a push brings no record of the held job's association. If an earlier push brought a record, the job is
-/// released when its limits allow it. If not, the job waits for the record, and `why` says so.
+/// The last push has no record of the held job's association. If an earlier push had the record, the job is
+/// released when its limits allow it. Otherwise the job waits for the record, and `why` says so.
 #[test]
 fn a_push_without_its_association_does_not_strand_a_job_held_in_sched() {
     for by_tree in [true, false] {

@@ -14,7 +14,8 @@ fn engine_with_limits(limits: Association) -> Engine {
     engine
 }
 
-/// Flux may not have shown all jobs yet, or an eventlog may be unread. So the engine cannot tell which held job goes first.
+/// Flux may not have shown all jobs yet, or an eventlog may be unread. So the engine cannot determine which
+/// held job must be released first.
 #[test]
 fn a_job_that_ends_during_a_replay_releases_no_job() {
     let mut engine = engine_with_limits(Association { max_sched_jobs: Limit(1), ..association(7, "A") });
@@ -33,7 +34,8 @@ fn a_job_that_ends_during_a_replay_releases_no_job() {
     assert!(!effects.iter().any(is_release), "{effects:?}");
 }
 
-/// No scan of the association runs before the eventlog of its job in SCHED is read. If that fails, the scan must follow all the same.
+/// No scan of an association runs before the eventlog of its job in SCHED is read. If the eventlog cannot be
+/// read, the scan must still follow.
 #[test]
 fn an_unreadable_job_in_sched_makes_no_other_job_wait() {
     for is_reload in [true, false] {

@@ -183,8 +183,8 @@ fn a_turn_costs_the_request_of_the_job_before_it() {
     }
 }
 
-/// A user who alone has usage keeps the same fair-share whatever is charged. So that the jobs still differ, each turn lowers the
-/// fair-share by a fixed step.
+/// If only one user has usage, a charge does not change this user's fair-share. Each turn then lowers the
+/// fair-share by a fixed step, so that the jobs still differ.
 #[test]
 fn turns_with_equal_fair_share_differ_by_one_step() {
     let mut host = make_site(Policy::Classic, true, &[1e6, 0.0]);
@@ -245,7 +245,8 @@ fn the_turns_of_a_user_follow_the_other_terms_of_the_priority() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// While interleave is on, it must hold no job, and must not change the priority of a user's only job under a policy of ranks.
+    /// While interleave is on, it must hold no job. Under a ranking policy with ranks, it must not change the
+    /// priority of a user's only job.
     #[test]
     fn interleave_leaves_no_trace_when_it_is_switched_off(
         users in prop::collection::vec((prop_oneof![Just(0.0), 0.0..1e6f64], 0..6usize, 14..18i64), 2..6), policy in 0..5usize,

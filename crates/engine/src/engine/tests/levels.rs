@@ -81,8 +81,8 @@ fn a_page_of_standings_ends_when_its_levels_are_full() {
         let names = page.associations.iter().map(|it| it.bank.to_string()).collect::<Vec<_>>();
         (names, page.next.map(|(_, bank)| bank.to_string()))
     };
-    // Each association shows 200 users and the 15 other banks, except two that are not in the tree. So the page has more than 2,000 nodes
-    // after ten associations of the tree.
+    // Each association except two that are not in the tree shows 200 users and the 15 other banks. So the
+    // page exceeds 2,000 nodes after ten associations of the tree.
     let (first, next) = page(None, Open::All);
     assert_eq!((first.len(), next.as_deref()), (12, Some("bank09")));
     let (rest, next) = page(next.as_deref(), Open::All);

@@ -115,8 +115,8 @@ fn a_job_unblocked_during_a_push_waits_until_the_push_is_complete() {
     }
 }
 
-/// A site may push data and never send a reprioritize. A job that was submitted before the data waits for it, and must not delay other
-/// jobs.
+/// A site may push data and never send a reprioritize. Only a job that was submitted before the data waits
+/// for the reprioritize, and this job must not delay other jobs.
 #[test]
 fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     let mut host = Host::new();
@@ -133,8 +133,8 @@ fn a_job_submitted_after_a_push_does_not_wait_for_a_reprioritize() {
     assert_no_drift(&host);
 }
 
-/// Returns a host in the middle of a push, with a running job of user 7 and three jobs of that user that the queue's limit holds. Users 7
-/// and 8 share a bank that allows four running jobs.
+/// Returns a host in the middle of a push. User 7 has a running job, and three jobs that the queue's limit
+/// holds. Users 7 and 8 share a bank that allows four running jobs.
 fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     let limits = vec![SiteLimit {
         target: Target::Bank("A".into()),
@@ -158,7 +158,8 @@ fn host_in_push_with_bank_limit() -> (Host, JobId, [JobId; 3]) {
     (host, running_job, held)
 }
 
-/// The end of a job of user 8 starts a scan of the whole bank. It must not release the held jobs of user 7.
+/// The end of a job of user 8 starts a scan of the whole bank. The scan must not release the held jobs of
+/// user 7.
 #[test]
 fn a_job_of_another_user_in_the_bank_releases_no_job_during_a_push() {
     let (mut host, running_job, held) = host_in_push_with_bank_limit();

@@ -54,7 +54,7 @@ fn a_push_posts_the_first_priority_of_jobs_without_the_loop() {
     }
 }
 
-/// The first job's user has no association, and the second job's queue is not valid for its user.
+/// The user of `stranger_job` has no association, and the queue of `forbidden_job` is not valid for its user.
 #[test]
 fn a_push_rejects_jobs_that_can_get_no_priority_without_the_loop() {
     for batches in [FEW, SINGLE_POSTS] {
@@ -91,8 +91,8 @@ fn a_job_without_a_priority_takes_precedence_over_held_jobs_that_came_later() {
     }
 }
 
-/// The data was pushed before the jobs were replayed, so no limit holds the jobs, but Flux has not asked for their priorities since the
-/// reload.
+/// The data was pushed before the replay, so no limit holds the jobs. But Flux has not asked for their
+/// priorities since the reload, so the push must post the priorities.
 #[test]
 fn a_push_posts_priorities_of_jobs_that_flux_has_not_asked_about_since_a_reload() {
     let mut host = live_host(Policy::FairTree);
@@ -157,8 +157,9 @@ fn a_push_runs_the_loop_if_more_than_75_jobs_have_no_priority() {
     }
 }
 
-/// Flux takes 25 microseconds for a priority, and posts may take a quarter of the time, so each refresh posts one priority, that of the
-/// head first. Two posts restore the order.
+/// Flux takes 25 us to set a priority. Posts may take a quarter of the refresh period, which is 100 us here.
+/// So each refresh posts one priority, and starts at the head of the queue. After two posts the order is
+/// right.
 #[test]
 fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     let mut host = live_host(Policy::Classic);
@@ -184,7 +185,8 @@ fn a_refresh_without_the_loop_posts_as_many_priorities_as_its_time_allows() {
     }
 }
 
-/// The weight changed after the last refresh.
+/// The weight of fair-share changes after the last refresh, and `why` must give this as the reason for the
+/// stale priority.
 #[test]
 fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     let refreshed = |refresh| Settings { refresh, ..Settings::default() };
@@ -209,7 +211,8 @@ fn a_priority_that_changed_since_the_last_refresh_is_explained_as_such() {
     }
 }
 
-/// A turn posts 100 of the 150 priorities, which takes Flux 2.5 ms. Other requests then have 7.5 ms.
+/// One turn posts 100 of the 150 priorities, which takes Flux 2.5 ms. The next turn comes 7.5 ms later, so
+/// that Flux can serve other requests.
 #[test]
 fn a_refresh_without_the_loop_leaves_three_quarters_of_the_time_to_other_requests() {
     let mut host = live_host(Policy::Classic);
@@ -264,7 +267,8 @@ fn a_job_whose_priority_falls_to_0_without_the_loop_gives_its_reservation_to_the
     assert_eq!(crate::engine::answers::check(&host.engine.view()).drift, []);
 }
 
-/// If running limits are strict, the job stays held while the job that took its headroom counts.
+/// Running limits are strict. The job whose priority rises from 0 stays held until the job that took its
+/// headroom ends.
 #[test]
 fn a_priority_that_rises_from_0_is_not_posted_while_another_job_has_the_headroom() {
     let (mut host, [freed, held_job]) =
@@ -341,7 +345,8 @@ fn count_stale(host: &Host) -> usize {
     host.engine.view().live_snapshot().lagging
 }
 
-/// Flux stores each posted priority as an event in the job's eventlog (live 4 #6).
+/// Flux adds each posted priority to the job's eventlog, so a refresh must not post a priority without need
+/// (live 4 #6).
 #[test]
 fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     for policy in Policy::ALL {
@@ -358,7 +363,8 @@ fn a_refresh_posts_nothing_while_the_order_of_jobs_is_the_same() {
     }
 }
 
-/// User 8 has used more than user 7. The job of user 7 runs until user 7 falls behind. Only the jobs of one user get new priorities.
+/// At first, user 8 has more usage than user 7. The job of user 7 runs until user 7 has more usage. Then only
+/// the jobs of one user need new priorities.
 #[test]
 fn a_refresh_posts_only_the_priorities_that_a_change_of_order_needs() {
     for policy in [Policy::WeightedWalk, Policy::FairTree, Policy::Classic, Policy::DepthOblivious] {
@@ -421,7 +427,8 @@ fn a_push_that_changes_weights_or_shares_posts_all_priorities() {
     }
 }
 
-/// The requests are flux-accounting's reprioritize, a loop that another plugin starts, and changed settings.
+/// Three events request all priorities: flux-accounting's reprioritize, a loop that another plugin starts,
+/// and changed settings. Each may post stale priorities at most once an hour.
 #[test]
 fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     type Ask = fn(&mut Host);
@@ -448,7 +455,8 @@ fn a_request_refreshes_stale_priorities_at_most_once_an_hour() {
     }
 }
 
-/// The new job gets its current priority. The stale priorities of the other jobs differ from it.
+/// The new job gets its current priority, but the posted priorities of the other jobs are stale. The engine
+/// must post some of these to keep the order.
 #[test]
 fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     let mut host = site_with_falling_priorities(Policy::Classic, 20);
@@ -469,8 +477,9 @@ fn a_new_job_gets_its_place_in_the_order_while_other_priorities_are_stale() {
     );
 }
 
-/// 400 jobs are in a queue and 400 in its virtual queue, and a push reverses the order of their users. Right after the push the job with
-/// the highest priority of both queues is the head (live 4 #2, #3).
+/// A queue has 400 jobs of user 7, its virtual queue has 400 jobs of user 8, and a push reverses the order of
+/// the users. Right after the push, the first jobs of both queues together must be jobs of user 8 (live 4 #2,
+/// #3).
 #[test]
 fn a_virtual_queue_and_its_parent_form_one_order() {
     for learned in ["configuration", "queue states", "one list", "nowhere"] {

@@ -15,7 +15,8 @@ fn predict_release(host: &Host, id: JobId) -> Release {
     explain_job(host, id).release
 }
 
-/// Under upstream running limits, a job that was never held has no reservation. It takes a slot when it starts, at any time.
+/// If running limits are not strict, a job that was never held has no reservation. The job takes a slot when
+/// it starts, which may be at any time.
 #[test]
 fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     let mut host = Host::with_data(vec![limited_record(1, 9)], vec![queue("q1")]);
@@ -39,7 +40,8 @@ fn a_job_in_sched_may_take_the_slot_that_becomes_free() {
     assert_eq!(predict_release(&host, held_job).latest, None);
 }
 
-/// If the job in SCHED does not start, its headroom lets the larger held job go first. The larger job then takes all headroom.
+/// If the job in SCHED does not start, the larger held job uses its headroom and is released first. So the
+/// release time of the smaller held job is unknown.
 #[test]
 fn a_larger_held_job_may_be_released_first_with_more_headroom() {
     let mut host = Host::with_data(vec![limited_record(9, 4)], vec![queue("q1")]);
@@ -70,7 +72,7 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     });
     let end = host.jobs[&first].started.map(|start| start + 100.0);
     assert_eq!((predict_release(&host, held).latest, predict_release(&host, behind).latest), (end, None));
-    // The larger job comes first, and does not fit at that time.
+    // The larger held job comes first, but does not fit when the first running job ends.
     let mut host = Host::with_data(vec![limited_record(9, 10)], vec![queue("q1")]);
     let [early, late_job] = [(8, 100.0), (2, 1_000.0)].map(|(nodes, limit)| {
         let id = host.submit(timed_job(7, limit).size(nodes, nodes)).unwrap();
@@ -83,7 +85,8 @@ fn a_job_that_cannot_be_released_first_does_not_change_the_prediction() {
     assert_eq!(host.state(late_job), Some(Run));
 }
 
-/// Of two jobs that end at the same time, either may end first. If the larger one does, a smaller job behind the held job may fit.
+/// Of two jobs that end at the same time, either may end first. If the larger job ends first, a smaller job
+/// behind the held job may fit.
 #[test]
 fn why_predicts_no_time_if_two_jobs_end_together() {
     for (together, is_known) in [(true, false), (false, true)] {
@@ -99,7 +102,7 @@ fn why_predicts_no_time_if_two_jobs_end_together() {
     }
 }
 
-/// Other associations may use the headroom of the scope at any time, although there is headroom now.
+/// The limit of the bank has headroom now, but other associations may take this headroom at any time.
 #[test]
 fn why_predicts_no_time_under_a_limit_over_a_scope() {
     let of_bank = |bank: &str| SiteLimit {
@@ -123,7 +126,7 @@ fn why_predicts_no_time_under_a_limit_over_a_scope() {
     }
 }
 
-/// `why` examines only the jobs that end first. Their ends are enough, because all other jobs end later.
+/// `why` examines only the running jobs that end first. These are enough, because all other jobs end later.
 #[test]
 fn why_predicts_a_time_from_the_first_ends_of_very_many_running_jobs() {
     let mut engine = Engine::with_small_batches();

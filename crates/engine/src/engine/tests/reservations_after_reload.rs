@@ -38,7 +38,8 @@ fn reload_with_data(job: impl Fn() -> HostJob, data: Vec<Event<'static>>) -> (Ho
     (host, released_job)
 }
 
-/// Returns the host and the job of [`reload_with`]. The reloaded engine has an association without limits, so it reads no eventlog.
+/// Returns the host and the job of [`reload_with_data`]. The reloaded engine has an association without
+/// limits, so it reads no eventlog.
 fn reload_without_limits() -> (Host, JobId) {
     let (host, released) = reload_with_data(|| HostJob::new(7), vec![records_event(UNLIMITED)]);
     assert_eq!(host.requested_reads, 0);
@@ -123,7 +124,8 @@ fn a_reservation_counts_under_a_limit_that_a_later_push_lowers() {
     assert_no_drift(&host);
 }
 
-/// The engine checks the job when the other plugin unblocks it, not when the push makes it read eventlogs.
+/// The push makes the engine read the eventlog of the blocked job. The engine must still check the job's
+/// limits only when the other plugin unblocks the job.
 #[test]
 fn a_blocked_job_is_not_held_by_a_later_push() {
     let mut host = make_site(|_| ());

@@ -120,7 +120,7 @@ impl HostJob {
         self
     }
 
-    /// Returns `count` times the time limit in milliseconds, at most the amount that a job counts as.
+    /// Returns `count` times the time limit in milliseconds, but at most `MOST`.
     pub fn unit_milliseconds(&self, count: u64) -> u64 {
         const MOST: f64 = (1_u64 << 50) as f64;
         let limit = if self.duration > 0.0 { (self.duration * 1000.0).ceil() } else { MOST };

@@ -107,7 +107,7 @@ fn a_job_whose_urgency_becomes_0_gives_its_headroom_to_the_next_job() {
     host.set_urgency(job_a, 0);
     assert_eq!(list_states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);
-    // Job b now takes the headroom. At urgency 0, job a is not held all the same.
+    // Job b now takes the headroom. Job a is at urgency 0, so the engine does not hold it.
     host.send_event(Event::Reprioritize);
     assert_eq!(list_states(&host, &[job_a, b]), [Sched, Sched]);
     assert_no_drift(&host);

@@ -158,8 +158,8 @@ fn an_unsubscribed_job_does_not_age_while_another_plugin_keeps_it() {
     }
 }
 
-/// The jobs have dependencies of ours from before the reload. No event shows whether another plugin blocks them, so the engine holds and
-/// releases them as if none did.
+/// The plugin added dependencies to these jobs before the reload. No event shows whether another plugin
+/// blocks them, so the engine holds and releases the jobs as if no other plugin did.
 #[test]
 fn an_unsubscribed_held_job_is_not_stranded_after_a_reload() {
     let own_association = || Association { max_sched_jobs: Limit(1), ..association(7, "A") };

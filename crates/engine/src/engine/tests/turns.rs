@@ -63,7 +63,8 @@ fn no_job_of_any_association_is_released_within_flux_s_loop() {
     assert_no_drift(&host);
 }
 
-/// The engine checks the limits when Flux first reports that the job is in PRIORITY. Flux reports it again after a limit came within reach.
+/// The engine checks the limits when Flux first reports the job in PRIORITY. When Flux reports the job again,
+/// a limit has come within reach, and the engine must not check it.
 #[test]
 fn a_job_in_priority_is_not_checked_again_if_flux_reports_priority_again() {
     let mut host = make_site(|_| ());
@@ -216,7 +217,8 @@ fn a_replayed_job_that_was_checked_is_not_checked_again() {
     assert_eq!(host.state(id), Some(Sched));
 }
 
-/// An update of the jobspec sends a job in SCHED back to PRIORITY. That must not happen while Flux asks for the job's priority.
+/// An update of the jobspec sends a job in SCHED back to PRIORITY. So the engine must not update the jobspec
+/// while Flux asks for the job's priority.
 #[test]
 fn missing_jobspec_keys_are_not_set_while_flux_asks_for_a_priority() {
     let posts =
@@ -255,7 +257,7 @@ fn an_eventlog_is_not_read_again_when_a_limit_comes_within_reach() {
     assert_eq!(host.requested_reads, 2);
 }
 
-/// An epilog or another plugin may keep the job in CLEANUP. The job counts there as a job that ran does.
+/// An epilog or another plugin may keep the job in CLEANUP. There the job counts like a job that ran.
 #[test]
 fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     let mut host = make_site(|a| a.max_sched_jobs = Limit(1));
@@ -268,7 +270,7 @@ fn a_job_that_is_cancelled_in_sched_counts_until_it_is_inactive() {
     assert_eq!(released_jobs(&host.engine.handle(NOW, Event::Inactive(first_job))), [held_job]);
 }
 
-/// A scan of all held jobs includes the jobs that no other plugin blocks.
+/// A scan of all held jobs includes the jobs that no other plugin blocks, so it is the larger scan.
 #[test]
 fn the_larger_of_two_deferred_scans_of_an_association_is_kept() {
     let host = make_site(|_| ());

@@ -26,8 +26,9 @@ fn is_special(priority: u32) -> bool {
     priority == 0 || priority == u32::MAX
 }
 
-/// Returns true if the first `depth` jobs are in the order of their current priorities after the jobs for which `is_posted` is true have
-/// been posted. Special priorities must be up to date in the whole queue.
+/// Posts the priorities of the jobs for which `is_posted` returns true. Returns true if the first `depth`
+/// jobs are then in the order of their current priorities, and if all special priorities of the queue are up
+/// to date.
 fn is_correct(jobs: &[PendingJob], is_posted: impl Fn(&PendingJob) -> bool, depth: usize) -> bool {
     let after: Vec<PendingJob> = jobs
         .iter()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-3.0-only
 //! Computes decayed usage numerically. Tests of the engine include this file too.
 
-/// Integrates 2^-((now - s)/h) over [a, b] by Gauss-Legendre on short panels, without subtracting powers of two.
+/// Integrates 2^-((now - s)/h) over s in [a, b] by Gauss-Legendre quadrature on short panels, without
+/// subtracting powers of two.
 pub fn integral(a: f64, b: f64, now: f64, half_life: Option<f64>) -> f64 {
     if b <= a {
         return 0.0;

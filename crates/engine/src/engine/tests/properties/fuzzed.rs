@@ -72,8 +72,8 @@ fn seed_inputs() -> Vec<Vec<u8>> {
     (0..8).map(one).collect()
 }
 
-/// Runs one input with `run`. Returns its features. For each operation these are its kind with each change of a job's situation, and its
-/// kind with the situations of all jobs.
+/// Runs one input with `run`, and returns its features. A feature is the kind of an operation together with
+/// the change of one job's situation, or together with the situations of all jobs.
 fn run_input(
     input: &[u8],
     op: impl Strategy<Value = Op>,

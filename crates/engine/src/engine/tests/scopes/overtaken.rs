@@ -18,7 +18,8 @@ fn gpu_limit(target: Target, cap: i64) -> SiteLimit {
     limit(target, None, "run-sched-gpus", cap)
 }
 
-/// Submits `OVERTAKEN` + 2 jobs one after another. Each starts and ends before the next, and the first `OVERTAKEN` are not held.
+/// Submits `OVERTAKEN` + 2 jobs. Each job starts and ends before the next, and the first `OVERTAKEN` jobs are
+/// not held.
 fn submit_overtaking_jobs(host: &mut Host, make: impl Fn() -> HostJob) {
     for nth in 0..OVERTAKEN + 2 {
         let id = host.submit(make()).unwrap();
@@ -51,7 +52,7 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         [State::Sched; 4],
         "the bank is idle, and the user's limit holds the job"
     );
-    // The reservation is under the user's limit, so it holds the user's other jobs.
+    // The headroom is reserved in the limit of the user, so that limit holds the other jobs of the user.
     let own_job = host.submit(make_job(7, "A", 1)).unwrap();
     assert_eq!(host.names(own_job), ["max-run-sched-gpus-user"]);
     let hold = explain_job(&host, own_job).holds.remove(0);
@@ -65,8 +66,8 @@ fn a_job_that_its_users_limit_holds_does_not_freeze_its_bank() {
         hold.frees.iter().map(|one| (one.id, one.state.as_ref())).collect::<Vec<_>>(),
         [(large_job, "run")]
     );
-    // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to the bank, and the user's other
-    // job goes.
+    // Now the user's limit has headroom, and the bank's limit holds the wide job. The reservation moves to
+    // the bank, and the user's other job is released.
     host.end_job(large_job);
     assert_eq!(list_states(&host, &[wide_job, own_job]), [State::Depend, State::Sched]);
     host.end_job(others_jobs[0]);
@@ -97,7 +98,8 @@ fn a_job_that_a_small_bank_holds_does_not_stop_the_site() {
     };
     let running: Vec<JobId> = (1..40).map(|_| run(&mut host)).collect();
     assert_eq!(list_states(&host, &running), [State::Run; 39], "the site may run 40 jobs");
-    // The site is full. The limit of bank B holds the wide job, so the site keeps no headroom for it.
+    // The site is full. The limit of bank B holds the wide job, so no headroom of the site is reserved for
+    // the wide job.
     let next_job = run(&mut host);
     assert_eq!(host.state(next_job), Some(State::Depend));
     host.end_job(running[0]);
@@ -132,7 +134,8 @@ fn submit_overtaken(limits: Vec<SiteLimit>, wide: HostJob) -> (Host, Vec<JobId>,
     (host, running, wide)
 }
 
-/// After each change another scope has no headroom for the wide job. Only that scope keeps headroom, so jobs go in the other scope.
+/// After each change, another scope lacks headroom for the wide job. Only this scope reserves headroom, so
+/// other jobs are released in the other scope.
 #[test]
 fn a_reservation_moves_with_the_scope_that_holds_the_job() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(Target::User(UserId(7)), 4)];
@@ -246,7 +249,8 @@ fn a_limit_with_headroom_for_the_overtaken_job_keeps_nothing() {
     assert_settled(&host);
 }
 
-/// Both banks are full of smaller jobs. First the inner bank keeps headroom for the job, then the outer bank does.
+/// Both banks are full of smaller jobs. First the inner bank reserves headroom for the job, then the outer
+/// bank does.
 #[test]
 fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     let limits = vec![gpu_limit(bank_target("A"), 4), gpu_limit(bank_target("science"), 6)];
@@ -268,8 +272,8 @@ fn a_job_that_two_nested_banks_hold_is_released_eventually() {
     assert_settled(&host);
 }
 
-/// Three GPUs are in use. Under a limit of 7 the overtaken job has headroom and so no reservation, and the job of higher priority goes.
-/// Under a limit of 8 both go.
+/// Three GPUs are in use. Under a limit of 7, the overtaken job has headroom and so no reservation, and the
+/// late job with the higher priority is released. Under a limit of 8, both jobs are released.
 #[test]
 fn a_raised_limit_releases_the_overtaken_job() {
     let (mut host, _, wide_job) = submit_overtaken(vec![gpu_limit(bank_target("A"), 4)], make_job(7, "A", 4));

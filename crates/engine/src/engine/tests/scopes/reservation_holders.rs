@@ -5,8 +5,8 @@
 use super::*;
 use crate::accounts::Association;
 
-/// Submits four jobs that fill a limit of four GPUs, and a job of four GPUs, and lets `OVERTAKEN` jobs overtake the latter. Returns the
-/// four jobs that are in SCHED then, and the overtaken job.
+/// Submits four jobs that fill a limit of four GPUs, and a large job of four GPUs. Then `OVERTAKEN` jobs
+/// overtake the large job. Returns the four jobs that are in SCHED at the end, and the large job.
 fn submit_overtaken(host: &mut Host) -> (Vec<JobId>, JobId) {
     let mut running: Vec<JobId> = (0..4).map(|_| host.submit(make_job(8, "A", 1)).unwrap()).collect();
     let large_job = host.submit(make_job(7, "A", 4)).unwrap();
@@ -23,7 +23,7 @@ fn submit_overtaking_jobs(host: &mut Host, running: &mut Vec<JobId>) {
     }
 }
 
-/// Headroom that a scope kept for the job would be of no use while a limit of its own association holds it.
+/// While a limit of its own association holds the job, the job cannot use headroom that a scope reserves.
 #[test]
 fn a_job_that_its_own_association_holds_has_no_reservation_against_others() {
     let mut host = make_site(vec![limit(bank_target("A"), None, "run-sched-gpus", 4)]);
@@ -111,7 +111,8 @@ fn the_explanation_of_a_job_held_by_a_reservation_suggests_no_smaller_job() {
     assert!(explanation.helps.iter().all(|help| help.code != "smaller"), "{:?}", explanation.helps);
 }
 
-/// The newer job has the lower user id, and in the second case also the higher priority. The older overtaken job still goes first.
+/// The newer job has the lower user id, and in the second case also the higher priority. The older overtaken
+/// job must still be released first.
 #[test]
 fn the_job_that_was_overtaken_first_is_released_first() {
     for priorities_change in [false, true] {
@@ -160,8 +161,8 @@ fn a_job_that_its_own_limits_hold_is_not_overtaken() {
     assert_settled(&host);
 }
 
-/// The two jobs are of one user in two banks, so the user's limit applies to both. The job that was overtaken first goes first even after
-/// a push of other fair-shares.
+/// The two jobs are of one user in two banks, so the user's limit applies to both. The job that was overtaken
+/// first must be released first, even after a push of other fair-shares.
 #[test]
 fn the_first_overtaken_of_two_jobs_under_one_user_limit_is_released_first() {
     for priorities_change in [false, true] {
