@@ -10,7 +10,7 @@ later, the scope that holds the job must keep headroom. Rule by rule:
 
 The plugin may choose when it starts to count.
 """
-from scopes import OWN, asks, used
+from scopes import NAMES, OWN, asks, used
 
 OVERTAKEN, LEEWAY = 100, 10
 
@@ -47,7 +47,8 @@ class Claims:
     def is_entitled(self, job, key):
         """Returns whether only limits over scopes hold the job, and it would fit if no other job existed."""
         groups = [group for group in self.scopes.of(key) if group.has(job.queue)]
-        return (all(kind >= OWN for kind in self.exceeded(job)) and not job.list_foreign_names() and self.compute_free_priority(job) > 0
+        # No anti-starvation reservation keeps a budget (B7).
+        return (all(OWN <= kind < OWN + len(NAMES) for kind in self.exceeded(job)) and not job.list_foreign_names() and self.compute_free_priority(job) > 0
                 and not self.stops(job.queue)
                 and not any(True for group in groups for _ in group.refusals(job))
                 and all(cap > 0 for group in groups for amount, (cap, _) in group.caps.items() if amount.endswith("jobs")))

@@ -12,26 +12,35 @@ The specification leaves some freedom, which is accepted here:
 - missing banks and projects are written at once or a turn later;
 - the open questions in `model.OPEN`.
 """
-from job import Job, kind_of
+from budgets import UNBOUNDED, compare_budgets
+from job import Job, is_budget, kind_of
 from release import Release
-from scopes import REJECTING, Group, used
+from scopes import REJECTING, used
 
 
 class Follower(Release):
     """Reads a whole step: each event is an event of Flux, or an event that the plugin must post now."""
 
+    is_loading = False
+    has_held = False  # jobs were held at the beginning of the step
+
     # Reprioritize
 
     def reprioritize(self):
-        """Flux asks for the priority of each job in PRIORITY and SCHED, in any order. Then a release scan of all associations follows."""
+        """Flux asks for all priorities after a push or a reprioritize. Then a release scan of all associations follows."""
         self.model.is_stale = False
-        pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         for job in self.model.jobs.values():
             if job.late:
                 self.reading.add(job.assoc)
             if job.late and job.state == "DEPEND":
                 self.rehold.setdefault(job.id, set())
             job.late = False
+        self.read_priorities()
+        self.due += [key for key in self.model.associations if key not in self.due]
+
+    def read_priorities(self):
+        """Flux asks for the priority of each job in PRIORITY and SCHED, in any order."""
+        pending = {job.id for job in self.model.jobs.values() if job.state in ("PRIORITY", "SCHED")}
         while True:
             self.take_names()
             event = self.peek()
@@ -50,7 +59,6 @@ class Follower(Release):
             self.read_priority(job)
         for jobid in sorted(pending):
             self.read_priority(self.model.jobs[jobid])
-        self.due += [key for key in self.model.associations if key not in self.due]
 
     def read_priority(self, job):
         outcome = self.model.compute_priority(job)
@@ -65,7 +73,9 @@ class Follower(Release):
         if self.model.wakes_too_late(job):
             self.take_back(job, job.state == "SCHED")
             return
-        job.suspended = self.model.is_suspended(job)
+        was_suspended, job.suspended = job.suspended, self.model.is_suspended(job)
+        if job.suspended and not was_suspended and self.model.is_promised(job) and job.assoc not in self.due:
+            self.due.append(job.assoc)  # R7
         self.memo(job, outcome[2])
         if outcome[1] != job.priority or job.state == "PRIORITY":
             self.expect(job, "priority", {"priority": outcome[1]})
@@ -95,7 +105,9 @@ class Follower(Release):
     def read_late_name(self, event):
         """Reads a name that is added to a job in DEPEND outside a submission."""
         job, name = self.model.jobs[event[0]], event[2]["description"]
-        if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job):
+        # B10: while the plugin asks job-list for ended jobs, budgets hold each job.
+        is_unknown = self.is_loading and is_budget(kind_of(name)) and self.model.list_paying(job.assoc)
+        if kind_of(name) not in self.rehold[job.id] and kind_of(name) not in self.model.exceeded(job) and not is_unknown:
             self.at -= 1
             self.fail(f"job {job.id} is held by {name}, which has room")
         self.added(job, name)
@@ -105,8 +117,11 @@ class Follower(Release):
 
     def run(self):
         """Reads all events of the step; then the plugin must have posted all its events."""
+        self.has_held = self.model.holds_jobs()
         while self.peek() is not None:
+            self.follow_clock()
             self.read_event()
+        self.follow_clock()
         self.read_queue_states()
         self.reading.clear()
         while self.due:
@@ -120,12 +135,18 @@ class Follower(Release):
             if self.model.loaded and self.missing(job) and job.state == "SCHED":
                 self.fail(f"job {job.id} still lacks {self.missing(job)}")
 
+    def follow_clock(self):
+        """At the start and the end of a window, a release scan of all held jobs follows (B11)."""
+        if self.model.crosses_boundary(self.find_time()) and self.model.loaded:
+            self.due += [key for key in self.model.associations if key not in self.due]
+
     def read_queue_states(self):
-        """The plugin asks for the states of queues while jobs are held. In stopped queues reservations end, and a release scan follows."""
+        """The plugin asks for the states of queues while jobs are held (R7). In stopped queues reservations end, and a release scan follows. If all
+        held jobs go in this step, the plugin may have asked before."""
         model = self.model
         if not model.loaded or model.knows_stopped or not model.is_stopped:
             return False
-        if not any(model.line(key) for key in model.associations):
+        if not model.holds_jobs() and not (self.has_held and self.choose(2)):
             return False
         model.knows_stopped = True
         self.due += [key for key in model.associations if key not in self.due]
@@ -244,10 +265,11 @@ class Follower(Release):
             self.fail("not expected")
         job.state = "CLEANUP"
 
-    def host_alloc(self, job, _context):
-        self.on_run(job)
+    def host_alloc(self, job, context):
+        self.on_run(job, context.get("start"))
 
     def host_clean(self, job, _context):
+        self.ended = getattr(self.events[self.at - 1], "at", 0.0)
         self.on_inactive(job)
 
 
@@ -260,11 +282,12 @@ def make_job(model, jobid, step, after=None):
         urgency=step.get("urgency", 16), told=step.get("urgency", 16), gpus=nodes * tasks * step.get("gpus", 0),
     )
     job.given_gpus = job.gpus if model.has_gpus else 0
+    job.limit = step.get("limit", 36000) * 1000 or UNBOUNDED
     job.declared = job.subscribed = after is not None or "keep" in step or "begin" in step
     return job
 
 
-def compare_query(model, query):
+def compare_query(model, query, at=0.0):
     """Returns the differences between the query document and the model, as a list of lines."""
     wrong, seen = [], set()
     for user in query["mf_priority_map"]:
@@ -296,6 +319,7 @@ def compare_query(model, query):
     wrong += [f"{key}: not in the query" for key in missing]
     if "limits" in query:
         wrong += compare_limits(model, query)
+    wrong += compare_budgets(model, query, at)
     if set(query["queues"]) != set(model.queues):
         wrong.append(f"queues: expected {sorted(model.queues)}, seen {sorted(query['queues'])}")
     return wrong
@@ -307,7 +331,7 @@ def compare_limits(model, query):
     seen = {tuple(one[key] for key in keys): one["used"] for one in query["limits"]}
     want = {}
     for scope, name, queue, amount, cap, counts in model.scopes.shown():
-        counted = model.counted(Group(scope, name, queue, {})) if name != "*" else None
+        counted = model.counted(model.scopes.make_group(scope, name, queue, {})) if name != "*" else None
         if amount in REJECTING:
             shown = len(counted) if amount == "active-jobs" and counted is not None else None
         else:
@@ -315,7 +339,12 @@ def compare_limits(model, query):
         want[scope, name, None if scope == "queue" else queue, amount, cap, counts] = shown
     wrong = [f"limit {key}: expected {want.get(key, 'none')}, seen {seen.get(key, 'none')}"
              for key in {**want, **seen} if key not in seen or key not in want or want[key] != seen[key]]
-    rules = {queue: t["running-limits"] for queue, t in model.table.get("queues", {}).items()}
+    queues = model.table.get("queues", {})
+    shown = {queue: {key.replace("-", "_"): t[key] for key in ("exempt", "max-priority") if key in t} for queue, t in queues.items()}
+    shown = {queue: rules for queue, rules in shown.items() if rules}
+    if query.get("queue_rules", {}) != shown:
+        wrong.append(f"queue_rules: expected {shown}, seen {query.get('queue_rules')}")
+    rules = {queue: t["running-limits"] for queue, t in queues.items() if "running-limits" in t}
     rules = {"default": model.table.get("running-limits", "upstream"), "queues": rules}
     if query["running_limits"] != rules:
         wrong.append(f"running_limits: expected {rules}, seen {query['running_limits']}")

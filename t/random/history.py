@@ -8,6 +8,7 @@ import copy
 import random
 
 from caps import Caps
+from funds import Funds
 
 UNLIMITED = 2147483647
 USERS = ((5001, "A"), (5001, "B"), (5002, "A"), (5003, "A"))
@@ -99,8 +100,8 @@ class Site:
 class Maker:
     """Makes the steps of a history, one after the other."""
 
-    def __init__(self, rng, can, caps):
-        self.rng, self.can, self.caps = rng, can, caps
+    def __init__(self, rng, can, caps, funds):
+        self.rng, self.can, self.caps, self.funds = rng, can, caps, funds
         self.site = Site(rng)
         self.jobs, self.kept, self.late, self.opening = [], [], 0, []
         if caps.has_scopes and (chance := caps.rng.random()) < 0.4:
@@ -138,8 +139,10 @@ class Maker:
         elif "run" in self.can and chance < 0.2:
             step["run"] = "0.1s"
         self.jobs.append((step["submit"], uid))
-        if gpus := self.caps.pick_gpus():
+        if gpus := self.caps.pick_gpus() or self.funds.pick_gpus():
             step["gpus"] = gpus
+        if (limit := self.funds.pick_limit()) is not None:
+            step["limit"] = limit
         return step
 
     def pick_job(self):
@@ -156,6 +159,8 @@ class Maker:
         ]
         if self.is_loaded and self.caps.is_on() and self.caps.rng.random() < 0.05:
             return self.a_cap()
+        if self.is_loaded and self.funds.is_on() and self.funds.rng.random() < 0.08:
+            return self.a_fund()
         kinds = [(kind, weight) for kind, weight in kinds if kind not in OPTIONAL or kind in self.can]
         if not self.is_loaded:
             return self.loading("load")
@@ -205,15 +210,24 @@ class Maker:
         return {key: self.make_policy()}
 
     def make_policy(self):
-        """A step that pushes a whole policy, with limits over scopes."""
-        return self.caps.added(copy.deepcopy(self.site.make_policy()))
+        """A step that pushes a whole policy, with limits over scopes and budgets."""
+        return self.funds.add_budgets(self.caps.added(copy.deepcopy(self.site.make_policy())))
 
     def a_cap(self):
         """A step that pushes other limits over scopes or configures another table [fairshare]."""
         if not self.caps.has_scopes or self.caps.rng.random() < 0.4:
-            return {"config": self.caps.change_table()}
+            return {"config": self.funds.add_rules(self.caps.change_table())}
         self.caps.change_pushed()
         return self.policy(self.caps.rng.choice(["policy", "parts"]))
+
+    def a_fund(self):
+        """A step that pushes other budgets or configures other rules of queues."""
+        rng = self.funds.rng
+        if not self.funds.has_budgets or (self.funds.has_rules or self.funds.has_charges) and rng.random() < 0.5:
+            self.funds.change_rules()
+            return {"config": self.funds.add_rules(self.caps.table)}
+        self.funds.change_budgets()
+        return self.policy(rng.choice(["policy", "parts"]))
 
     def a_reprioritize(self):
         return {"reprioritize": True}
@@ -264,14 +278,14 @@ class Maker:
 
 OPTIONAL = {"keep", "drop", "queues", "policy", "rush", "module", "nodata"}
 # These steps have random numbers of their own, so that a history without them stays the same.
-CAPS = {"scopes", "strict"}
-FLUX = OPTIONAL | {"begin", "run"} | CAPS
+CAPS = {"scopes", "strict", "exempt"}
+FLUX = OPTIONAL | {"begin", "run", "budgets"} | CAPS
 EMBEDDED = {"keep", "drop", "policy", "nodata", "siege"} | CAPS
 
 
 def make(seed, steps, can=FLUX):
     """Returns the history of a seed; equal seeds and equal `can` give equal histories."""
-    maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can))
+    maker = Maker(random.Random(seed), can, Caps(random.Random(f"caps {seed}"), can), Funds(random.Random(f"funds {seed}"), can))
     document = maker.make_policy()
     # The embedded job manager cannot stop queues; there a small cluster makes jobs wait in SCHED.
     return {"seed": seed, "queues": ["q1", "q2", "q3"], "nodes": maker.rng.choice([3, 5, 8, 40]), "document": document,

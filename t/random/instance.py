@@ -86,7 +86,7 @@ class Instance:
             "ingest": {"validator": {"disable": True}},
             "queues": {name: {} for name in self.queues},
             # The plugin has no data that the history does not push.
-            "fairshare": {"remember": False, **self.table},
+            "fairshare": {"remember": False, "live": False, **self.table},
             "job-manager": {"plugins": [{"remove": ".priority-default"}, self.load, {"load": self.keeper}]},
         }
 
@@ -133,8 +133,9 @@ class Instance:
         self.journal = self.handle = None
         self.users = {}
         env = dict(os.environ, FLUX_URI=self.uri)
-        for module in ("job-manager", "job-exec", "sched-simple"):
-            subprocess.run(["flux", "module", "reload", module], env=env, check=True, capture_output=True)
+        # job-list has ended with the job manager.
+        for module in ("job-manager", "job-exec", "sched-simple", "job-list"):
+            subprocess.run(["flux", "module", "reload", "--force", module], env=env, check=True, capture_output=True)
         self.connect()
 
     def stop(self):

@@ -6,13 +6,16 @@ import itertools
 import re
 from dataclasses import dataclass, field
 
+from budgets import BUDGET_NAMES, UNBOUNDED
+from scopes import KINDS
 from scopes import NAMES as OVER_SCOPES
 
 OWN = (
     "max-run-jobs-queue", "max-sched-jobs-queue-limit", "max-sched-nodes-queue-limit", "max-sched-cores-queue-limit",
     "max-resources-queue", "max-running-jobs-user-limit", "max-sched-jobs-user-limit", "max-resources-user-limit",
 )
-NAMES = OWN + OVER_SCOPES
+NAMES = OWN + OVER_SCOPES + BUDGET_NAMES
+EXPEDITE = 4294967295  # the priority at urgency 31
 
 
 @functools.lru_cache(maxsize=None)
@@ -25,6 +28,17 @@ def kind_of(name):
 def is_of_queue(kind):
     """Returns whether a limit counts the jobs of one queue."""
     return kind < 5 or NAMES[kind].endswith("-queue") and kind >= len(OWN)
+
+
+def is_of_exempt(kind, scopes):
+    """Returns whether a limit counts the jobs of all queues but those that are exempt from `scopes` (L40)."""
+    if kind < len(OWN):
+        return kind >= 5 and "association" in scopes
+    return any(NAMES[kind].endswith("-" + scope) for scope in scopes if scope in KINDS) and not is_budget(kind)
+
+
+def is_budget(kind):
+    return NAMES[kind] in BUDGET_NAMES
 
 
 def sort_names(names):
@@ -62,6 +76,7 @@ class Job:
     unheld: bool = False  # was in DEPEND only because of other plugins
     unseen: bool = False  # unblocked while the plugin could not see it
     replayed: bool = False
+    unread: bool = False  # replayed in SCHED, and the plugin has not read whether the job was released
     bounced: bool = False  # sent from SCHED to PRIORITY by a restart
     late: bool = False  # replayed before its association arrived: it may be held again
     waits: bool = False  # held past DEPEND
@@ -69,6 +84,13 @@ class Job:
     in_line: bool = False  # held past DEPEND, and ready for its release
     unchecked: bool = False  # submitted before data: queue and bank are checked when it gets its priority
     memo: float = None
+    # The job in Flux, for budgets.
+    limit: int = UNBOUNDED  # the time limit in milliseconds
+    start: float = None  # in R
+    end: float = None
+    factor: float = 1  # the charge factor of the queue at the start
+    slack: float = 0  # seconds by which the plugin may have measured an earlier end
+    is_from_job_list: bool = False  # the plugin may have the ended job from job-list, which reports no GPUs
     suspended: bool = False
 
     def list_our_names(self):

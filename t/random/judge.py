@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """Plays each step of a history through all models that agree with the steps before. If no model agrees, there is a difference."""
 from compare import Follower, make_job, compare_query
+from budgets import Beginning, list_overspent
 from model import Model
 from stream import Difference
 
@@ -11,11 +12,17 @@ ORDER = ("associations", "queues", "projects", "banks", "priority_factors", "con
 class Judge:
     """`models` has the models that agree so far, one for each reading of the open questions."""
 
-    def __init__(self, document, has_gpus=False):
-        self.models, self.names = [Model()], {}
-        self.models[0].has_gpus = has_gpus
+    def __init__(self, document, has_gpus=False, at=0.0):
+        self.models, self.names, self.windows, self.overspent = [Model()], {}, {}, {}
+        document = self.add_spent({"document": document}, at)["document"]
+        self.models[0].has_gpus, self.models[0].last_seen = has_gpus, at
         self.models[0].update(document, whole=True)
         self.conf = document  # a restarted job manager loads the plugin with it
+
+    def add_spent(self, step, at):
+        """Returns the step with the spent amounts of budgets, which a push brings from the accounting database."""
+        return {key: self.models[0].add_spent(value, self.windows, at) if isinstance(value, dict) and "tree" in value else value
+                for key, value in step.items()}
 
     def step(self, step, outcome):
         """Compares a step with its outcome {"events", "answers", "ids", "query", "states"}. A failure changes nothing."""
@@ -31,8 +38,20 @@ class Judge:
             for jobid in sorted(by_id, key=len, reverse=True):
                 text = text.replace(jobid, by_id[jobid])
             raise Difference(text)
+        self.check_overspent(step, outcome)
         self.models, self.names = merge_models(left), names
         self.conf = step.get("restart", self.conf)
+
+    def check_overspent(self, step, outcome):
+        """B9: what is spent and committed of a budget exceeds the deposits only after a change of deposits, charge factors or windows, and then
+        not more than before. With "warn", budgets hold no job."""
+        found = list_overspent(outcome["query"])
+        is_warning = self.models[0].table.get("budgets") == "warn"
+        if not is_warning and not set(step) & {"config", "policy", "parts", "load", "reload", "restart", "module", "rush"}:
+            for key, amount in found.items():
+                if amount > max(0, self.overspent.get(key, amount)):
+                    raise Difference(f"budget {key} is overspent by {amount}, before by {self.overspent[key]}")
+        self.overspent = found
 
     @staticmethod
     def read(model, step, outcome, names, left, failures):
@@ -43,7 +62,8 @@ class Judge:
                 return
             choices = stack.pop()
             after = model.clone()
-            follower = Follower(after, outcome["events"], choices)
+            follower = Follower(after, outcome["events"], choices, outcome.get("until", 0.0))
+            follower.is_loading = bool(set(step) & {"load", "reload", "restart", "module", "rush", "policy", "parts"})
             try:
                 begin(follower, step, outcome, names)
                 follower.run()
@@ -118,7 +138,7 @@ def begin(follower, step, outcome, names):
     elif "config" in step:
         if answer is not None:
             follower.fail(f"refused: {answer}")
-        configure(follower, step["config"])
+        configure(follower, step["config"], outcome.get("began", 0.0))
     elif "reprioritize" in step:
         if model.loaded:
             follower.reprioritize()
@@ -139,19 +159,29 @@ def begin(follower, step, outcome, names):
                 if answer is not None:
                     follower.fail(f"refused: {answer}")
                 model.replay(step[key])
+                if model.budgets:
+                    model.load_charges(step[key], outcome.get("began", 0.0))
                 follower.replay(is_restart=key in ("restart", "module"))
 
 
-def configure(follower, table):
-    """Applies another table [fairshare]: limits change as at the end of a push. If a rule for running limits changes, jobs that fit go."""
+def configure(follower, table, at=0.0):
+    """Applies another table [fairshare]: limits change as at the end of a push. If another largest priority applies, Flux asks for all
+    priorities. If a rule for running limits or a charge changes, jobs that fit go."""
     model = follower.model
-    is_other, is_counted_otherwise = model.configure(table)
-    if model.loaded and is_other:
+    has_new_charges = model.note_charges(table, at)
+    changed = model.configure(table)
+    if not model.loaded:
+        return
+    if "limits" in changed:
         follower.reprioritize()
-    if model.loaded and is_counted_otherwise and model.is_stale:
+    elif "priorities" in changed:
+        follower.read_priorities()
+    if model.budgets and (has_new_charges or "budgets" in changed):
+        follower.due += [key for key in model.associations if key not in follower.due]
+    if "running-limits" in changed and model.is_stale:
         # During a push, associations that got replayed jobs from it are left out.
         follower.may.update(model.associations)
-    elif model.loaded and is_counted_otherwise:
+    elif "running-limits" in changed:
         follower.due += [key for key in model.associations if key not in follower.due]
 
 
@@ -175,11 +205,13 @@ def submit(follower, step, refused, jobid, names):
     if model.loaded:
         model.attach(job)
         job.unchecked = job.assoc is None
+        model.read_eventlogs()
 
 
 def is_allowed_text(refused, want):
     """Returns whether a refusal, or its absence, is as expected. Advice may follow the text."""
-    return refused == want or bool(want and refused and refused.startswith(f"{want}; "))
+    text = want if isinstance(want, Beginning) else f"{want}; "
+    return refused == want or bool(want and refused and refused.startswith(text))
 
 
 def update(follower, step, answer, names):
@@ -203,7 +235,7 @@ def check_settled(follower, outcome):
         if model.jobs[jobid].state != state:
             follower.fail(f"job {jobid}: expected state {model.jobs[jobid].state}, seen {state}")
     if model.loaded and outcome["query"] is not None:
-        wrong = compare_query(model, outcome["query"])
+        wrong = compare_query(model, outcome["query"], outcome.get("until", 0.0))
         if wrong:
             follower.fail("the query:\n" + "\n".join(wrong))
     if outcome.get("drift"):

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The oracle: the counters of limits, the jobs that a limit holds, and the associations that share a limit."""
+from budgets import Budgets
 from claims import Claims
 from job import NAMES, OWN
 from scopes import asks, is_on_running, used
 
 
-class Limits(Claims):
+class Limits(Claims, Budgets):
     """The part of the model that counts. It stores no counters: each count is a sum over all jobs."""
 
     def of(self, key):
         """Returns the active jobs of an association."""
         return [job for job in self.jobs.values() if job.assoc == key and job.state != "INACTIVE"]
+
+    def of_counted(self, key):
+        """Returns the active jobs that limits in the record of an association count (L40)."""
+        return [job for job in self.of(key) if job.queue not in self.scopes.exempt_queues("association")]
 
     def score(self, job):
         """Returns the sum of weights times factors, rounded half away from zero."""
@@ -73,6 +78,8 @@ class Limits(Claims):
         record, queue = self.associations[job.assoc], self.queues.get(job.queue)
         run, sched, to_run, to_sched = self.split_jobs([o for o in self.of(job.assoc) if o is not job], reserving, job)
         mine = run + to_run
+        exempt = self.scopes.exempt_queues("association")
+        mine_counted, sched_counted = ([o for o in jobs if o.queue not in exempt] for jobs in (mine, sched + to_sched))
         found = []
         if queue is not None:
             run_q, sched_q = ([o for o in group if o.queue == job.queue] for group in (mine, sched + to_sched))
@@ -88,12 +95,13 @@ class Limits(Claims):
         else:
             found = [False] * 5
         found += [
-            len(mine) >= record["max_running_jobs"],
-            len(sched + to_sched) >= record["max_sched_jobs"],
-            sum(o.nodes for o in mine) + job.nodes > record["max_nodes"]
-            or sum(o.cores for o in mine) + job.cores > record["max_cores"],
-        ]
+            len(mine_counted) >= record["max_running_jobs"],
+            len(sched_counted) >= record["max_sched_jobs"],
+            sum(o.nodes for o in mine_counted) + job.nodes > record["max_nodes"]
+            or sum(o.cores for o in mine_counted) + job.cores > record["max_cores"],
+        ] if job.queue not in exempt else []
         full = {index for index, is_exceeded in enumerate(found) if is_exceeded}
+        full |= {NAMES.index(name) for name in self.exceeded_budgets(job, reserving)}
         return sorted(full | self.exceeded_over_scopes(job, reserving))
 
     def exceeded_over_scopes(self, job, reserving):
@@ -117,13 +125,17 @@ class Limits(Claims):
         """Returns the association and all associations that share a limit with it."""
         mine = {group.id for group in self.scopes.of(key)}
         return [other for other in self.associations
-                if other == key or mine and any(group.id in mine for group in self.scopes.of(other))]
+                if other == key or mine and any(group.id in mine for group in self.scopes.of(other)) or self.share_budget(key, other)]
 
     def line(self, key):
         """Returns the held jobs of an association in the order of ids."""
         held = [job for job in self.of(key) if job.state == "DEPEND" and job.list_our_names()]
         held += [job for job in self.of(key) if job.waits and job.in_line]
         return sorted(held, key=lambda job: job.id)
+
+    def holds_jobs(self):
+        """Returns whether limits hold a job."""
+        return any(self.line(key) for key in self.associations)
 
     def place(self, job):
         """Returns the sort key of an association with the first job `job`: by highest priority, then by lowest id."""
@@ -139,6 +151,7 @@ class Limits(Claims):
         """Returns the counters of an association as in its record of the query."""
         jobs = self.of(key)
         run, sched = ([job for job in jobs if job.charge == charge] for charge in ("run", "sched"))
+        counted = [[job for job in some if job in self.of_counted(key)] for some in (jobs, run, sched)]
         usage = {}
         for name in {job.queue for job in jobs}:
             run_q, sched_q = ([job for job in group if job.queue == name] for group in (run, sched))
@@ -147,8 +160,8 @@ class Limits(Claims):
                 cur_sched_nodes=sum(j.nodes for j in sched_q), cur_sched_cores=sum(j.cores for j in sched_q),
             )
         return dict(
-            cur_active_jobs=len(jobs), cur_run_jobs=len(run), cur_sched_jobs=len(sched),
-            cur_nodes=sum(j.nodes for j in run), cur_cores=sum(j.cores for j in run),
+            cur_active_jobs=len(counted[0]), cur_run_jobs=len(counted[1]), cur_sched_jobs=len(counted[2]),
+            cur_nodes=sum(j.nodes for j in counted[1]), cur_cores=sum(j.cores for j in counted[1]),
         ), usage
 
     def held(self, key):

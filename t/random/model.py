@@ -2,7 +2,8 @@
 """The oracle: holds, releases, counts, priorities and refusals of the plugin, from the specification alone."""
 import copy
 
-from job import NAMES, is_of_queue
+from budgets import read_budgets
+from job import EXPEDITE, NAMES, is_budget, is_of_exempt, is_of_queue
 from limits import Limits
 from scopes import Scopes, is_on_running
 
@@ -17,7 +18,7 @@ QUEUE = dict(
     max_running_jobs=UNLIMITED, max_nodes_per_assoc=UNLIMITED, max_sched_jobs=UNLIMITED,
     max_sched_nodes_per_assoc=UNLIMITED, max_sched_cores_per_assoc=UNLIMITED,
 )
-EXPEDITE, HIGHEST = 4294967295, 4294967294
+HIGHEST = 4294967294
 NO_ENTRY = "cannot find user/bank or user/default bank entry for uid: %i"
 
 
@@ -42,7 +43,7 @@ OPEN = {
     "blocked jobs (full), or ended with that scan (minimum)",
     "judged_reserves": "a job that was never held and is checked when it is unblocked reserves headroom as a released "
     "job does, or takes none until it runs, as t1005 says of jobs in SCHED that were never held",
-    "reads_all": "the plugin finds out which jobs in SCHED were released even if no limit was close when it saw them",
+    "reads_all": "the plugin finds out at once which jobs in SCHED were released, or when a limit on running jobs is in reach (R16)",
     "counts_bounced": "a restart without data moved a job from SCHED to PRIORITY: it counts in SCHED as soon as data "
     "arrive, or when it is in SCHED again",
 }
@@ -68,6 +69,9 @@ class Model(Limits):
         self.is_stale = False  # data arrived, and no reprioritize followed
         self.scopes = Scopes()
         self.table = {}  # [fairshare] of Flux's configuration
+        self.charges = []  # the changes of charge factors: [(time, queue, factor)]
+        self.now = lambda: 0  # the time of the next event
+        self.asked, self.last_seen = {}, 0
         self.clear()
 
     def clone(self):
@@ -75,7 +79,7 @@ class Model(Limits):
         other = copy.copy(self)
         for name in ("associations", "defaults", "queues", "banks", "weights", "overtaken"):
             setattr(other, name, dict(getattr(self, name)))
-        other.found = []
+        other.found, other.asked = [], {}
         other.jobs = {jobid: job.clone() if job.active() else job for jobid, job in self.jobs.items()}
         return other
 
@@ -86,6 +90,7 @@ class Model(Limits):
         self.weights = dict(WEIGHTS)
         self.zero_score, self.deny_unknown = "hold", False
         self.data, self.overtaken = False, {}
+        self.budgets = []
         self.limit({}, {})
 
     # Data
@@ -93,17 +98,22 @@ class Model(Limits):
     def limit(self, pushed, parents):
         """Sets limits over scopes from a push and from the configuration; `parents` has the parent of each bank."""
         self.pushed = (pushed, parents)
-        scopes = Scopes(self.table.get("limits", ()), pushed, parents, self.queues)
-        if (scopes.table, scopes.parents) != (self.scopes.table, self.scopes.parents):
+        exempt = {queue: rules["exempt"] for queue, rules in self.table.get("queues", {}).items() if "exempt" in rules}
+        scopes = Scopes(self.table.get("limits", ()), pushed, parents, self.queues, exempt)
+        if (scopes.table, scopes.parents, exempt) != (self.scopes.table, self.scopes.parents, self.scopes.exempt):
             self.scopes, self.overtaken = scopes, {}
 
     def configure(self, table):
-        """Applies the table [fairshare] and returns (whether limits changed, whether rules for running limits changed)."""
-        rules = [{key: value for key, value in t.items() if key != "limits"} for t in (self.table, table)]
-        is_other = self.table.get("limits", []) != table.get("limits", [])
-        self.table = table
+        """Applies the table [fairshare] and returns what changed, of "limits", "priorities", "running-limits" and "budgets"."""
+
+        def pick(table, key):
+            return {queue: rules[key] for queue, rules in table.get("queues", {}).items() if key in rules}
+
+        before, self.table = self.table, table
         self.limit(*self.pushed)
-        return is_other, rules[0] != rules[1]
+        parts = [{"limits": (t.get("limits", []), pick(t, "exempt")), "priorities": pick(t, "max-priority"),
+                  "running-limits": (t.get("running-limits"), pick(t, "running-limits")), "budgets": t.get("budgets")} for t in (before, table)]
+        return {key for key in parts[0] if parts[0][key] != parts[1][key]}
 
     def update(self, document, whole=False, scopes=False):
         """Applies the records of `document` as the data methods do, or as policy_update does if `whole`. If `scopes`, the document has
@@ -118,6 +128,8 @@ class Model(Limits):
         if whole or scopes:
             parents = {r["bank"]: r["parent"] for r in document.get("banks", []) if r.get("parent")}
             self.limit(document.get("limits", ()), parents)
+            self.budgets = read_budgets(document.get("budgets", ()))
+            self.cover_ended_jobs(document)
         for record in document.get("associations", []):
             self.associations[record["userid"], record["bank"]] = record
             self.defaults[record["userid"]] = record["def_bank"]
@@ -144,22 +156,31 @@ class Model(Limits):
             is_scheduled = job.charge == "sched" or job.bounced and job.state == "PRIORITY"
             if job.assoc is not None and job.was_held and is_scheduled:
                 job.grant = self.finds(job, whole or scopes, ways)
+                job.unread = not job.grant
                 self.found += [job] if job.grant else []
 
     def finds(self, job, is_whole, ways):
         """Returns whether a new plugin finds out that a job in SCHED was released, and so has a reservation until it runs (5.1 #5). The
         plugin reads the eventlog of the job only if the release matters."""
-        active, record, queue = len(self.of(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
-        groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
-        sizes = [record["max_nodes"], record["max_cores"]]
-        if groups or active + 1 > record["max_running_jobs"] or any(size < UNLIMITED for size in sizes):
-            return True
-        if queue is not None and active + 1 > queue["max_running_jobs"]:
+        if self.is_in_reach(job):
             # Queues may arrive after their associations.
             key = (job.assoc, job.queue)
-            ways[key] = ways[key] if key in ways else is_whole or self.happens()
+            ways[key] = ways[key] if key in ways else is_whole or self.is_in_reach(job, False) or self.happens()
             return ways[key]
         return self.does("reads_all")
+
+    def is_in_reach(self, job, with_queue=True):
+        """Returns whether the active jobs of an association could reach a limit on running jobs that counts a job."""
+        active, record, queue = len(self.of_counted(job.assoc)), self.associations[job.assoc], self.queues.get(job.queue)
+        groups = [group for group in self.scopes.of(job.assoc) if any(map(is_on_running, group.caps))]
+        caps = [record["max_running_jobs"]] + ([queue["max_running_jobs"]] if queue is not None and with_queue else [])
+        return bool(groups) or active + 1 > min(caps) or min(record["max_nodes"], record["max_cores"]) < UNLIMITED
+
+    def read_eventlogs(self):
+        """Before a release scan and after a submission, the plugin finds out about jobs in SCHED for which a limit is in reach now (R16)."""
+        for job in self.jobs.values():
+            if job.unread and job.charge == "sched" and self.is_in_reach(job):
+                job.grant, job.unread = True, False
 
     def drop_ended_jobs(self):
         live = {job.assoc for job in self.jobs.values() if job.active()}
@@ -185,10 +206,11 @@ class Model(Limits):
     def replay(self, document):
         """Replays the jobs to a new plugin, loaded with `document` if any."""
         self.clear()
+        self.restart()
         self.loaded, self.knows_stopped = True, False
         for job in (job for job in self.jobs.values() if job.active()):
             job.assoc = job.charge = job.memo = None
-            job.blocked = job.unchecked = False
+            job.blocked = job.unchecked = job.unread = False
             job.was_held = job.was_ever_held()
             job.grant = False
             job.suspended, job.told = job.urgency == 0, job.urgency
@@ -227,7 +249,9 @@ class Model(Limits):
         score = self.score(job)
         if score <= 0:
             score = 1 if self.zero_score == "floor" else 0
-        return min(score, HIGHEST), self.associations[job.assoc]["fairshare"]
+        # P16
+        highest = self.table.get("queues", {}).get(job.queue, {}).get("max-priority", HIGHEST)
+        return min(score, highest), self.associations[job.assoc]["fairshare"]
 
     # Refusals
 
@@ -258,7 +282,8 @@ class Model(Limits):
             return full
         key = self.lookup(job.uid, job.bank)
         groups = self.scopes.all_of(key) if key is not None else []
-        return [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
+        texts = [text for group in groups if group.has(job.queue) for text in group.refusals(job)]
+        return texts or (self.budget_refusals(job, key) if new and key is not None else [])
 
     def full_groups(self, job, moved=None):
         """Returns (group, number of active jobs) of the groups that admit no further active job. The job `moved` would move there; groups that
@@ -284,12 +309,13 @@ class Model(Limits):
             return self.not_permitted(key, job.queue)
         if self.wrong_project(record, job):
             return self.wrong_project(record, job)
-        if new and 0 < record["max_active_jobs"] <= len(self.of(key)):
+        is_exempt = job.queue in self.scopes.exempt_queues("association")
+        if new and 0 < record["max_active_jobs"] <= len(self.of_counted(key)) and not is_exempt:
             return "user has max active jobs"
         if queue is not None and job.nodes > queue["max_nodes_per_assoc"]:
             return (f"job size ({job.nodes} node(s)) is greater than max resources limit configured for queue "
                     f'({queue["max_nodes_per_assoc"]} node(s))')
-        if job.nodes > record["max_nodes"] or job.cores > record["max_cores"]:
+        if (job.nodes > record["max_nodes"] or job.cores > record["max_cores"]) and not is_exempt:
             return (f"job size ({job.nodes} node(s), {job.cores} core(s)) is greater than max resources limits "
                     f'configured for association ({record["max_nodes"]} node(s), {record["max_cores"]} core(s))')
         return None
@@ -299,16 +325,27 @@ class Model(Limits):
         if job.assoc is not None:
             if not self.permits(job.assoc, queue):
                 return {f"mf_priority: queue not valid for user: {queue}"}
+            exempt, record = self.scopes.exempt_queues("association"), self.associations[job.assoc]
+            if job.queue in exempt and queue not in exempt and 0 < record["max_active_jobs"] <= len(self.of_counted(job.assoc)):
+                text = "updating to queue %s while it is already at max-active-jobs limit is not allowed; try again later"
+                return {text % queue}
             full = self.full_groups(self.with_values(job, queue=queue), job)
             if full:
                 text = "updating to queue %s while it is already at %s limit is not allowed; try again later"
                 return {text % (queue, group.name_of("active-jobs")) for group, _ in full}
             if job.state in ("PRIORITY", "SCHED"):
                 text = "updating to queue %s while it is already at %s limit is not allowed; try again later"
-                full = self.moved(job, queue=queue)
-                if any(is_of_queue(kind) for kind in full):
-                    return {text % (queue, NAMES[kind]) for kind in full if is_of_queue(kind)}
+                full = [kind for kind in self.moved(job, queue=queue) if self.is_on_move(kind, job.queue, queue)]
+                if full and queue != job.queue:
+                    return {text % (queue, NAMES[kind]) for kind in full}
         return self.answers(self.with_values(job, queue=queue))
+
+    def is_on_move(self, kind, old, new):
+        """Returns whether a job may come under a limit when it moves from the queue `old` to `new` (L24, L42): a limit of the queue, a limit
+        from which the jobs in `old` are exempt, or a budget if the charge factor is higher (B9)."""
+        if is_budget(kind):
+            return self.factor_at(new) > self.factor_at(old)
+        return is_of_queue(kind) or is_of_exempt(kind, self.scopes.exempt.get(old, ()))
 
     def answers(self, job):
         """Returns the allowed answers of validate to the updated job."""
@@ -327,14 +364,17 @@ class Model(Limits):
                 return {"update_bank: plugin still waiting on flux-accounting data"}
             return {f"update_bank: cannot find flux-accounting entry for uid/bank: {job.uid}/{bank}"}
         record = self.associations[key]
-        if 0 < record["max_active_jobs"] <= len(self.of(key)):
+        is_exempt = job.queue in self.scopes.exempt_queues("association")
+        if 0 < record["max_active_jobs"] <= len(self.of_counted(key)) and not is_exempt:
             return {"new bank is already at max-active-jobs limit"}
         text = "updating to bank %s while it is already at %s limit is not allowed; try again later"
         full = self.full_groups(self.with_values(job, bank=bank), job)
         if full:
             return {text % (bank, group.name_of("active-jobs")) for group, _ in full}
         run = self.counts(key)[0]["cur_run_jobs"]
-        going = [o for o in self.of(key) if o.grant and o.charge != "run" and not o.suspended]
+        going = [o for o in self.of_counted(key) if o.grant and o.charge != "run" and not o.suspended]
+        if is_exempt:
+            going, run = [], -1
         if run >= record["max_running_jobs"]:
             return {text % (bank, "max-run-jobs")}
         # The specification does not say whether reservations count here.

@@ -63,6 +63,7 @@ class Passes(Stream):
     def read_scan(self, key, lines=(False, True), must=True):
         """Reads a release scan (5.1): jobs that are not blocked first, then blocked jobs, each in the order of ids. If `must`, all jobs that fit
         go now."""
+        self.model.read_eventlogs()
         if len(self.model.list_sharing(key)) > 1:
             self.read_shared_scan(key, lines, must)
             return
@@ -92,6 +93,8 @@ class Passes(Stream):
         self.count_taker(job)
         if job.waits:
             self.goes_on(job, self.model.compute_priority(job))
+            if job.suspended:
+                self.due.append(job.assoc)  # R7: the release reserves headroom, and the priority 0 frees it.
             return
         for name in job.list_our_names():
             self.remove_hold(job, name)
@@ -147,7 +150,7 @@ class Passes(Stream):
                 break
             job = self.model.jobs[event[0]]
             binding = self.may_go(job, blocked)
-            is_followed = self.depth > 1 or len(walks) > 1 or job.assoc in self.may_free
+            is_followed = self.depth > 1 or len(walks) > 1 or job.assoc in self.may_free or self.find_scan(self.due, job.assoc) is not None
             if blocked and is_followed and not self.is_same(job, binding) and self.choose(2) == 0:
                 # The scan with the blocked jobs has ended, and another one releases this job.
                 blocked.clear()
@@ -168,11 +171,13 @@ class Passes(Stream):
         self.depth -= 1
         for walk in walks:
             left = self.left(walk, walks[walk], blocked)
+            # R16: jobs that share a limit with a job whose eventlog is being read go when it is read.
+            is_put_off = walk in self.reading
             if left and walk == key and must:
                 self.fail(f"job {left[0].id} may go, and stays")
-            if left and walk == key:
+            if (left or is_put_off) and walk == key:
                 self.due.append(key)
-            if not left and walk != key:
+            if not left and not is_put_off and walk != key:
                 self.due = [other for other in self.due if other != walk]
 
     def may_go(self, job, blocked):
@@ -229,8 +234,8 @@ class Passes(Stream):
         return found
 
     def do_compete(self, one, other):
-        """Returns whether two jobs count in the same group."""
-        return any(group.has(one.queue) and group.has(other.queue) and self.model.scopes.is_in(other.assoc, group)
+        """Returns whether two jobs count in the same group or budget."""
+        return self.model.share_budget(one.assoc, other.assoc) or any(group.has(one.queue) and group.has(other.queue) and self.model.scopes.is_in(other.assoc, group)
                    for group in self.model.scopes.of(one.assoc))
 
     def left(self, walk, lines, blocked):

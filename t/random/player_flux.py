@@ -9,6 +9,7 @@ from flux.security import SecurityContext
 
 from instance import SERVICE, Instance
 from model import complete
+from stream import Event
 
 QUEUES = ("q1", "q2", "q3")
 METHODS = (
@@ -16,6 +17,7 @@ METHODS = (
     ("banks", "rec_bank_update"), ("priority_factors", "rec_fac_update"), ("config", "rec_config_update"),
 )
 ASKED_WITHIN = 0.7  # seconds until the plugin asks whether queues are stopped
+FOLLOWED, BOUNDARY = 1.2, 0.4  # seconds after and before the start or end of a window
 PART = 3  # records in one part of a policy
 WHOLE = ("associations", "queues", "projects", "banks", "priority_factors")
 TROUBLE = ("BUG:", "callback returned error", "panic", "job-manager.crit", "job-manager.alert")
@@ -33,8 +35,11 @@ class Player:
         self.is_started = True
         self.has_check = True
         self.taken = 0
+        self.starts = {}  # of jobs, by their R
+        self.has_budgets, self.windows, self.seen = False, [], time.time()
 
     def begin(self, document):
+        self.has_budgets = "budgets" in (document or {})
         self.instance.start(None if document is None else complete(document))
         self.queues(True)
 
@@ -47,7 +52,7 @@ class Player:
 
     def play(self, step):
         """Plays the step and returns answers and ids; `settle` returns the consequences."""
-        self.taken = len(self.instance.events)
+        self.taken, began = len(self.instance.events), time.time()
         answers, ids = [], {}
         if "submit" in step or "batch" in step:
             wanted = [(one, self.submit(one)) for one in step.get("batch", [step])]
@@ -65,7 +70,7 @@ class Player:
                 answers.append(None)
             except OSError as error:
                 answers.append(error.strerror or str(error))
-        return {"answers": answers, "ids": ids}
+        return {"answers": answers, "ids": ids, "began": began}
 
     def submit(self, step):
         nodes, tasks, cores = step.get("nodes", 0), max(1, step.get("tasks", 0)), step.get("cores", 4)
@@ -74,7 +79,7 @@ class Player:
             slot["with"].append({"type": "gpu", "count": step["gpus"]})
         resource = {"type": "node", "count": nodes, "with": [slot]} if nodes else slot
         run = {"run_duration": step.get("run", "10h")}
-        system = {"duration": 36000.0, "cwd": "/", "environment": {}, "exec": {"test": run}}
+        system = {"duration": float(step.get("limit", 36000)), "cwd": "/", "environment": {}, "exec": {"test": run}}
         system.update({key: step[key] for key in ("queue", "bank", "project", "keep_silently") if key in step})
         wants = []
         if step.get("after") in self.names:
@@ -95,6 +100,8 @@ class Player:
 
     def other(self, step):
         instance = self.instance
+        if "wait" in step:
+            return None
         if "stop" in step or "start" in step:
             self.queues("start" in step)
             return time.sleep(ASKED_WITHIN)
@@ -187,13 +194,38 @@ class Player:
                     pass
                 calm = 0
                 continue
-            calm = calm + 1 if self.is_calm() else 0
+            calm = calm + 1 if self.is_calm() and not (self.has_budgets and self.is_amid_window(self.instance.query())) else 0
         active = self.instance.jobs()
         states = {jobid: active[jobid]["state"] if jobid in active else "INACTIVE" for jobid in self.steps}
-        events = [
-            (jobid, entry["name"], entry.get("context", {})) for jobid, entry in self.instance.events[self.taken:]]
+        events = [self.make_event(*event) for event in self.instance.events[self.taken:]]
         query = self.instance.query()
-        return {"events": events, "states": states, "query": query, "drift": self.drift() if query else None}
+        if self.has_budgets and self.is_amid_window(query) and time.time() < deadline:
+            return self.settle(patience, deadline - time.time())
+        self.seen = time.time()
+        return {"events": events, "states": states, "query": query, "drift": self.drift() if query else None, "until": self.seen}
+
+    def make_event(self, jobid, entry):
+        """Returns an event with its time. The event "alloc" has the start in R."""
+        context = entry.get("context", {})
+        if entry["name"] == "alloc" and self.has_budgets:
+            if jobid not in self.starts:
+                found = json.loads(self.instance.rpc("job-info.lookup", {"id": jobid, "keys": ["R"], "flags": 0}))
+                self.starts[jobid] = json.loads(found["R"])["execution"]["starttime"]
+            context = dict(context, start=self.starts[jobid])
+        event = Event((jobid, entry["name"], context))
+        event.at = entry["timestamp"]
+        return event
+
+    def has_boundary(self):
+        """Returns whether the window of a budget has begun or ended since the last step."""
+        return any(self.seen <= at < time.time() + BOUNDARY for at in self.windows)
+
+    def is_amid_window(self, query):
+        """Returns whether the plugin does not know all ended jobs, or has not followed a window that began or ended, or is about to."""
+        budgets = (query or {}).get("budgets", [])
+        self.windows = [at for one in budgets for at in (one["start"], one["end"])]
+        now = time.time()
+        return not all(one["complete"] for one in budgets) or any(now - FOLLOWED < at < now + BOUNDARY for at in self.windows)
 
     def is_calm(self):
         """Returns whether no job has to change its state."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-3.0-only
 """The events that the plugin must post when a job changes its state: names, priorities, counts, and the release rule (5.1)."""
-from job import NAMES, is_of_queue, kind_of
+from budgets import SLACK
+from job import EXPEDITE, NAMES, kind_of
 from passes import Passes
 from stream import show
 
@@ -95,12 +96,22 @@ class Release(Passes):
         outcome = model.compute_priority(job)
         if outcome[0] == "fatal":
             self.due_fatal[job.id] = outcome[1]
+        if outcome[0] == "wait" and job.priority >= 0:
+            self.keep_priority(job)
+            return
         if outcome[0] != "price":
             # A job that was in SCHED keeps its reservation; a job that waits for its first priority has none.
             job.waits, job.in_line = not job.bounced, False
             job.grant = job.grant and job.bounced
             return
         self.goes_on(job, outcome)
+
+    def keep_priority(self, job):
+        """Reads the priority of a job without data that was in SCHED (P10): it stays as it was, except that Flux replaces it at urgency 0 and 31."""
+        kept = 0 if job.priority == EXPEDITE else job.priority
+        priority = {0: 0, 31: EXPEDITE}.get(job.urgency, kept)
+        self.expect(job, "priority", {"priority": priority})
+        job.priority, job.state = priority, "SCHED"
 
     def wakes_too_late(self, job):
         """Returns whether the headroom of a job whose urgency is raised was taken meanwhile. At a restart the plugin has not read all jobs and
@@ -151,8 +162,9 @@ class Release(Passes):
         if not job.grant:
             self.count_taker(job)
 
-    def on_run(self, job):
+    def on_run(self, job, start=None):
         job.state = "RUN"
+        job.start, job.factor = start, self.model.factor_at(job.queue, start or 0)
         job.grant = False
         if self.model.loaded and job.assoc is not None:
             job.charge = "run"
@@ -165,6 +177,7 @@ class Release(Passes):
             self.take()
             self.removed(self.model.jobs[event[0]], name)
         key, freed = job.assoc, job.charge is not None or job.grant
+        job.end, job.slack = self.ended, SLACK if self.model.loaded else 0
         job.state, job.charge, job.grant, job.blocked = "INACTIVE", None, False, False
         job.deps = []
         self.due_fatal.pop(job.id, None)
@@ -234,7 +247,7 @@ class Release(Passes):
         elif job.state == "SCHED":
             # The limits of its association count only if the association or the rule for running limits changes.
             is_all = job.assoc != old or model.is_strict(job.queue) != model.is_strict(queue)
-            full = [kind for kind in model.exceeded(job) if is_of_queue(kind) or is_all]
+            full = [kind for kind in model.exceeded(job) if is_all or model.is_on_move(kind, queue, job.queue)]
             if full:
                 job.waits, job.in_line, job.in_sched, job.charge, job.grant = True, True, True, None, False
         for key in dict.fromkeys(key for key in (old, job.assoc) if key is not None):

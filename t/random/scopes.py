@@ -17,15 +17,15 @@ DOES = {"run": "run", "sched": "be scheduled", "run-sched": "run or be scheduled
 class Group:
     """The limits of one `scope` and `name`, in one queue or all; `caps`: {amount: (cap, is_given)}. `rejecting` has the caps that hold no job."""
 
-    def __init__(self, scope, name, queue, caps):
-        self.scope, self.name, self.queue = scope, name, queue
+    def __init__(self, scope, name, queue, caps, exempt=()):
+        self.scope, self.name, self.queue, self.exempt = scope, name, queue, exempt
         self.caps = {amount: cap for amount, cap in caps.items() if amount not in REJECTING}
         self.rejecting = {amount: cap[0] for amount, cap in caps.items() if amount in REJECTING}
         self.id = (scope, name, queue)
 
     def has(self, queue):
-        """Returns whether the group counts jobs of a queue."""
-        return self.queue is None or self.queue == queue
+        """Returns whether the group counts jobs of a queue. A group of all queues counts no job of an exempt queue (L40)."""
+        return queue not in self.exempt if self.queue is None else self.queue == queue
 
     def name_of(self, amount):
         """Returns the dependency name of the limit on an amount."""
@@ -88,8 +88,10 @@ def used(amount, is_given, counted):
 class Scopes:
     """The limits over scopes in force."""
 
-    def __init__(self, configured=(), pushed=(), parents=None, queues=()):
+    def __init__(self, configured=(), pushed=(), parents=None, queues=(), exempt=None):
         self.table, self.known = {}, {}
+        # The scopes whose limits do not count the jobs of a queue, by queue.
+        self.exempt = dict(exempt or {})
         # A limit on each queue applies to each pushed queue.
         self.queues = set(queues)
         # A pushed limit takes precedence over a configured one.
@@ -129,7 +131,14 @@ class Scopes:
             caps = dict(self.table.get((scope, "*", queue), {})) if is_of_each else {}
             caps.update(self.table.get((scope, name, queue), {}))
             if caps:
-                yield Group(scope, name, queue, caps)
+                yield self.make_group(scope, name, queue, caps)
+
+    def make_group(self, scope, name, queue, caps):
+        return Group(scope, name, queue, caps, self.exempt_queues(scope) if queue is None else ())
+
+    def exempt_queues(self, scope):
+        """Returns the queues whose jobs the limits of a scope over all queues do not count."""
+        return {queue for queue, scopes in self.exempt.items() if scope in scopes}
 
     def on_queues(self):
         """Yields the groups of all jobs of a queue."""

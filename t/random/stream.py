@@ -5,6 +5,12 @@ import json
 QUIET = {"annotations", "start", "finish", "release", "free", "debug"}
 
 
+class Event(tuple):
+    """An event (job, name, context) that was posted at the time `at`."""
+
+    at = 0.0
+
+
 class Difference(Exception):
     """The plugin did not act as specified."""
 
@@ -17,7 +23,8 @@ def show(event):
 class Stream:
     """One step; `choices` are the answers of `choose`, followed by zeros."""
 
-    def __init__(self, model, events, choices=()):
+    def __init__(self, model, events, choices=(), until=0.0):
+        self.until, model.now = until, self.find_time
         self.model, model.does, model.happens = model, self.does, lambda: bool(self.choose(2))
         refused = {jobid for jobid, name, _ in events if name == "invalidate"}
         self.events = [e for e in events if e[0] not in refused and not self.is_quiet(e)]
@@ -58,6 +65,11 @@ class Stream:
 
     def peek(self):
         return self.events[self.at] if self.at < len(self.events) else None
+
+    def find_time(self):
+        """Returns the time of the next event, or of the end of the step."""
+        event = self.peek()
+        return self.until if event is None else getattr(event, "at", 0.0)
 
     def take(self):
         self.at += 1

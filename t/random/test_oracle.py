@@ -34,7 +34,7 @@ class Case(unittest.TestCase):
         self.model.decided = decided
         full = []
         for job, name, *said in events:
-            key = {"priority": "priority"}.get(name, "description")
+            key = {"priority": "priority", "urgency": "urgency"}.get(name, "description")
             context = {"severity": 0, "type": "cancel"} if name == "exception" else {key: said[0]} if said else {}
             full.append((ord(job), name, context))
         follower = Follower(self.model, full)
@@ -83,6 +83,27 @@ class Release(Case):
         self.assert_differs(*late)
         self.assert_differs(("B", "alloc"), ("C", "alloc"), reads=True)
         self.assert_plays(*late, reads=True)
+
+    def test_a_scan_follows_the_release_of_a_job_in_sched_at_priority_0(self):
+        """R7, R9: the release of B reserves headroom, which the priority 0 frees. So the reservation of the blocked job C ends before D is tested."""
+        self.make_site(max_running_jobs=1)
+        self.add_job("A", "run"), self.add_job("C", names=[RUN], foreign=["x=1"]), self.add_job("D", names=[RUN], foreign=["x=2"])
+        events = [("A", "exception"), ("A", "clean"), ("C", "dependency-remove", RUN)]
+        both = events + [("D", "dependency-remove", RUN)]
+        self.assert_differs(*both, grants_bind_kept=False)
+        held = dict(waits=True, in_line=True, in_sched=True, urgency=0, told=0, priority=0, memo=None)
+        self.add_job("B", "sched", **held).charge = None
+        self.assert_differs(*events, grants_bind_kept=False)
+        self.assert_plays(*both, grants_bind_kept=False)
+
+    def test_a_limit_in_reach_shows_that_a_job_in_sched_was_released(self):
+        """R16"""
+        for cap, is_found in ((3, False), (2, True)):
+            self.make_site(max_running_jobs=cap)
+            self.add_job("A", "run")
+            job = self.add_job("B", "sched", was_held=True, unread=True)
+            self.model.read_eventlogs()
+            self.assertEqual(job.grant, is_found)
 
     def set_up_examples_2_and_2b(self):
         self.make_site(max_running_jobs=2, max_nodes=3)
@@ -182,6 +203,16 @@ class Release(Case):
         self.add_job("A", "run"), self.add_job("B", names=[RUN])
         self.assert_plays(("B", "exception"), ("B", "clean"))
         self.assertEqual((self.list_held(), self.model.counts((5001, "A"))[0]["cur_active_jobs"]), ({}, 1))
+
+
+class WithoutData(Case):
+    def test_a_job_in_sched_keeps_its_priority_when_its_urgency_changes(self):
+        """P10"""
+        for urgency, before, after in ((20, 50000, 50000), (16, 0, 0), (16, 4294967295, 0), (31, 50000, 4294967295), (0, 50000, 0)):
+            self.make_site()
+            self.add_job("A", "sched", assoc=None, bank="Z", replayed=True, priority=before)
+            self.assert_differs(("A", "urgency", urgency))
+            self.assert_plays(("A", "urgency", urgency), ("A", "priority", after))
 
 
 class Judged(Case):

@@ -215,6 +215,20 @@ class Turns(Case):
         self.add_job("G", 8, "A", "run"), self.add_job("H", 7, "A", "run")
         self.assert_plays(*self.make_end_events("H"), ("F", "dependency-remove", RUN))
 
+    def test_a_scan_continues_when_the_eventlogs_of_jobs_under_the_same_limit_are_read(self):
+        """R16: a name that is added to another job comes between two releases."""
+        self.make_site({"scope": "bank", "name": "S", "run-sched-jobs": 2})
+        self.add_job("A", 8, "A", names=[self.NAME]), self.add_job("B", 7, "B", names=[self.NAME])
+        self.add_job("C", 9, "C").deps = ["x=1"]
+
+        def read_eventlogs(follower):
+            follower.reading, follower.due = {(8, "A"), (7, "B")}, [(8, "A"), (7, "B")]
+            follower.rehold = {ord("C"): {NAMES.index(RUN)}}
+
+        events = [*self.make_release_events("A", self.NAME), ("C", "dependency-add", RUN)]
+        self.assert_differs(*events, then=read_eventlogs)
+        self.assert_plays(*events, *self.make_release_events("B", self.NAME), then=read_eventlogs)
+
     def test_headroom_in_another_scope_releases_no_job(self):
         self.fill_bank()
         self.add_job("E", 9, "C", "run")
@@ -293,6 +307,18 @@ class Lapses(Case):
             self.assertEqual(len(self.model.split_jobs([released])[2]), reserving, (strict, knows))
             # The other job is in a stopped queue too.
             self.assertEqual(self.list_holds(self.add_job("B", 8, "A", gpus=1)), ["max-run-gpus-bank"], (strict, knows))
+
+    def test_the_plugin_may_ask_for_the_states_of_queues_before_the_last_held_job_goes(self):
+        """R7: the query shows whether the reservation of the released job is suspended."""
+        for choices, reserving in (((), 1), ((1,), 0)):
+            self.make_site()
+            job = self.add_job("A", 8, "A", names=[RUN])
+            self.model.is_stopped = True
+            follower = Follower(self.model, [(job.id, name, context) for name, context in (
+                ("dependency-remove", {"description": RUN}), ("depend", {}), ("priority", {"priority": 90000}))], choices)
+            follower.due = [(8, "A")]
+            follower.run()
+            self.assertEqual(len(self.model.split_jobs([job])[2]), reserving, choices)
 
 
 class Strict(Case):
